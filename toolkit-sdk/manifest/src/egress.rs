@@ -1,0 +1,21 @@
+//! Which hosts a toolkit may reach.
+
+use serde::{Deserialize, Serialize};
+
+/// One host, or all names below one, optionally only some methods and paths.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EgressRule {
+    /// `api.example.com`, or `*.example.com` for every name below it (not the name itself). At least two labels, ASCII
+    /// after IDNA, never an IP address.
+    pub host: String,
+    /// Port; absent means 443.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub port: Option<u16>,
+    /// Methods in upper case; empty means every method, or GET and HEAD for a read-only tool.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub methods: Vec<String>,
+    /// What the path must begin with; absent means any path.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path_prefix: Option<String>,
+}

@@ -1,0 +1,164 @@
+//! What a toolkit says about itself.
+//!
+//! The manifest travels in a custom section of the component ([`SECTION`]), so that listing toolkits never runs guest
+//! code. It is data from outside: [`Manifest::read`] refuses what is not JSON of this shape, [`Manifest::problems`] lists
+//! everything else that is wrong, all at once.
+
+mod auth;
+mod egress;
+mod problems;
+mod section;
+mod trigger;
+mod version;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+pub use auth::{AuthMode, AuthScheme, Check, Field, Placement};
+pub use egress::EgressRule;
+pub use section::{SECTION, ReadError, embed, extract};
+pub use trigger::{Trigger, TriggerKind};
+pub use version::{InvalidVersion, Version};
+
+/// The contract version this crate describes: the WIT package `toolhost:toolkit@1.0.0`.
+pub const ABI: &str = "1.0.0";
+
+/// A toolkit: tools, triggers and auth schemes of one external application.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Manifest {
+    /// Version of the host contract the component was built for, for example `1.0.0`.
+    pub abi: String,
+    /// Name and version of the SDK that built it, for example `toolkit-sdk 0.1.0`.
+    pub sdk: String,
+    /// Lower case, `[a-z][a-z0-9_]{1,47}`; unique on a server.
+    pub slug: String,
+    /// For people, for example `Hacker News`.
+    pub name: String,
+    /// One or two sentences.
+    pub description: String,
+    /// An SVG document or a `data:` URL of an image, at most 64 KiB.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub logo: Option<String>,
+    /// Lower-case words, for example `developer-tools`.
+    #[serde(default)]
+    pub categories: Vec<String>,
+    /// The dated version.
+    pub version: Version,
+    /// Ways to connect an account; empty means that no account is needed.
+    #[serde(default)]
+    pub auth: Vec<AuthScheme>,
+    /// Hosts the toolkit may reach. A tool may narrow them, never widen.
+    #[serde(default)]
+    pub egress: Vec<EgressRule>,
+    /// At most 500.
+    #[serde(default)]
+    pub tools: Vec<Tool>,
+    /// Events the toolkit can report.
+    #[serde(default)]
+    pub triggers: Vec<Trigger>,
+    /// What its calls need beyond the server's defaults; the operator's ceilings win.
+    #[serde(default)]
+    pub limits: Limits,
+}
+
+/// One thing an agent can do.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tool {
+    /// `TOOLKIT_VERB_NOUN`, upper case, at most 64 characters, beginning with the toolkit's slug.
+    pub slug: String,
+    /// For people, for example `List stories`.
+    pub name: String,
+    /// What the agent reads to choose this tool. At most 4 KiB.
+    pub description: String,
+    /// JSON Schema of the arguments; an object schema.
+    pub input: Value,
+    /// JSON Schema of the data a success answers.
+    pub output: Value,
+    /// What the tool does to the outside world.
+    #[serde(default)]
+    pub hints: Hints,
+    /// Free labels. `important` puts the tool among the few that are shown first.
+    #[serde(default)]
+    pub tags: Vec<String>,
+    /// Scopes of the external application that the tool needs, all of them.
+    #[serde(default)]
+    pub scopes: Vec<String>,
+    /// Hosts this tool may reach; absent means all of the toolkit's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub egress: Option<Vec<EgressRule>>,
+    /// Runs without an account even though the toolkit has auth schemes.
+    #[serde(default)]
+    pub no_auth: bool,
+    /// Arguments that work, shown to agents; each must satisfy `input`.
+    #[serde(default)]
+    pub examples: Vec<Value>,
+}
+
+/// Hints after the Model Context Protocol. What is not said is assumed for the worse.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Hints {
+    /// Changes nothing outside. Enforced: such a tool may only send GET and HEAD unless an egress rule names the method.
+    #[serde(default)]
+    pub read_only: bool,
+    /// May delete or overwrite.
+    #[serde(default)]
+    pub destructive: bool,
+    /// Doing it twice is the same as doing it once.
+    #[serde(default)]
+    pub idempotent: bool,
+    /// Reaches an open set of things, such as the web.
+    #[serde(default)]
+    pub open_world: bool,
+}
+
+/// Limits a toolkit asks for; absent means the server's default.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Limits {
+    /// Memory of one call in MiB.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_mib: Option<u32>,
+    /// Processor time of one call in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_ms: Option<u32>,
+    /// Wall-clock time of one call in milliseconds, waiting included.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wall_ms: Option<u32>,
+}
+
+impl Manifest {
+    /// Reads a manifest from JSON.
+    ///
+    /// # Errors
+    /// When the bytes are not JSON of this shape; the message names the place.
+    pub fn from_json(bytes: &[u8]) -> Result<Self, serde_json::Error> {
+        serde_json::from_slice(bytes)
+    }
+
+    /// Finds a tool by slug, in any case.
+    #[must_use]
+    pub fn tool(&self, slug: &str) -> Option<&Tool> {
+        self.tools.iter().find(|tool| tool.slug.eq_ignore_ascii_case(slug))
+    }
+
+    /// Finds a trigger by slug, in any case.
+    #[must_use]
+    pub fn trigger(&self, slug: &str) -> Option<&Trigger> {
+        self.triggers.iter().find(|trigger| trigger.slug.eq_ignore_ascii_case(slug))
+    }
+
+    /// Finds an auth scheme by mode.
+    #[must_use]
+    pub fn scheme(&self, mode: AuthMode) -> Option<&AuthScheme> {
+        self.auth.iter().find(|scheme| scheme.mode == mode)
+    }
+
+    /// Whether every tool runs without an account.
+    #[must_use]
+    pub fn no_auth(&self) -> bool {
+        self.auth.iter().all(|scheme| scheme.mode == AuthMode::NoAuth)
+    }
+}

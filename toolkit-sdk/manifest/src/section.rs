@@ -1,0 +1,119 @@
+//! The custom section that carries the manifest.
+//!
+//! A component is read as data here: eight bytes of header, then sections of (id, length, content). Nothing is decoded
+//! past the section headers, so reading is quick and safe on bytes from anywhere.
+
+use std::fmt;
+
+use crate::Manifest;
+
+/// Name of the custom section.
+pub const SECTION: &str = "toolhost:manifest";
+
+const COMPONENT_HEADER: [u8; 8] = [0x00, 0x61, 0x73, 0x6d, 0x0d, 0x00, 0x01, 0x00];
+const MODULE_HEADER: [u8; 8] = [0x00, 0x61, 0x73, 0x6d, 0x01, 0x00, 0x00, 0x00];
+
+/// Why no manifest could be read.
+#[derive(Debug)]
+pub enum ReadError {
+    /// No bytes at all.
+    Empty,
+    /// Not WebAssembly.
+    NotWasm,
+    /// A core module, not a component.
+    CoreModule,
+    /// A section is longer than the file.
+    Truncated,
+    /// A component without the section.
+    Missing,
+    /// More than one manifest section.
+    Duplicate,
+    /// The section does not hold a manifest.
+    Invalid(serde_json::Error),
+}
+
+/// Reads the manifest of a component without running it.
+///
+/// # Errors
+/// See [`ReadError`]; the text says what to do.
+pub fn extract(component: &[u8]) -> Result<Manifest, ReadError> {
+    if component.is_empty() {
+        return Err(ReadError::Empty);
+    }
+    let header = component.get(..8).ok_or(ReadError::NotWasm)?;
+    if header == MODULE_HEADER {
+        return Err(ReadError::CoreModule);
+    }
+    if header != COMPONENT_HEADER {
+        return Err(ReadError::NotWasm);
+    }
+    let mut found = None;
+    let mut rest = &component[8..];
+    while let Some((&id, after)) = rest.split_first() {
+        let (length, after) = leb128(after).ok_or(ReadError::Truncated)?;
+        let content = after.get(..length).ok_or(ReadError::Truncated)?;
+        rest = &after[length..];
+        if id != 0 {
+            continue;
+        }
+        let (name_length, named) = leb128(content).ok_or(ReadError::Truncated)?;
+        let name = named.get(..name_length).ok_or(ReadError::Truncated)?;
+        if name == SECTION.as_bytes() && found.replace(&named[name_length..]).is_some() {
+            return Err(ReadError::Duplicate);
+        }
+    }
+    Manifest::from_json(found.ok_or(ReadError::Missing)?).map_err(ReadError::Invalid)
+}
+
+/// Adds the manifest to a component that has none.
+#[must_use]
+pub fn embed(mut component: Vec<u8>, manifest: &Manifest) -> Vec<u8> {
+    let json = serde_json::to_vec(manifest).unwrap_or_default();
+    let mut content = Vec::with_capacity(json.len() + SECTION.len() + 5);
+    push_leb128(&mut content, SECTION.len());
+    content.extend_from_slice(SECTION.as_bytes());
+    content.extend_from_slice(&json);
+    component.push(0);
+    push_leb128(&mut component, content.len());
+    component.extend_from_slice(&content);
+    component
+}
+
+/// An unsigned LEB128 number of at most 32 bits, and what follows it.
+fn leb128(bytes: &[u8]) -> Option<(usize, &[u8])> {
+    let mut value = 0u64;
+    for (index, &byte) in bytes.iter().enumerate().take(5) {
+        value |= u64::from(byte & 0x7f) << (7 * index);
+        if byte & 0x80 == 0 {
+            let value = u32::try_from(value).ok()?;
+            return Some((value as usize, &bytes[index + 1..]));
+        }
+    }
+    None
+}
+
+fn push_leb128(out: &mut Vec<u8>, mut value: usize) {
+    while value >= 0x80 {
+        out.push((value & 0x7f) as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+impl fmt::Display for ReadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Empty => f.write_str("the file is empty"),
+            Self::NotWasm => f.write_str("the file is not a WebAssembly component"),
+            Self::CoreModule => {
+                f.write_str("the file is a core WebAssembly module, not a component; build it with `toolkit build`")
+            }
+            Self::Truncated => f.write_str("the file is cut short: a section reaches past its end"),
+            Self::Missing => write!(f, "the component has no `{SECTION}` section; build it with `toolkit build`"),
+            Self::Duplicate => write!(f, "the component has more than one `{SECTION}` section"),
+            Self::Invalid(cause) => write!(f, "the manifest cannot be read: {cause}"),
+        }
+    }
+}
+
+impl std::error::Error for ReadError {}
