@@ -1,0 +1,39 @@
+# Short names for what cargo and the two binaries do. `make` alone lists them.
+CARGO ?= cargo
+TOOLHOST = target/release/toolhost
+TOOLKIT = $(CARGO) run --quiet --package toolkit-sdk-cli --
+
+.PHONY: help run test bench check clean
+
+help: ## this list
+	@grep -hE '^[a-z]+:.*##' Makefile | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 14
+
+run: ## build everything, publish the toolkits, run one tool through the API, stay up
+	$(CARGO) build --release --bins
+	target/release/toolkit setup
+	target/release/toolkit build --all
+	$(TOOLHOST) serve --toolkits toolkits/dist --demo toolkits/hackernews/logo.svg
+
+test: ## every test: units, stores, toolkits, and the real server over HTTP
+	$(CARGO) build --workspace --all-targets
+	$(TOOLKIT) setup
+	$(TOOLKIT) build --all
+	$(TOOLKIT) check --all
+	$(CARGO) test --workspace
+	$(CARGO) test --manifest-path toolkits/Cargo.toml --target-dir target/toolkits
+
+bench: ## speed and memory, side by side with a bare HTTP handler
+	$(CARGO) build --release --bins
+	target/release/toolkit setup
+	target/release/toolkit build tests/components/echo
+	$(CARGO) bench --package host-sandbox --bench call
+	target/release/bench
+
+check: ## formatting, lints, licences and banned crates
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	$(CARGO) deny check bans licenses sources
+
+clean: ## remove what was built; data directories stay
+	$(CARGO) clean
+	$(CARGO) clean --manifest-path toolkits/Cargo.toml
