@@ -1,1 +1,195 @@
+//! Remembers: documents with declared fields, changed in batches, and blobs beside them.
+//!
+//! The seam is three methods wide ([`Backend`]): get one record, find a page of records, commit a batch. A batch that
+//! was acknowledged is on the disk; a batch is there wholly or not at all; what is read is what was written, or an
+//! error says that it is damaged. The typed front is [`Store`].
 
+#![warn(missing_docs)]
+
+mod batch;
+mod blobs;
+mod document;
+mod error;
+mod query;
+mod sled;
+mod values;
+
+pub use batch::{Batch, Step, Write};
+pub use blobs::{Blobs, Folder};
+pub use document::{Collection, Document, Field, Kind, Record, Row, Time};
+pub use error::{CommitError, EditError, Error, OpenError};
+pub use query::{Cond, Order, Page, Query, Test};
+pub use values::Scalar;
+
+use async_trait::async_trait;
+use std::fmt::Display;
+use std::path::Path;
+use std::sync::Arc;
+
+/// What a database has to do to hold the documents.
+#[async_trait]
+pub trait Backend: Send + Sync {
+    /// Reads a record by id, removed ones included.
+    async fn get(&self, at: &'static Collection, id: &str) -> Result<Option<Row>, Error>;
+    /// Answers a query as [`Query::run`] over all records would, rows and total from one moment.
+    async fn find(&self, at: &'static Collection, query: &Query) -> Result<Page, Error>;
+    /// Applies a batch wholly or not at all. When it returns, the batch is on the disk.
+    async fn commit(&self, batch: Batch) -> Result<(), CommitError>;
+    /// Says whether writes are accepted.
+    fn health(&self) -> Health;
+    /// Reads everything there is and reports what is broken.
+    async fn verify(&self) -> Result<Report, Error>;
+    /// Makes everything durable and lets go of the files; later calls answer *unavailable*.
+    async fn close(&self);
+}
+
+/// Whether a store accepts writes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Health {
+    /// Reads and writes are served.
+    Ready,
+    /// The disk is full: reads are served, writes are refused until there is space.
+    Full,
+    /// Writing has failed in a way that cannot be trusted again; the process has to be restarted.
+    Failed(String),
+    /// The store was closed.
+    Closed,
+}
+
+/// What a walk through everything has found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// How many records were read, removed ones included.
+    pub records: u64,
+    /// How many blobs were read.
+    pub blobs: u64,
+    /// One line for each thing that is broken; none when all is well.
+    pub damage: Vec<String>,
+}
+
+/// One page of a list and how many records there are in all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found<T> {
+    /// The records of the page, in order.
+    pub records: Vec<Record<T>>,
+    /// How many records meet the conditions, on every page together.
+    pub total: u64,
+}
+
+/// How often an edit is tried again when another writer was faster.
+const EDIT_ATTEMPTS: usize = 5;
+
+/// The typed front of a backend and its blobs. Clones share both.
+#[derive(Clone)]
+pub struct Store {
+    backend: Arc<dyn Backend>,
+    blobs: Arc<dyn Blobs>,
+}
+
+impl Store {
+    /// Opens the embedded store in a folder, making it where it is missing.
+    ///
+    /// Reads everything once and compares it with what was acknowledged; a store that holds less is refused as
+    /// [`OpenError::Damaged`]. Blocks for as long as that takes; an open may be waited for seconds with a large store.
+    pub fn open(at: &Path, collections: &'static [&'static Collection]) -> Result<Store, OpenError> {
+        let backend = sled::Sled::open(at, collections)?;
+        let blobs = at.join("blobs");
+        let folder = Folder::open(&blobs).map_err(|error| OpenError::Io { at: blobs, error })?;
+        Ok(Store::new(Arc::new(backend), Arc::new(folder)))
+    }
+
+    /// Puts the typed front on any backend.
+    pub fn new(backend: Arc<dyn Backend>, blobs: Arc<dyn Blobs>) -> Store {
+        Store { backend, blobs }
+    }
+
+    /// Reads a live record of a project. Another project's record is as absent as one that never was.
+    pub async fn get<T: Document>(&self, project: &str, id: &str) -> Result<Option<Record<T>>, Error> {
+        Ok(self.lookup(id).await?.filter(|record| record.project == project))
+    }
+
+    /// Reads a live record by id alone: the id is the hash of a secret, or names a project.
+    pub async fn lookup<T: Document>(&self, id: &str) -> Result<Option<Record<T>>, Error> {
+        let row = self.backend.get(T::COLLECTION, id).await?;
+        row.filter(Record::is_live).map(decode).transpose()
+    }
+
+    /// Answers with one page of the records that meet a query, and their total.
+    pub async fn find<T: Document>(&self, query: &Query) -> Result<Found<T>, Error> {
+        let Page { rows, total } = self.backend.find(T::COLLECTION, query).await?;
+        Ok(Found { records: rows.into_iter().map(decode).collect::<Result<_, _>>()?, total })
+    }
+
+    /// Applies a batch wholly or not at all, and returns when it is on the disk.
+    pub async fn commit(&self, batch: Batch) -> Result<(), CommitError> {
+        match &batch.fault {
+            Some(fault) => Err(CommitError::Invalid(fault.clone())),
+            None if batch.is_empty() => Ok(()),
+            None => self.backend.commit(batch).await,
+        }
+    }
+
+    /// Reads a record, changes it and commits it, and does so again when another writer was faster, five times in all.
+    ///
+    /// Answers with what the last `change` answered, or nothing where there is no such live record. Where the change
+    /// leaves the body as it was, the record is still written and its revision still grows.
+    pub async fn edit<T: Document, R, E>(
+        &self,
+        project: &str,
+        id: &str,
+        now: Time,
+        mut change: impl FnMut(&mut T) -> Result<R, E>,
+    ) -> Result<Option<R>, EditError<E>> {
+        for _ in 0..EDIT_ATTEMPTS {
+            let Some(mut record) = self.get::<T>(project, id).await.map_err(EditError::Read)? else {
+                return Ok(None);
+            };
+            let answer = change(&mut record.body).map_err(EditError::Change)?;
+            match self.commit(Batch::at(now).update(&record)).await {
+                Ok(()) => return Ok(Some(answer)),
+                Err(CommitError::Stale) => {}
+                Err(error) => return Err(EditError::Commit(error)),
+            }
+        }
+        Err(EditError::Commit(CommitError::Stale))
+    }
+
+    /// The blobs beside the documents.
+    pub fn blobs(&self) -> &dyn Blobs {
+        &*self.blobs
+    }
+
+    /// Says whether writes are accepted.
+    pub fn health(&self) -> Health {
+        self.backend.health()
+    }
+
+    /// Makes everything durable and lets go of the files. Clones answer *unavailable* from then on.
+    pub async fn close(self) {
+        self.backend.close().await;
+    }
+
+    /// Reads every record, index entry and blob, and reports what is broken. Reads and writes go on meanwhile.
+    pub async fn verify(&self) -> Report {
+        let mut report = self.backend.verify().await.unwrap_or_else(|error| broken(&error));
+        match self.blobs.verify().await {
+            Ok((count, damaged)) => {
+                report.blobs = count;
+                report.damage.extend(damaged.into_iter().map(|key| format!("blob {key} is damaged")));
+            }
+            Err(error) => report.damage.push(error.to_string()),
+        }
+        report
+    }
+}
+
+fn decode<T: Document>(row: Row) -> Result<Record<T>, Error> {
+    match serde_json::from_slice(&row.body) {
+        Ok(body) => Ok(row.map(|_| body)),
+        Err(error) => Err(Error::unreadable(T::COLLECTION, &row.id, &error)),
+    }
+}
+
+fn broken(error: &dyn Display) -> Report {
+    Report { damage: vec![error.to_string()], ..Report::default() }
+}

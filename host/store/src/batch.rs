@@ -1,0 +1,124 @@
+//! A batch: preconditions and effects as data, which hold wholly or not at all.
+//!
+//! A batch carries its own time, so that whoever builds it owns the clock. Nothing is awaited inside one. All
+//! preconditions are checked against the state before the batch; hence a unique key cannot pass from one record to
+//! another inside a batch, and a batch names each record at most once.
+
+use crate::{Collection, Document, Record, Time};
+use bytes::Bytes;
+
+/// One step of a batch, about one record.
+#[derive(Clone, Debug)]
+pub struct Write {
+    /// The collection of the record.
+    pub at: &'static Collection,
+    /// The project that owns the record; no step moves a record to another.
+    pub project: String,
+    /// The record's id.
+    pub id: String,
+    /// What has to hold, and what happens then.
+    pub step: Step,
+}
+
+/// What a step demands and does. A revision that is not the stored one makes the whole batch stale.
+#[derive(Clone, Debug)]
+pub enum Step {
+    /// Makes a record; fails as *taken* when the id or a unique value is in use.
+    Insert {
+        /// When the record came to be.
+        created_at: Time,
+        /// JSON text, an object.
+        body: Bytes,
+    },
+    /// Replaces the body of a live record; fails as *taken* when a unique value is in use.
+    Update {
+        /// The revision that was read.
+        revision: i64,
+        /// JSON text, an object.
+        body: Bytes,
+    },
+    /// Hides a live record and frees its unique values.
+    Remove {
+        /// The revision that was read.
+        revision: i64,
+    },
+    /// Erases a record, hidden or not; nothing of it stays.
+    Purge {
+        /// The revision that was read.
+        revision: i64,
+    },
+    /// Demands that a live record is as it was read, and leaves it so.
+    Check {
+        /// The revision that was read.
+        revision: i64,
+    },
+}
+
+/// A set of steps that [`Store::commit`](crate::Store::commit) applies wholly or not at all.
+#[derive(Clone, Debug)]
+pub struct Batch {
+    /// The time written into every record the batch touches.
+    pub now: Time,
+    /// The steps, in the order they were added.
+    pub writes: Vec<Write>,
+    /// The first body that could not be written as JSON; a batch that has one is refused.
+    pub fault: Option<String>,
+}
+
+impl Batch {
+    /// Starts an empty batch that happens at `now`.
+    pub fn at(now: Time) -> Batch {
+        Batch { now, writes: Vec::new(), fault: None }
+    }
+
+    /// Whether the batch has no steps.
+    pub fn is_empty(&self) -> bool {
+        self.writes.is_empty() && self.fault.is_none()
+    }
+
+    /// Makes a record created at the batch's time.
+    pub fn insert<T: Document>(self, project: &str, id: &str, body: &T) -> Batch {
+        let created_at = self.now;
+        self.insert_created(created_at, project, id, body)
+    }
+
+    /// Makes a record with its own time of creation: a log line written after the fact, a record that is moved in.
+    pub fn insert_created<T: Document>(mut self, created_at: Time, project: &str, id: &str, body: &T) -> Batch {
+        let body = self.encode::<T>(id, body);
+        self.push::<T>(project, id, Step::Insert { created_at, body })
+    }
+
+    /// Replaces the body of a record by the one it now carries, if it still has the revision that was read.
+    pub fn update<T: Document>(mut self, record: &Record<T>) -> Batch {
+        let body = self.encode(&record.id, &record.body);
+        self.push::<T>(&record.project, &record.id, Step::Update { revision: record.revision, body })
+    }
+
+    /// Hides a record, if it still has the revision that was read.
+    pub fn remove<T: Document>(self, record: &Record<T>) -> Batch {
+        self.push::<T>(&record.project, &record.id, Step::Remove { revision: record.revision })
+    }
+
+    /// Erases a record for good, hidden or not, if it still has the revision that was read.
+    pub fn purge<T: Document>(self, record: &Record<T>) -> Batch {
+        self.push::<T>(&record.project, &record.id, Step::Purge { revision: record.revision })
+    }
+
+    /// Demands that a record that was read, and is not changed, still has its revision.
+    pub fn check<T: Document>(self, record: &Record<T>) -> Batch {
+        self.push::<T>(&record.project, &record.id, Step::Check { revision: record.revision })
+    }
+
+    fn push<T: Document>(mut self, project: &str, id: &str, step: Step) -> Batch {
+        self.writes.push(Write { at: T::COLLECTION, project: project.to_owned(), id: id.to_owned(), step });
+        self
+    }
+
+    fn encode<T: Document>(&mut self, id: &str, body: &T) -> Bytes {
+        serde_json::to_vec(body).map(Bytes::from).unwrap_or_else(|error| {
+            let fault = || format!("cannot write {} {id} as json: {error}", T::COLLECTION.name);
+            self.fault.get_or_insert_with(fault);
+            Bytes::new()
+        })
+    }
+}

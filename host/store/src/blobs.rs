@@ -1,0 +1,173 @@
+//! Large values beside the documents: components, files, the bodies too big for a record.
+//!
+//! A put that has returned survives a power cut: the bytes are written to a temporary file, synced, renamed over the
+//! key and the folder is synced. A get never answers with damaged bytes: every file ends in a trailer with the length
+//! and a checksum. Whether the bytes are the *right* ones (a key that is a digest) is for the caller to check.
+
+use crate::Error;
+use async_trait::async_trait;
+use bytes::Bytes;
+use std::fs::{self, File};
+use std::io::{ErrorKind, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A store of byte strings by key.
+///
+/// A key has 1 to 200 bytes out of `a-z`, `A-Z`, `0-9`, `_`, `-` and `.`, and does not begin with a dot.
+#[async_trait]
+pub trait Blobs: Send + Sync {
+    /// Keeps `bytes` under `key`, replacing what is there. When it returns, the bytes are on the disk.
+    async fn put(&self, key: &str, bytes: Bytes) -> Result<(), Error>;
+    /// Answers with what is kept under `key`. Damage is an error, never other bytes.
+    async fn get(&self, key: &str) -> Result<Option<Bytes>, Error>;
+    /// Forgets `key`; one that is not there is no error.
+    async fn remove(&self, key: &str) -> Result<(), Error>;
+    /// Reads every blob and answers with the keys of those that are damaged, and how many there are.
+    async fn verify(&self) -> Result<(u64, Vec<String>), Error>;
+}
+
+/// Blobs as files of one folder.
+#[derive(Debug)]
+pub struct Folder {
+    root: PathBuf,
+}
+
+/// Length (8 bytes), CRC-32 (4 bytes), and a mark that ends every whole file.
+const TRAILER: usize = 16;
+const MARK: [u8; 4] = *b"blob";
+
+/// Temporary names begin with a dot, which no key may.
+static TEMPORARY: AtomicU64 = AtomicU64::new(0);
+
+impl Folder {
+    /// Opens the folder, making it where it is missing, and clears away what interrupted puts have left.
+    pub fn open(root: &Path) -> std::io::Result<Folder> {
+        fs::create_dir_all(root)?;
+        for entry in fs::read_dir(root)? {
+            let entry = entry?;
+            if entry.file_name().as_encoded_bytes().starts_with(b".put-") {
+                fs::remove_file(entry.path())?;
+            }
+        }
+        Ok(Folder { root: root.to_owned() })
+    }
+
+    fn path(&self, key: &str) -> Result<PathBuf, Error> {
+        let legal = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
+        if key.is_empty() || key.len() > 200 || key.starts_with('.') || !key.bytes().all(legal) {
+            return Err(Error::Key(key.to_owned()));
+        }
+        Ok(self.root.join(key))
+    }
+}
+
+#[async_trait]
+impl Blobs for Folder {
+    async fn put(&self, key: &str, bytes: Bytes) -> Result<(), Error> {
+        let (root, path) = (self.root.clone(), self.path(key)?);
+        blocking(path.clone(), move || write(&root, &path, &bytes)).await
+    }
+
+    async fn get(&self, key: &str) -> Result<Option<Bytes>, Error> {
+        let path = self.path(key)?;
+        blocking(path.clone(), move || read(&path)).await?.map(Contents::whole).transpose()
+    }
+
+    async fn remove(&self, key: &str) -> Result<(), Error> {
+        let (root, path) = (self.root.clone(), self.path(key)?);
+        let remove = move || match fs::remove_file(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+            result => result.and_then(|()| File::open(&root)?.sync_all()),
+        };
+        blocking(self.path(key)?, remove).await
+    }
+
+    async fn verify(&self) -> Result<(u64, Vec<String>), Error> {
+        let root = self.root.clone();
+        blocking(self.root.clone(), move || walk(&root)).await
+    }
+}
+
+async fn blocking<T: Send + 'static>(
+    path: PathBuf,
+    work: impl FnOnce() -> std::io::Result<T> + Send + 'static,
+) -> Result<T, Error> {
+    let result = tokio::task::spawn_blocking(work).await;
+    result.map_err(|error| std::io::Error::other(error.to_string())).flatten().map_err(|error| match error.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => Error::Full,
+        _ => Error::Unavailable(format!("cannot reach blob {}: {error}", path.display())),
+    })
+}
+
+fn write(root: &Path, path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let temporary = root.join(format!(".put-{}", TEMPORARY.fetch_add(1, Ordering::Relaxed)));
+    let written = File::create(&temporary).and_then(|mut file| {
+        file.write_all(bytes)?;
+        file.write_all(&trailer(bytes))?;
+        file.sync_all()?;
+        fs::rename(&temporary, path)?;
+        File::open(root)?.sync_all()
+    });
+    if written.is_err() {
+        // The put has failed already, and what stays is cleared away at the next start.
+        let _ = fs::remove_file(&temporary);
+    }
+    written
+}
+
+enum Contents {
+    Whole(Bytes),
+    Damaged(PathBuf),
+}
+
+impl Contents {
+    fn whole(self) -> Result<Bytes, Error> {
+        match self {
+            Contents::Whole(bytes) => Ok(bytes),
+            Contents::Damaged(path) => Err(Error::Damaged {
+                what: format!("blob {}", path.display()),
+                reason: "its checksum does not fit".into(),
+            }),
+        }
+    }
+}
+
+fn read(path: &Path) -> std::io::Result<Option<Contents>> {
+    let mut bytes = Vec::new();
+    match File::open(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        file => file?.read_to_end(&mut bytes)?,
+    };
+    let Some(length) = bytes.len().checked_sub(TRAILER) else {
+        return Ok(Some(Contents::Damaged(path.to_owned())));
+    };
+    if trailer(&bytes[..length]) != bytes[length..] {
+        return Ok(Some(Contents::Damaged(path.to_owned())));
+    }
+    Ok(Some(Contents::Whole(Bytes::from(bytes).slice(..length))))
+}
+
+fn walk(root: &Path) -> std::io::Result<(u64, Vec<String>)> {
+    let (mut count, mut damaged) = (0, Vec::new());
+    for entry in fs::read_dir(root)? {
+        let entry = entry?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if name.starts_with('.') {
+            continue;
+        }
+        count += 1;
+        if let Some(Contents::Damaged(_)) = read(&entry.path())? {
+            damaged.push(name);
+        }
+    }
+    Ok((count, damaged))
+}
+
+fn trailer(bytes: &[u8]) -> [u8; TRAILER] {
+    let mut trailer = [0; TRAILER];
+    trailer[..8].copy_from_slice(&(bytes.len() as u64).to_le_bytes());
+    trailer[8..12].copy_from_slice(&crc32fast::hash(bytes).to_le_bytes());
+    trailer[12..].copy_from_slice(&MARK);
+    trailer
+}

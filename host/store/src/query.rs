@@ -1,0 +1,290 @@
+//! Queries, and what they mean.
+//!
+//! [`Query::run`] over all records of a collection *is* the meaning of a query. A backend may answer in any way it
+//! likes, with the same records in the same order and the same total; the conformance suite compares it with `run`.
+//!
+//! Besides the declared fields, conditions and order may name the envelope: `id`, `project`, `created_at`,
+//! `updated_at`. Ties are broken by time of creation, then id, so that every order is total.
+
+use crate::values::{Scalar, Values};
+use crate::{Collection, Error, Kind, Record, Row, Time};
+use std::cmp::Ordering;
+
+/// What a condition demands of a field's value. On a list, one element has to meet it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Test {
+    /// Equal to the value.
+    Is(Scalar),
+    /// Equal to one of the values; no value at all holds for no record.
+    AnyOf(Vec<Scalar>),
+    /// A text that has this part, compared byte by byte: fold case before storing and before asking.
+    Contains(String),
+    /// A number or time of at least this.
+    AtLeast(i64),
+    /// A number or time below this.
+    Below(i64),
+    /// The opposite of a test; holds when the value is absent and the test inside needs one.
+    Not(Box<Test>),
+}
+
+/// A condition on one field.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cond {
+    /// A declared field, or `id`, `project`, `created_at`, `updated_at`.
+    pub field: String,
+    /// What is demanded.
+    pub test: Test,
+}
+
+/// The order of a list.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Order {
+    /// A declared field that is not a list, absent values first; none means time of creation.
+    pub field: Option<String>,
+    /// Whether the whole order is turned round, ties included.
+    pub descending: bool,
+}
+
+/// Which records of a collection, in which order, and which page of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Query {
+    /// Only records of this project; none asks across all projects.
+    pub project: Option<String>,
+    /// Conditions that all have to hold.
+    pub conditions: Vec<Cond>,
+    /// The order.
+    pub order: Order,
+    /// How many records to pass over.
+    pub offset: u64,
+    /// How many records to answer with, at most.
+    pub limit: u64,
+    /// Whether removed records are seen too.
+    pub deleted: bool,
+}
+
+/// One page of a list of rows, and how many there are in all.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Page {
+    /// The rows of the page, in order.
+    pub rows: Vec<Row>,
+    /// How many rows meet the conditions, on every page together.
+    pub total: u64,
+}
+
+impl Query {
+    /// Asks for every record of a project, oldest first.
+    pub fn of(project: &str) -> Query {
+        Query { project: Some(project.to_owned()), ..Query::everywhere() }
+    }
+
+    /// Asks for every record of all projects, oldest first.
+    pub fn everywhere() -> Query {
+        Query {
+            project: None,
+            conditions: Vec::new(),
+            order: Order::default(),
+            offset: 0,
+            limit: u64::MAX,
+            deleted: false,
+        }
+    }
+
+    /// Demands that a field equals a value.
+    pub fn is(self, field: &str, value: impl Into<Scalar>) -> Query {
+        self.test(field, Test::Is(value.into()))
+    }
+
+    /// Demands that a field equals one of several values.
+    pub fn any_of<S: Into<Scalar>>(self, field: &str, values: impl IntoIterator<Item = S>) -> Query {
+        self.test(field, Test::AnyOf(values.into_iter().map(Into::into).collect()))
+    }
+
+    /// Demands that a text has a part.
+    pub fn contains(self, field: &str, part: &str) -> Query {
+        self.test(field, Test::Contains(part.to_owned()))
+    }
+
+    /// Demands a number or time of at least `least`.
+    pub fn at_least(self, field: &str, least: i64) -> Query {
+        self.test(field, Test::AtLeast(least))
+    }
+
+    /// Demands a number or time below `bound`.
+    pub fn below(self, field: &str, bound: i64) -> Query {
+        self.test(field, Test::Below(bound))
+    }
+
+    /// Demands that a field does not equal a value.
+    pub fn is_not(self, field: &str, value: impl Into<Scalar>) -> Query {
+        self.test(field, Test::Not(Box::new(Test::Is(value.into()))))
+    }
+
+    /// Adds a condition.
+    pub fn test(mut self, field: &str, test: Test) -> Query {
+        self.conditions.push(Cond { field: field.to_owned(), test });
+        self
+    }
+
+    /// Orders by a declared field, smallest first.
+    pub fn by(mut self, field: &str) -> Query {
+        self.order.field = Some(field.to_owned());
+        self
+    }
+
+    /// Turns the order round: the newest first, or the greatest value of the field asked for.
+    pub fn newest(mut self) -> Query {
+        self.order.descending = true;
+        self
+    }
+
+    /// Asks for `limit` records after the first `offset`.
+    pub fn page(mut self, offset: u64, limit: u64) -> Query {
+        (self.offset, self.limit) = (offset, limit);
+        self
+    }
+
+    /// Sees removed records too.
+    pub fn with_deleted(mut self) -> Query {
+        self.deleted = true;
+        self
+    }
+
+    /// Answers the query from all records of a collection: the definition of what a query means.
+    ///
+    /// Fails when the query names a field the collection does not declare, or orders by a list.
+    pub fn run(&self, at: &'static Collection, rows: impl IntoIterator<Item = Row>) -> Result<Page, Error> {
+        self.check(at)?;
+        let mut kept = Vec::new();
+        for row in rows {
+            let values = Values::of(at, &row.body).map_err(|error| Error::unreadable(at, &row.id, &error))?;
+            if self.holds(at, &row, &values) {
+                kept.push((self.sort_key(at, &values), row));
+            }
+        }
+        kept.sort_by(|(a_key, a), (b_key, b)| self.compare((a_key, a), (b_key, b)));
+        let total = kept.len() as u64;
+        let rows = kept.into_iter().map(|(_, row)| row);
+        Ok(Page { rows: self.cut(rows).collect(), total })
+    }
+
+    /// Refuses a query that names what the collection does not declare.
+    pub fn check(&self, at: &'static Collection) -> Result<(), Error> {
+        let ordered = self.order.field.iter().map(|name| (name, true));
+        let tested = self.conditions.iter().map(|cond| (&cond.field, false));
+        for (name, ordered) in tested.chain(ordered) {
+            let known = match at.field(name) {
+                Some((_, field)) => !(ordered && field.kind == Kind::List),
+                None => ENVELOPE.contains(&name.as_str()) && !ordered,
+            };
+            if !known {
+                return Err(Error::Undeclared { collection: at.name, field: name.clone() });
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a record belongs to the answer, whatever its page.
+    pub(crate) fn holds<T>(&self, at: &Collection, record: &Record<T>, values: &Values) -> bool {
+        (self.deleted || record.is_live())
+            && self.project.as_ref().is_none_or(|project| *project == record.project)
+            && self.conditions.iter().all(|cond| match at.field(&cond.field) {
+                Some((place, _)) => cond.test.holds(values.at(place)),
+                None => cond.test.holds(&[envelope(record, &cond.field)]),
+            })
+    }
+
+    /// Passes over the offset and stops at the limit.
+    pub(crate) fn cut<I>(&self, items: impl Iterator<Item = I>) -> impl Iterator<Item = I> {
+        let offset = usize::try_from(self.offset).unwrap_or(usize::MAX);
+        items.skip(offset).take(usize::try_from(self.limit).unwrap_or(usize::MAX))
+    }
+
+    /// The value a record is ordered by, ahead of its time of creation.
+    fn sort_key(&self, at: &Collection, values: &Values) -> Option<Scalar> {
+        let (place, _) = at.field(self.order.field.as_deref()?)?;
+        values.at(place).first().cloned()
+    }
+
+    fn compare(&self, a: (&Option<Scalar>, &Row), b: (&Option<Scalar>, &Row)) -> Ordering {
+        let ascending = (a.0, a.1.created_at, &a.1.id).cmp(&(b.0, b.1.created_at, &b.1.id));
+        if self.order.descending { ascending.reverse() } else { ascending }
+    }
+}
+
+impl Test {
+    /// Whether the values of a field meet the test.
+    pub fn holds(&self, values: &[Scalar]) -> bool {
+        match self {
+            Test::Is(wanted) => values.contains(wanted),
+            Test::AnyOf(wanted) => values.iter().any(|value| wanted.contains(value)),
+            Test::Contains(part) => {
+                values.iter().any(|value| matches!(value, Scalar::Text(text) if text.contains(part.as_str())))
+            }
+            Test::AtLeast(least) => values.iter().any(|value| matches!(value, Scalar::Int(n) if n >= least)),
+            Test::Below(bound) => values.iter().any(|value| matches!(value, Scalar::Int(n) if n < bound)),
+            Test::Not(test) => !test.holds(values),
+        }
+    }
+}
+
+/// What conditions may name besides the declared fields.
+pub(crate) const ENVELOPE: [&str; 4] = ["id", "project", "created_at", "updated_at"];
+
+fn envelope<T>(record: &Record<T>, name: &str) -> Scalar {
+    let Time(at) = if name == "created_at" { record.created_at } else { record.updated_at };
+    match name {
+        "id" => Scalar::Text(record.id.clone()),
+        "project" => Scalar::Text(record.project.clone()),
+        _ => Scalar::Int(at),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Field;
+
+    static THINGS: Collection =
+        Collection { name: "things", fields: &[Field::new("rank", Kind::Int), Field::new("tags", Kind::List)] };
+
+    fn row(id: &str, at: i64, body: &str) -> Row {
+        let body = bytes::Bytes::copy_from_slice(body.as_bytes());
+        let (created_at, updated_at) = (Time(at), Time(at));
+        Record { id: id.into(), project: "p".into(), revision: 1, created_at, updated_at, deleted_at: None, body }
+    }
+
+    fn ids(query: &Query) -> Vec<String> {
+        let rows = [
+            row("a", 2, r#"{"rank":1,"tags":["x","y"]}"#),
+            row("b", 1, r#"{"rank":1}"#),
+            row("c", 1, r#"{"tags":["y"]}"#),
+            Record { deleted_at: Some(Time(9)), ..row("d", 1, "{}") },
+        ];
+        query.run(&THINGS, rows).unwrap().rows.into_iter().map(|row| row.id).collect()
+    }
+
+    #[test]
+    fn absent_values_come_first_and_ties_fall_to_age_then_id() {
+        assert_eq!(ids(&Query::of("p").by("rank")), ["c", "b", "a"]);
+        assert_eq!(ids(&Query::of("p").by("rank").newest()), ["a", "b", "c"]);
+        assert_eq!(ids(&Query::of("p")), ["b", "c", "a"]);
+    }
+
+    #[test]
+    fn a_list_meets_a_test_by_one_element_and_an_absent_value_meets_its_opposite() {
+        assert_eq!(ids(&Query::of("p").is("tags", "y")), ["c", "a"]);
+        assert_eq!(ids(&Query::of("p").is_not("tags", "x")), ["b", "c"]);
+        assert_eq!(ids(&Query::of("p").any_of::<&str>("tags", [])), Vec::<String>::new());
+    }
+
+    #[test]
+    fn removed_records_are_hidden_unless_asked_for() {
+        assert_eq!(ids(&Query::everywhere().with_deleted().page(2, 1)), ["d"]);
+    }
+
+    #[test]
+    fn a_field_that_is_not_declared_and_an_order_by_a_list_are_refused() {
+        assert!(Query::of("p").is("colour", "red").run(&THINGS, []).is_err());
+        assert!(Query::of("p").by("tags").run(&THINGS, []).is_err());
+    }
+}
