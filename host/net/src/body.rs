@@ -1,0 +1,103 @@
+//! Reads an answer's body within its size.
+//!
+//! A small compressed answer can expand without end, so decompression happens here, piece by piece, and what counts is
+//! what came out. An answer that expands more than a hundredfold is refused even when it would fit.
+
+use std::io::{self, Write};
+
+use bytes::Bytes;
+use flate2::write::MultiGzDecoder;
+use reqwest::{
+    Response, StatusCode,
+    header::{CONTENT_ENCODING, CONTENT_LENGTH, HeaderMap},
+};
+
+/// Bytes out for each byte in, past which a compressed body counts as an attack.
+const RATIO: u64 = 100;
+/// Below this size the ratio says nothing: a short run of equal bytes expands more.
+const RATIO_FROM: u64 = 1 << 20;
+/// Room made at most on the word of `content-length`.
+const ROOM: u64 = 1 << 20;
+
+/// Why a body could not be read.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    TooLarge,
+    Bomb,
+    Encoding(io::Error),
+    Broken(reqwest::Error),
+}
+
+/// Reads the whole body, at most `limit` bytes of it after decompression.
+pub(crate) async fn read(mut answer: Response, headers: &mut HeaderMap, limit: u64) -> Result<Bytes, Failure> {
+    if answer.status() != StatusCode::PARTIAL_CONTENT && gzipped(headers) {
+        headers.remove(CONTENT_ENCODING);
+        headers.remove(CONTENT_LENGTH);
+        return unpack(answer, limit).await;
+    }
+    let announced = answer.content_length().unwrap_or(0);
+    if announced > limit {
+        return Err(Failure::TooLarge);
+    }
+    let mut body = Vec::with_capacity(announced.min(ROOM) as usize);
+    while let Some(piece) = answer.chunk().await.map_err(Failure::Broken)? {
+        if body.len() as u64 + piece.len() as u64 > limit {
+            return Err(Failure::TooLarge);
+        }
+        body.extend_from_slice(&piece);
+    }
+    Ok(body.into())
+}
+
+fn gzipped(headers: &HeaderMap) -> bool {
+    let encoding = headers.get(CONTENT_ENCODING).map(|value| value.as_bytes());
+    encoding.is_some_and(|value| value.eq_ignore_ascii_case(b"gzip") || value.eq_ignore_ascii_case(b"x-gzip"))
+}
+
+async fn unpack(mut answer: Response, limit: u64) -> Result<Bytes, Failure> {
+    let mut decoder = MultiGzDecoder::new(Bounded { bytes: Vec::new(), limit, arrived: 0, failure: None });
+    let mut empty = true;
+    while let Some(piece) = answer.chunk().await.map_err(Failure::Broken)? {
+        empty &= piece.is_empty();
+        decoder.get_mut().arrived += piece.len() as u64;
+        if let Err(cause) = decoder.write_all(&piece) {
+            return Err(decoder.get_mut().failure.take().unwrap_or(Failure::Encoding(cause)));
+        }
+    }
+    // The answer to HEAD, and a 304, name an encoding but have no body.
+    if empty {
+        return Ok(Bytes::new());
+    }
+    match decoder.try_finish() {
+        Ok(()) => Ok(std::mem::take(&mut decoder.get_mut().bytes).into()),
+        Err(cause) => Err(decoder.get_mut().failure.take().unwrap_or(Failure::Encoding(cause))),
+    }
+}
+
+/// Takes what the decoder writes, up to the limits.
+struct Bounded {
+    bytes: Vec<u8>,
+    limit: u64,
+    arrived: u64,
+    failure: Option<Failure>,
+}
+
+impl Write for Bounded {
+    fn write(&mut self, piece: &[u8]) -> io::Result<usize> {
+        let size = self.bytes.len() as u64 + piece.len() as u64;
+        if size > self.limit {
+            self.failure = Some(Failure::TooLarge);
+        } else if size > RATIO_FROM && size > self.arrived.saturating_mul(RATIO) {
+            self.failure = Some(Failure::Bomb);
+        }
+        if self.failure.is_some() {
+            return Err(io::Error::other("over the limit"));
+        }
+        self.bytes.extend_from_slice(piece);
+        Ok(piece.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

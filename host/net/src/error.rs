@@ -1,0 +1,138 @@
+//! Why a request has no answer, in words for the person who has to act.
+
+use std::{error::Error as StdError, fmt, io, time::Duration};
+
+use reqwest::Method;
+use url::Url;
+
+use crate::{Limits, body, connect, guard};
+
+/// A request without an answer. The text names method and origin, never path, query or headers: those may hold secrets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Error {
+    /// For programs.
+    pub kind: ErrorKind,
+    /// What was attempted, on which host, and what to do about it.
+    pub message: String,
+}
+
+/// The kinds of failure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ErrorKind {
+    /// The guard refused the address; nothing was sent.
+    Denied,
+    /// The request cannot be sent as it is; nothing was sent.
+    InvalidRequest,
+    /// The name cannot be resolved.
+    Dns,
+    /// No connection.
+    Connect,
+    /// A connection, but no trusted one.
+    Tls,
+    /// A time limit was reached; the request may have had its effect.
+    Timeout,
+    /// The answer is larger than its limit.
+    TooLarge,
+    /// The other side does not speak proper HTTP, or broke off.
+    Protocol,
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl StdError for Error {}
+
+/// Method and origin of a request, for messages.
+pub(crate) struct Place(String);
+
+impl Place {
+    pub(crate) fn of(method: &Method, url: &Url) -> Self {
+        let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
+        Self(format!("{method} {}://{}{port}", url.scheme(), url.host_str().unwrap_or("?")))
+    }
+
+    fn error(&self, kind: ErrorKind, what: impl fmt::Display) -> Error {
+        Error { kind, message: format!("{}: {what}", self.0) }
+    }
+
+    pub(crate) fn denied(&self, refused: &guard::Refused) -> Error {
+        let kind = match refused {
+            guard::Refused::Literal(_) | guard::Refused::Resolved(_) => ErrorKind::Denied,
+            _ => ErrorKind::InvalidRequest,
+        };
+        self.error(kind, refused)
+    }
+
+    pub(crate) fn timeout(&self, of: &str, limit: Duration) -> Error {
+        self.error(ErrorKind::Timeout, format_args!("the limit for {of}, {limit:?}, is over; try again later"))
+    }
+
+    pub(crate) fn too_large(&self, what: &str, limit: u64) -> Error {
+        self.error(ErrorKind::TooLarge, format_args!("the answer's {what} is larger than {limit} bytes; ask for less"))
+    }
+
+    pub(crate) fn unreadable(&self, failure: &body::Failure, limits: Limits) -> Error {
+        match failure {
+            body::Failure::TooLarge => self.too_large("body", limits.response_bytes),
+            body::Failure::Bomb => {
+                self.error(ErrorKind::TooLarge, "the answer's body expands more than a hundredfold; ask for less")
+            }
+            body::Failure::Encoding(cause) => {
+                self.error(ErrorKind::Protocol, format_args!("the answer's body cannot be decompressed: {cause}"))
+            }
+            body::Failure::Broken(cause) => self.error(
+                ErrorKind::Protocol,
+                format_args!("the answer broke off: {}; try again later", innermost(cause)),
+            ),
+        }
+    }
+
+    /// Reads the kind of failure from the HTTP client's chain of causes.
+    pub(crate) fn failed(&self, failure: &reqwest::Error, connect_limit: Duration) -> Error {
+        let mut kind = match () {
+            () if failure.is_timeout() => ErrorKind::Timeout,
+            () if failure.is_connect() => ErrorKind::Connect,
+            () if failure.is_builder() => ErrorKind::InvalidRequest,
+            () => ErrorKind::Protocol,
+        };
+        for cause in causes(failure) {
+            match cause.downcast_ref::<guard::Unresolved>() {
+                Some(guard::Unresolved::Refused(refused)) => return self.denied(refused),
+                Some(failed @ guard::Unresolved::Failed(_)) => return self.error(ErrorKind::Dns, failed),
+                None => {}
+            }
+            if cause.is::<connect::TooSlow>() {
+                return self.timeout("the connection", connect_limit);
+            }
+            let certificate = cause
+                .downcast_ref::<io::Error>()
+                .is_some_and(|error| matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof));
+            if certificate && failure.is_connect() {
+                kind = ErrorKind::Tls;
+            }
+        }
+        self.error(kind, innermost(failure))
+    }
+}
+
+/// The last cause of a chain, which is the one that says something.
+pub(crate) fn innermost(error: &(dyn StdError + 'static)) -> String {
+    causes(error).last().map(ToString::to_string).unwrap_or_default()
+}
+
+fn causes<'e>(error: &'e (dyn StdError + 'static)) -> impl Iterator<Item = &'e (dyn StdError + 'static)> {
+    std::iter::successors(Some(error), |error| inner(*error))
+}
+
+/// An I/O error keeps its cause inside rather than as its source.
+fn inner<'e>(error: &'e (dyn StdError + 'static)) -> Option<&'e (dyn StdError + 'static)> {
+    if let Some(io) = error.downcast_ref::<io::Error>()
+        && let Some(held) = io.get_ref()
+    {
+        return Some(held as &(dyn StdError + 'static));
+    }
+    error.source()
+}

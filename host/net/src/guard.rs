@@ -1,0 +1,364 @@
+//! Which addresses may be reached.
+//!
+//! A name that an attacker controls can point anywhere, also at this machine or at a cloud's metadata service, and can
+//! point elsewhere a moment later. So a name is looked up once, here; if any of its addresses is not a public one all are
+//! refused, because a mixed answer is an attack or a mistake; and the connector gets exactly the addresses that were
+//! judged. IP literals never reach a resolver: [`check_url`] judges them before anything is sent. Odd spellings
+//! (`0x7f.1`, `2130706433`, `127.1`) are turned into addresses by the `url` crate, which is the one parser in use.
+
+use std::{
+    error::Error as StdError,
+    fmt,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    sync::Arc,
+};
+
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use url::{Host, Url};
+
+/// Special-purpose IPv4 ranges (RFC 6890 and its registry), multicast and the reserved block.
+const DENIED_V4: [Ipv4Net; 16] = [
+    v4([0, 0, 0, 0], 8),
+    v4([10, 0, 0, 0], 8),
+    v4([100, 64, 0, 0], 10),
+    v4([127, 0, 0, 0], 8),
+    v4([169, 254, 0, 0], 16),
+    v4([172, 16, 0, 0], 12),
+    v4([192, 0, 0, 0], 24),
+    v4([192, 0, 2, 0], 24),
+    v4([192, 31, 196, 0], 24),
+    v4([192, 88, 99, 0], 24),
+    v4([192, 168, 0, 0], 16),
+    v4([198, 18, 0, 0], 15),
+    v4([198, 51, 100, 0], 24),
+    v4([203, 0, 113, 0], 24),
+    v4([224, 0, 0, 0], 4),
+    v4([240, 0, 0, 0], 4),
+];
+
+/// What IPv6 calls global unicast. Everything outside it (loopback, link-local, unique local, multicast, …) is refused.
+const GLOBAL_V6: Ipv6Net = v6([0x2000, 0, 0, 0, 0, 0, 0, 0], 3);
+
+/// Special-purpose ranges inside global unicast: protocol assignments with Teredo and ORCHID, documentation, 6to4,
+/// direct delegation AS112. Tunnels (Teredo, 6to4) are refused whatever they embed: nothing public lives there any more.
+const DENIED_V6: [Ipv6Net; 5] = [
+    v6([0x2001, 0, 0, 0, 0, 0, 0, 0], 23),
+    v6([0x2001, 0x0db8, 0, 0, 0, 0, 0, 0], 32),
+    v6([0x2002, 0, 0, 0, 0, 0, 0, 0], 16),
+    v6([0x2620, 0x004f, 0x8000, 0, 0, 0, 0, 0], 48),
+    v6([0x3fff, 0, 0, 0, 0, 0, 0, 0], 20),
+];
+
+/// Addresses that stand for an IPv4 address: mapped, and NAT64's well-known prefix. Judged by what they embed.
+const EMBEDS_V4: [Ipv6Net; 2] = [v6([0, 0, 0, 0, 0, 0xffff, 0, 0], 96), v6([0x0064, 0xff9b, 0, 0, 0, 0, 0, 0], 96)];
+
+const fn v4(octets: [u8; 4], prefix: u8) -> Ipv4Net {
+    Ipv4Net::new_assert(Ipv4Addr::new(octets[0], octets[1], octets[2], octets[3]), prefix)
+}
+
+const fn v6(s: [u16; 8], prefix: u8) -> Ipv6Net {
+    Ipv6Net::new_assert(Ipv6Addr::new(s[0], s[1], s[2], s[3], s[4], s[5], s[6], s[7]), prefix)
+}
+
+/// Why something may not be reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refused {
+    /// Neither `http` nor `https`.
+    Scheme(String),
+    /// The URL has no host, an empty one, or one that ends in a dot.
+    Host,
+    /// The URL names a user or a password.
+    UserInfo,
+    /// The URL's host is an address that is not public.
+    Literal(IpAddr),
+    /// The name has an address that is not public.
+    Resolved(IpAddr),
+}
+
+/// Whether an address may be connected to: it is public, or the operator listed it.
+#[must_use]
+pub fn permitted(address: IpAddr, allow: &[IpNet]) -> bool {
+    let address = embedded(address);
+    public(address) || allow.iter().any(|net| net.contains(&address))
+}
+
+/// The IPv4 address that an IPv6 address stands for, or the address itself.
+fn embedded(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V6(v6) if EMBEDS_V4.iter().any(|net| net.contains(&v6)) => {
+            let [.., a, b, c, d] = v6.octets();
+            IpAddr::V4(Ipv4Addr::new(a, b, c, d))
+        }
+        other => other,
+    }
+}
+
+fn public(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(v4) => !DENIED_V4.iter().any(|net| net.contains(&v4)),
+        IpAddr::V6(v6) => GLOBAL_V6.contains(&v6) && !DENIED_V6.iter().any(|net| net.contains(&v6)),
+    }
+}
+
+/// Judges a URL before anything is looked up.
+///
+/// # Errors
+/// See [`Refused`].
+pub fn check_url(url: &Url, allow: &[IpNet]) -> Result<(), Refused> {
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(Refused::Scheme(url.scheme().to_owned()));
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(Refused::UserInfo);
+    }
+    let literal = match url.host() {
+        None => return Err(Refused::Host),
+        Some(Host::Domain(name)) if name.is_empty() || name.ends_with('.') => return Err(Refused::Host),
+        Some(Host::Domain(_)) => return Ok(()),
+        Some(Host::Ipv4(address)) => IpAddr::V4(address),
+        Some(Host::Ipv6(address)) => IpAddr::V6(address),
+    };
+    if permitted(literal, allow) { Ok(()) } else { Err(Refused::Literal(literal)) }
+}
+
+/// Looks names up and refuses those with an address that is not permitted.
+#[derive(Debug, Clone)]
+pub struct Resolver {
+    allow: Arc<[IpNet]>,
+}
+
+impl Resolver {
+    /// Makes a resolver that also permits the operator's own ranges.
+    #[must_use]
+    pub fn new(allow: Arc<[IpNet]>) -> Self {
+        Self { allow }
+    }
+}
+
+impl Resolve for Resolver {
+    fn resolve(&self, name: Name) -> Resolving {
+        let allow = self.allow.clone();
+        Box::pin(async move {
+            let found = tokio::net::lookup_host((name.as_str(), 0)).await.map_err(Unresolved::Failed)?;
+            let addresses = judge(found.collect(), &allow)?;
+            Ok(Box::new(addresses.into_iter()) as Addrs)
+        })
+    }
+}
+
+/// All of the addresses, or a refusal because of one.
+fn judge(addresses: Vec<SocketAddr>, allow: &[IpNet]) -> Result<Vec<SocketAddr>, Unresolved> {
+    match addresses.iter().find(|address| !permitted(address.ip(), allow)) {
+        Some(bad) => Err(Unresolved::Refused(Refused::Resolved(bad.ip()))),
+        None => Ok(addresses),
+    }
+}
+
+/// Why a name has no usable address. Travels through the HTTP client as the source of its error.
+#[derive(Debug)]
+pub(crate) enum Unresolved {
+    Refused(Refused),
+    Failed(std::io::Error),
+}
+
+impl fmt::Display for Unresolved {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Refused(refused) => refused.fmt(f),
+            Self::Failed(cause) => write!(f, "the name cannot be resolved: {cause}"),
+        }
+    }
+}
+
+impl StdError for Unresolved {}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Scheme(scheme) => write!(f, "the scheme `{scheme}` is not http or https"),
+            Self::Host => f.write_str("the URL names no host, or one that ends in a dot"),
+            Self::UserInfo => f.write_str("the URL holds a user name or password"),
+            Self::Literal(_) | Self::Resolved(_) => f.write_str(
+                "the address is not a public one; the operator can permit private ranges with the setting `net.allow`",
+            ),
+        }
+    }
+}
+
+impl StdError for Refused {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn refused(text: &str) -> bool {
+        !permitted(text.parse().unwrap(), &[])
+    }
+
+    #[test]
+    fn special_purpose_addresses_are_refused() {
+        for text in [
+            "0.0.0.0",
+            "0.1.2.3",
+            "10.0.0.1",
+            "100.64.0.1",
+            "100.127.255.255",
+            "127.0.0.1",
+            "127.255.255.255",
+            "169.254.169.254",
+            "172.16.0.1",
+            "172.31.255.255",
+            "192.0.0.8",
+            "192.0.2.1",
+            "192.88.99.1",
+            "192.168.1.1",
+            "198.18.0.1",
+            "198.19.255.255",
+            "198.51.100.7",
+            "203.0.113.9",
+            "224.0.0.1",
+            "239.255.255.255",
+            "240.0.0.1",
+            "255.255.255.255",
+            "::",
+            "::1",
+            "fe80::1",
+            "fec0::1",
+            "fc00::1",
+            "fd00:ec2::254",
+            "ff02::1",
+            "100::1",
+            "2001:db8::1",
+            "3fff::1",
+            "2001::1",
+            "2001:10::1",
+            "2002:7f00:1::",
+            "2002:0808:0808::",
+            "64:ff9b:1::1",
+            "64:ff9b::7f00:1",
+            "64:ff9b::a9fe:a9fe",
+            "::ffff:127.0.0.1",
+            "::ffff:10.0.0.1",
+            "::127.0.0.1",
+            "5f00::1",
+        ] {
+            assert!(refused(text), "{text} was permitted");
+        }
+    }
+
+    #[test]
+    fn public_addresses_are_permitted() {
+        for text in [
+            "1.1.1.1",
+            "8.8.8.8",
+            "100.63.255.255",
+            "100.128.0.0",
+            "172.15.0.1",
+            "172.32.0.1",
+            "193.0.0.1",
+            "223.255.255.255",
+            "2606:4700::1111",
+            "2a00:1450::1",
+            "::ffff:8.8.8.8",
+            "64:ff9b::808:808",
+            "2001:4860::1",
+        ] {
+            assert!(!refused(text), "{text} was refused");
+        }
+    }
+
+    #[test]
+    fn odd_spellings_of_an_address_are_judged_as_the_address() {
+        for host in [
+            "0x7f.1",
+            "2130706433",
+            "127.1",
+            "0177.0.0.1",
+            "0x7f000001",
+            "127.0.0.1.",
+            "[::ffff:127.0.0.1]",
+            "[::ffff:7f00:1]",
+            "[64:ff9b::7f00:1]",
+            "[::1]",
+            "１２７.0.0.1",
+            "127。0。0。1",
+            "0",
+            "[fe80::1]",
+        ] {
+            let url = Url::parse(&format!("https://{host}/")).unwrap();
+            assert!(matches!(check_url(&url, &[]), Err(Refused::Literal(_))), "{host} was permitted");
+        }
+    }
+
+    #[test]
+    fn urls_that_hide_their_host_are_refused() {
+        for (url, expected) in [
+            ("https://user@example.com/", Refused::UserInfo),
+            ("https://user:secret@example.com/", Refused::UserInfo),
+            ("https://example.com./", Refused::Host),
+            ("ftp://example.com/", Refused::Scheme("ftp".to_owned())),
+            ("file:///etc/passwd", Refused::Scheme("file".to_owned())),
+        ] {
+            assert_eq!(check_url(&Url::parse(url).unwrap(), &[]), Err(expected), "{url}");
+        }
+        // A backslash is a slash to a browser and to us: the host ends there.
+        assert_eq!(Url::parse("https://example.com\\@evil.example/").unwrap().host_str(), Some("example.com"));
+        assert!(Url::parse("https://[fe80::1%25eth0]/").is_err());
+    }
+
+    #[test]
+    fn an_operators_range_is_permitted_and_nothing_beside_it() {
+        let allow = ["10.1.0.0/16".parse().unwrap()];
+        assert!(permitted("10.1.2.3".parse().unwrap(), &allow));
+        assert!(permitted("::ffff:10.1.2.3".parse().unwrap(), &allow));
+        assert!(!permitted("10.2.0.1".parse().unwrap(), &allow));
+    }
+
+    #[test]
+    fn a_mixed_answer_is_refused_as_a_whole() {
+        let both = vec!["8.8.8.8:0".parse().unwrap(), "127.0.0.1:0".parse().unwrap()];
+        assert!(matches!(judge(both, &[]), Err(Unresolved::Refused(_))));
+    }
+
+    proptest! {
+        #[test]
+        fn an_ipv4_address_is_judged_alike_in_every_disguise(bits in any::<u32>()) {
+            let plain = Ipv4Addr::from(bits);
+            let mapped = IpAddr::V6(plain.to_ipv6_mapped());
+            let nat64 = IpAddr::V6(Ipv6Addr::from((0x0064_ff9b_u128 << 96) | u128::from(bits)));
+            let expected = permitted(IpAddr::V4(plain), &[]);
+            prop_assert_eq!(permitted(mapped, &[]), expected);
+            prop_assert_eq!(permitted(nat64, &[]), expected);
+            for url in [format!("https://{bits}/"), format!("https://{bits:#x}/"), format!("https://{bits:#o}/").replace("0o", "0")] {
+                prop_assert_eq!(check_url(&Url::parse(&url).unwrap(), &[]).is_ok(), expected, "{}", url);
+            }
+        }
+
+        #[test]
+        fn nothing_the_standard_library_calls_local_is_permitted(bits in any::<u32>(), six in any::<u128>()) {
+            let four = Ipv4Addr::from(bits);
+            let local = four.is_loopback() || four.is_private() || four.is_link_local() || four.is_multicast()
+                || four.is_broadcast() || four.is_documentation() || four.is_unspecified();
+            prop_assert!(!(local && permitted(IpAddr::V4(four), &[])));
+            let six = Ipv6Addr::from(six);
+            let local = six.is_loopback() || six.is_unspecified() || six.is_multicast() || six.is_unique_local()
+                || six.is_unicast_link_local();
+            prop_assert!(!(local && permitted(IpAddr::V6(six), &[])));
+        }
+
+        #[test]
+        fn whatever_parses_either_names_a_domain_or_is_judged(text in "[a-z0-9.:%@\\[\\]x/\\\\-]{1,30}") {
+            if let Ok(url) = Url::parse(&format!("https://{text}"))
+                && check_url(&url, &[]).is_ok()
+            {
+                match url.host().unwrap() {
+                    Host::Domain(name) => prop_assert!(name.parse::<IpAddr>().is_err()),
+                    Host::Ipv4(address) => prop_assert!(permitted(IpAddr::V4(address), &[])),
+                    Host::Ipv6(address) => prop_assert!(permitted(IpAddr::V6(address), &[])),
+                }
+            }
+        }
+    }
+}

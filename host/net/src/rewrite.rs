@@ -1,0 +1,115 @@
+//! Origins that the operator sends elsewhere, for mirrors and for tests.
+
+use std::{fmt, str::FromStr};
+
+use url::Url;
+
+/// Scheme, host and port, for example `https://api.example.com`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Origin {
+    scheme: String,
+    host: String,
+    port: u16,
+}
+
+/// Requests to `from` go to `to`; path and query stay. The target is the operator's word: loopback and `http` are fine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rewrite {
+    /// What requests name.
+    pub from: Origin,
+    /// Where they go.
+    pub to: Origin,
+}
+
+/// The text is not an origin.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not an origin; write scheme, host and port without a path, for example https://api.example.com")]
+pub struct InvalidOrigin(String);
+
+impl Origin {
+    /// The origin of a URL; none when it has no host or no known port.
+    #[must_use]
+    pub fn of(url: &Url) -> Option<Self> {
+        Some(Self {
+            scheme: url.scheme().to_owned(),
+            host: url.host_str()?.to_owned(),
+            port: url.port_or_known_default()?,
+        })
+    }
+}
+
+impl FromStr for Origin {
+    type Err = InvalidOrigin;
+
+    fn from_str(text: &str) -> Result<Self, InvalidOrigin> {
+        let invalid = || InvalidOrigin(text.to_owned());
+        let url = Url::parse(text).map_err(|_| invalid())?;
+        let bare = matches!(url.scheme(), "http" | "https")
+            && url.path() == "/"
+            && url.query().is_none()
+            && url.fragment().is_none()
+            && url.username().is_empty()
+            && url.password().is_none();
+        if bare { Self::of(&url).ok_or_else(invalid) } else { Err(invalid()) }
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let usual = if self.scheme == "https" { 443 } else { 80 };
+        write!(f, "{}://{}", self.scheme, self.host)?;
+        if self.port == usual { Ok(()) } else { write!(f, ":{}", self.port) }
+    }
+}
+
+/// The URL to use in place of `url`, when a rewrite matches its origin.
+pub(crate) fn apply(rewrites: &[Rewrite], url: &Url) -> Option<Url> {
+    if !url.username().is_empty() || url.password().is_some() {
+        return None;
+    }
+    let origin = Origin::of(url)?;
+    let to = &rewrites.iter().find(|rewrite| rewrite.from == origin)?.to;
+    let mut target = url.clone();
+    target.set_scheme(&to.scheme).ok()?;
+    target.set_host(Some(&to.host)).ok()?;
+    target.set_port(Some(to.port)).ok()?;
+    Some(target)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rewrite(from: &str, to: &str) -> Rewrite {
+        Rewrite { from: from.parse().unwrap(), to: to.parse().unwrap() }
+    }
+
+    #[test]
+    fn only_the_named_origin_is_sent_elsewhere() {
+        let rewrites = [rewrite("https://api.example.com", "http://127.0.0.1:4010")];
+        let apply = |url: &str| apply(&rewrites, &Url::parse(url).unwrap()).map(String::from);
+        assert_eq!(apply("https://api.example.com/a/b?c=d").unwrap(), "http://127.0.0.1:4010/a/b?c=d");
+        assert_eq!(apply("https://API.example.com:443/").unwrap(), "http://127.0.0.1:4010/");
+        assert_eq!(apply("http://api.example.com/"), None);
+        assert_eq!(apply("https://api.example.com:8443/"), None);
+        assert_eq!(apply("https://x.api.example.com/"), None);
+        assert_eq!(apply("https://u@api.example.com/"), None);
+    }
+
+    #[test]
+    fn an_origin_is_read_and_printed_without_its_usual_port() {
+        for text in ["https://api.example.com", "http://127.0.0.1:4010", "http://[::1]:80", "http://localhost"] {
+            let origin: Origin = text.parse().unwrap();
+            assert_eq!(origin.to_string().parse::<Origin>().unwrap(), origin);
+        }
+        for text in [
+            "api.example.com",
+            "ftp://a.example",
+            "https://a.example/path",
+            "https://u@a.example",
+            "https://a.example?q",
+        ] {
+            assert!(text.parse::<Origin>().is_err(), "{text}");
+        }
+    }
+}
