@@ -1,0 +1,73 @@
+//! How a credential reaches an outgoing request without passing through the guest.
+
+use std::{fmt, sync::Arc};
+
+use async_trait::async_trait;
+use manifest::Placement;
+use zeroize::Zeroizing;
+
+/// The right to use one account, for one call. Whoever calls the sandbox implements it; the sandbox asks it when the guest
+/// sends a request, never earlier.
+#[async_trait]
+pub trait Grant: Send + Sync {
+    /// The credential to put into a request.
+    ///
+    /// # Errors
+    /// When there is none any more; the guest gets an error of kind `credential`.
+    async fn credential(&self) -> Result<Arc<Credential>, GrantError>;
+
+    /// A fresh credential in place of one that the application answered 401 to; none when there is no other.
+    ///
+    /// # Errors
+    /// When renewing failed; the guest gets the 401.
+    async fn renew(&self, rejected: &Credential) -> Result<Option<Arc<Credential>>, GrantError>;
+}
+
+/// A credential, ready to be put into requests. Does not print.
+pub struct Credential {
+    /// Where it goes; the templates are filled.
+    pub placements: Vec<Placement>,
+    /// Every value that must not come back: the secrets themselves, also those inside the placements.
+    pub secrets: Vec<Secret>,
+}
+
+/// A value that must not be seen. Erased from memory when dropped; does not print.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(Zeroizing<String>);
+
+impl Secret {
+    /// The value, for the one who puts it into a request.
+    #[must_use]
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<String> for Secret {
+    fn from(value: String) -> Self {
+        Self(Zeroizing::new(value))
+    }
+}
+
+impl From<&str> for Secret {
+    fn from(value: &str) -> Self {
+        value.to_owned().into()
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(…)")
+    }
+}
+
+impl fmt::Debug for Credential {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Credential").finish_non_exhaustive()
+    }
+}
+
+/// There is no credential to use. The text goes to the guest: no secret in it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct GrantError(pub String);
