@@ -1,1 +1,70 @@
+//! What the tests stand on: the real binary, a client, an external application, and guests made by hand.
+//!
+//! Nothing here depends on a crate of the host: what cannot be seen from outside is not asserted. Tests run side by side in
+//! one process; each takes a project of its own on the shared server, or starts a server of its own where it must stop it.
 
+pub mod client;
+pub mod fake_app;
+#[path = "../components/guest.rs"]
+pub mod guest;
+pub mod host;
+
+use std::time::{Duration, Instant};
+
+pub use client::{Answer, Client};
+pub use fake_app::FakeApp;
+pub use guest::Guest;
+pub use host::Host;
+
+/// How long a condition may take to become true. Generous: the machine may be busy, and a test that waits for the right
+/// thing is never slow when it passes.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Asks again and again until the condition holds.
+///
+/// # Panics
+/// When it does not hold within [`PATIENCE`]; `what` says what was waited for.
+pub async fn wait_until<F: Future<Output = bool>>(what: &str, mut condition: impl FnMut() -> F) {
+    let begun = Instant::now();
+    while !condition().await {
+        assert!(begun.elapsed() < PATIENCE, "waited {PATIENCE:?} in vain until {what}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+/// Text that no other test uses: `bytes` random bytes in hex.
+#[must_use]
+pub fn unique(bytes: usize) -> String {
+    let mut random = vec![0; bytes];
+    getrandom::fill(&mut random).expect("the operating system gives random bytes");
+    hex::encode(random)
+}
+
+/// A small generator for tests that repeat what a seed began (splitmix64).
+#[derive(Debug, Clone)]
+pub struct Dice(u64);
+
+impl Dice {
+    /// The same seed throws the same numbers.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// A seed from the operating system, to be printed.
+    #[must_use]
+    pub fn seed() -> u64 {
+        let mut bytes = [0; 8];
+        getrandom::fill(&mut bytes).expect("the operating system gives random bytes");
+        u64::from_le_bytes(bytes)
+    }
+
+    /// A number below `bound`.
+    pub fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut value = self.0;
+        value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (value ^ (value >> 31)) % bound.max(1)
+    }
+}

@@ -1,0 +1,3 @@
+//! Speed and memory, side by side with a bare HTTP handler.
+
+fn main() {}

@@ -1,0 +1,303 @@
+//! Guests made by hand: a core module as text becomes a component of the published contract, with a manifest beside it.
+//!
+//! The tests depend on no crate of ours, so the custom section is written here a second time, from its description. A change
+//! that breaks published components breaks these.
+
+use serde_json::{Value, json};
+use wasmparser::{ComponentAlias, ComponentExternalKind, ComponentOuterAliasKind, ComponentTypeRef, Parser, Payload};
+use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
+use wit_parser::Resolve;
+
+const CONTRACT: &str = include_str!("../../toolkit-sdk/wit/v1/toolkit.wit");
+const SECTION: &str = "toolhost:manifest";
+
+/// A guest in parts, each WebAssembly text. What a part does not say is what a well-behaved guest does.
+///
+/// Text may use: `$ok` (pointer, length → a success), `$fail` (the same → an error with this kind and message), `$top`, the first free byte;
+/// bytes 2048 to 8191 for its own data.
+#[derive(Debug, Clone)]
+pub struct Guest<'a> {
+    /// `(import …)` lines.
+    pub imports: &'a str,
+    /// The memory, exported as `memory`.
+    pub memory: &'a str,
+    /// Tables, globals, functions, data.
+    pub items: &'a str,
+    /// Body of `execute`, which has `$args` and `$args_len` and leaves the address of a result.
+    pub execute: &'a str,
+    /// Body of `cabi_realloc` before it allocates.
+    pub realloc: &'a str,
+    /// Body of the clean-up after `execute`.
+    pub post_return: &'a str,
+    /// More WIT, for imports that the contract does not have: interfaces in packages of their own, and world items.
+    pub foreign: Option<(&'a str, &'a str)>,
+}
+
+/// Imports by name, ready to paste.
+pub mod imports {
+    pub const LOG: &str = r#"(import "toolhost:toolkit/log@1.0.0" "write" (func $log (param i32 i32 i32)))"#;
+    pub const NOW: &str = r#"(import "toolhost:toolkit/clock@1.0.0" "now" (func $now (result i64)))"#;
+    pub const SLEEP: &str = r#"(import "toolhost:toolkit/clock@1.0.0" "sleep" (func $sleep (param i32)))"#;
+    pub const RANDOM: &str = r#"(import "toolhost:toolkit/random@1.0.0" "bytes" (func $random (param i32 i32)))"#;
+    pub const SEND: &str = r#"(import "toolhost:toolkit/http@1.0.0" "send" (func $send
+        (param i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32)))"#;
+}
+
+impl Default for Guest<'_> {
+    fn default() -> Self {
+        Self {
+            imports: "",
+            memory: r#"(memory (export "memory") 2)"#,
+            items: "",
+            execute: "(call $ok (local.get $args) (local.get $args_len))",
+            realloc: "",
+            post_return: "",
+            foreign: None,
+        }
+    }
+}
+
+impl Guest<'static> {
+    /// Answers its arguments.
+    #[must_use]
+    pub fn echo() -> Self {
+        Self::default()
+    }
+
+    /// Answers a constant.
+    #[must_use]
+    pub fn constant() -> Self {
+        Self {
+            items: r#"(data (i32.const 2048) "{\"answer\":42}")"#,
+            execute: "(call $ok (i32.const 2048) (i32.const 13))",
+            ..Self::default()
+        }
+    }
+
+    /// Fetches the address in its first argument, writes everything it sees to the log, and answers the body or fails with
+    /// the kind and message of the host's refusal. It is what an attacker's toolkit would be: whatever it holds, it tells.
+    #[must_use]
+    pub fn fetch() -> Self {
+        Self {
+            imports: concat!(
+                r#"(import "toolhost:toolkit/log@1.0.0" "write" (func $log (param i32 i32 i32)))"#,
+                r#"(import "toolhost:toolkit/http@1.0.0" "send" (func $send
+                    (param i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32)))"#
+            ),
+            items: include_str!("fetch.wat"),
+            execute: "(call $fetch (local.get $args) (local.get $args_len))",
+            ..Self::default()
+        }
+    }
+}
+
+impl Guest<'_> {
+    /// The core module.
+    ///
+    /// # Panics
+    /// When the text does not parse.
+    #[must_use]
+    pub fn module(&self) -> Vec<u8> {
+        let Self { imports, memory, items, execute, realloc, post_return, .. } = self;
+        let skeleton = include_str!("guest.wat");
+        let text = skeleton
+            .replace(";;IMPORTS", imports)
+            .replace(";;MEMORY", memory)
+            .replace(";;ITEMS", items)
+            .replace(";;EXECUTE", execute)
+            .replace(";;REALLOC", realloc)
+            .replace(";;POST_RETURN", post_return);
+        wat::parse_str(&text).unwrap_or_else(|cause| panic!("{cause}\n{text}"))
+    }
+
+    /// The component, without a manifest.
+    ///
+    /// # Panics
+    /// When the module does not fit the contract.
+    #[must_use]
+    pub fn component(&self) -> Vec<u8> {
+        let mut contract = CONTRACT.to_owned();
+        if let Some((packages, items)) = self.foreign {
+            contract = contract.replace("    export entry;\n", &format!("    {items}\n    export entry;\n"));
+            contract.push_str(packages);
+        }
+        let mut resolve = Resolve::default();
+        let package = resolve.push_str("toolkit.wit", &contract).expect("the contract is valid WIT");
+        let world = resolve.select_world(&[package], Some("toolkit")).expect("the contract has its world");
+        let mut module = self.module();
+        embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8).expect("metadata can be written");
+        let encoder = ComponentEncoder::default().module(&module).expect("the module fits the contract");
+        encoder.validate(false).encode().expect("the module becomes a component")
+    }
+}
+
+/// A manifest with one tool, `{SLUG}_RUN`, that takes and answers any object.
+#[must_use]
+pub fn manifest(slug: &str) -> Value {
+    json!({
+        "abi": "1.0.0", "sdk": "by hand", "slug": slug, "name": slug, "description": "A toolkit of the tests.",
+        "categories": ["tests"], "version": "20260101_00", "auth": [], "egress": [], "triggers": [], "limits": {},
+        "tools": [{
+            "slug": tool(slug), "name": "Run", "description": "Does what the test needs.",
+            "input": { "type": "object" }, "output": { "type": "object" }, "no_auth": false,
+        }],
+    })
+}
+
+/// A manifest whose tool may fetch `api.example.com` and needs an account with a key.
+#[must_use]
+pub fn manifest_with_key(slug: &str, placement: Value) -> Value {
+    let mut manifest = manifest(slug);
+    manifest["egress"] = json!([{ "host": "api.example.com" }]);
+    manifest["auth"] = json!([{
+        "mode": "API_KEY", "name": "API key",
+        "fields": [{ "name": "api_key", "title": "API key", "secret": true }],
+        "request": [placement],
+    }]);
+    manifest
+}
+
+/// The tool of [`manifest`].
+#[must_use]
+pub fn tool(slug: &str) -> String {
+    format!("{}_RUN", slug.to_uppercase())
+}
+
+/// Where a manifest's toolkit is published.
+#[must_use]
+pub fn address(manifest: &Value) -> String {
+    let text = |field: &str| manifest[field].as_str().unwrap_or_default().to_owned();
+    format!("/toolkits/{}/versions/{}", text("slug"), text("version"))
+}
+
+/// The component with this manifest in place of any other.
+#[must_use]
+pub fn with_manifest(component: Vec<u8>, manifest: &Value) -> Vec<u8> {
+    with_section(without_manifest(component), manifest.to_string().as_bytes())
+}
+
+/// The component with any bytes where the manifest stands.
+#[must_use]
+pub fn with_section(mut component: Vec<u8>, content: &[u8]) -> Vec<u8> {
+    let mut section = leb128(SECTION.len());
+    section.extend_from_slice(SECTION.as_bytes());
+    section.extend_from_slice(content);
+    append(&mut component, 0, &section);
+    component
+}
+
+fn without_manifest(component: Vec<u8>) -> Vec<u8> {
+    for payload in outermost(&component) {
+        if let Payload::CustomSection(custom) = payload
+            && custom.name() == SECTION
+        {
+            let content = custom.range();
+            // Before the content stand an id and a length.
+            let header = 1 + leb128(content.len()).len();
+            return [&component[..content.start - header], &component[content.end..]].concat();
+        }
+    }
+    component
+}
+
+/// The sections of the outermost component, without what nested ones hold.
+fn outermost(component: &[u8]) -> Vec<Payload<'_>> {
+    let mut depth = 0;
+    let mut found = Vec::new();
+    for payload in Parser::new(0).parse_all(component).map_while(Result::ok) {
+        let nested = matches!(payload, Payload::ModuleSection { .. } | Payload::ComponentSection { .. });
+        let end = matches!(payload, Payload::End(_));
+        if depth == 0 {
+            found.push(payload);
+        }
+        depth += i32::from(nested) - i32::from(end);
+    }
+    found
+}
+
+/// Adds a section to the end of a component.
+pub fn append(component: &mut Vec<u8>, id: u8, content: &[u8]) {
+    component.push(id);
+    component.extend_from_slice(&leb128(content.len()));
+    component.extend_from_slice(content);
+}
+
+/// Adds a core module that nothing uses; it is compiled all the same.
+#[must_use]
+pub fn with_module(mut component: Vec<u8>, module: &[u8]) -> Vec<u8> {
+    append(&mut component, 1, module);
+    component
+}
+
+/// Adds `count` instances of a further core module.
+#[must_use]
+pub fn with_instances(component: Vec<u8>, module: &[u8], count: usize) -> Vec<u8> {
+    let index = modules(&component);
+    let mut component = with_module(component, module);
+    let mut section = leb128(count);
+    for _ in 0..count {
+        section.push(0x00);
+        section.extend_from_slice(&leb128(index));
+        section.push(0x00);
+    }
+    append(&mut component, 2, &section);
+    component
+}
+
+/// Adds an import of an instance that has nothing in it.
+#[must_use]
+pub fn with_empty_import(mut component: Vec<u8>, name: &str) -> Vec<u8> {
+    let types = component_types(&component);
+    append(&mut component, 7, &[0x01, 0x42, 0x00]);
+    let mut section = vec![0x01, 0x00];
+    section.extend_from_slice(&leb128(name.len()));
+    section.extend_from_slice(name.as_bytes());
+    section.push(0x05);
+    section.extend_from_slice(&leb128(types));
+    append(&mut component, 10, &section);
+    component
+}
+
+fn modules(component: &[u8]) -> usize {
+    outermost(component).iter().filter(|payload| matches!(payload, Payload::ModuleSection { .. })).count()
+}
+
+/// How many component-level types the outermost component has defined, imported, aliased or exported.
+fn component_types(component: &[u8]) -> usize {
+    let count = |payload| match payload {
+        Payload::ComponentTypeSection(types) => types.count() as usize,
+        Payload::ComponentImportSection(imports) => {
+            let types = |import: &wasmparser::ComponentImport<'_>| matches!(import.ty, ComponentTypeRef::Type(_));
+            imports.into_iter().filter_map(Result::ok).filter(types).count()
+        }
+        Payload::ComponentExportSection(exports) => {
+            let types = |export: &wasmparser::ComponentExport<'_>| export.kind == ComponentExternalKind::Type;
+            exports.into_iter().filter_map(Result::ok).filter(types).count()
+        }
+        Payload::ComponentAliasSection(aliases) => {
+            aliases.into_iter().filter_map(Result::ok).filter(is_type_alias).count()
+        }
+        _ => 0,
+    };
+    outermost(component).into_iter().map(count).sum()
+}
+
+fn is_type_alias(alias: &wasmparser::ComponentAlias<'_>) -> bool {
+    match alias {
+        ComponentAlias::InstanceExport { kind, .. } => *kind == ComponentExternalKind::Type,
+        ComponentAlias::Outer { kind, .. } => *kind == ComponentOuterAliasKind::Type,
+        ComponentAlias::CoreInstanceExport { .. } => false,
+    }
+}
+
+/// An unsigned number as WebAssembly writes it.
+#[must_use]
+pub fn leb128(mut value: usize) -> Vec<u8> {
+    let mut out = Vec::new();
+    while value >= 0x80 {
+        out.push((value & 0x7f) as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+    out
+}

@@ -1,0 +1,1 @@
+//! Every promise of the API, asked over HTTP.

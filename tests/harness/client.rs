@@ -1,0 +1,218 @@
+//! A client of the API that speaks the tests' language.
+
+use std::ops::Index;
+
+use reqwest::{Method, header::HeaderMap};
+use serde_json::{Value, json};
+
+/// Speaks to one server with one key. Cheap to copy.
+#[derive(Debug, Clone)]
+pub struct Client {
+    http: reqwest::Client,
+    url: String,
+    prefix: &'static str,
+    key: Option<(&'static str, String)>,
+}
+
+/// What the server answered.
+#[derive(Debug, Clone)]
+pub struct Answer {
+    pub status: u16,
+    pub headers: HeaderMap,
+    /// The body as it came.
+    pub text: String,
+    /// The body as JSON; null when it is none.
+    pub json: Value,
+}
+
+/// What a request carries.
+#[derive(Debug, Clone)]
+pub enum Body {
+    None,
+    Json(Value),
+    /// Media type and bytes, sent as they are.
+    Raw(&'static str, Vec<u8>),
+}
+
+impl Client {
+    #[expect(clippy::disallowed_methods, reason = "the tests are the client, not the server")]
+    pub(crate) fn new(url: &str, key: Option<(&'static str, &str)>) -> Self {
+        let http = reqwest::Client::builder()
+            .no_proxy()
+            .redirect(reqwest::redirect::Policy::none())
+            .build()
+            .expect("a client without options can be built");
+        Self { http, url: url.to_owned(), prefix: "/api/v3", key: key.map(|(name, key)| (name, key.to_owned())) }
+    }
+
+    /// The same client under the newer prefix.
+    #[must_use]
+    pub fn newer(mut self) -> Self {
+        self.prefix = "/api/v3.1";
+        self
+    }
+
+    /// The key it sends; empty without one.
+    #[must_use]
+    pub fn key(&self) -> &str {
+        self.key.as_ref().map_or("", |(_, key)| key)
+    }
+
+    /// Sends a request to a path below the prefix, with headers of the test's choice.
+    pub async fn send(&self, method: Method, path: &str, body: Body, headers: &[(&str, &str)]) -> Answer {
+        self.try_send(method, path, body, headers).await.expect("the server answers")
+    }
+
+    /// Like [`Client::send`] for a server that may die meanwhile.
+    ///
+    /// # Errors
+    /// When no whole answer arrived.
+    pub async fn try_send(
+        &self,
+        method: Method,
+        path: &str,
+        body: Body,
+        headers: &[(&str, &str)],
+    ) -> Result<Answer, reqwest::Error> {
+        let mut request = self.http.request(method, format!("{}{}{path}", self.url, self.prefix));
+        if let Some((name, key)) = &self.key {
+            request = request.header(*name, key);
+        }
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        request = match body {
+            Body::None => request,
+            Body::Json(value) => request.json(&value),
+            Body::Raw(media_type, bytes) => request.header("content-type", media_type).body(bytes),
+        };
+        let response = request.send().await?;
+        let (status, headers) = (response.status().as_u16(), response.headers().clone());
+        let text = response.text().await?;
+        let json = serde_json::from_str(&text).unwrap_or(Value::Null);
+        Ok(Answer { status, headers, text, json })
+    }
+
+    pub async fn get(&self, path: &str) -> Answer {
+        self.send(Method::GET, path, Body::None, &[]).await
+    }
+
+    pub async fn post(&self, path: &str, body: &Value) -> Answer {
+        self.send(Method::POST, path, Body::Json(body.clone()), &[]).await
+    }
+
+    pub async fn patch(&self, path: &str, body: &Value) -> Answer {
+        self.send(Method::PATCH, path, Body::Json(body.clone()), &[]).await
+    }
+
+    pub async fn put(&self, path: &str, component: Vec<u8>) -> Answer {
+        self.send(Method::PUT, path, Body::Raw("application/wasm", component), &[]).await
+    }
+
+    pub async fn delete(&self, path: &str) -> Answer {
+        self.send(Method::DELETE, path, Body::None, &[]).await
+    }
+
+    /// Runs a tool at its newest version and answers the execution.
+    pub async fn execute(&self, tool: &str, arguments: Value) -> Answer {
+        let body = json!({ "arguments": arguments, "user_id": "default", "version": "latest" });
+        self.post(&format!("/tools/execute/{tool}"), &body).await
+    }
+
+    /// Connects an account with a key and answers its id. `values` are the fields of the scheme.
+    pub async fn connect(&self, toolkit: &str, scheme: &str, user: &str, values: Value) -> String {
+        let config = json!({
+            "toolkit": { "slug": toolkit },
+            "auth_config": { "type": "use_custom_auth", "authScheme": scheme, "credentials": {} },
+        });
+        let config = self.post("/auth_configs", &config).await.expect(201);
+        let account = json!({
+            "auth_config": { "id": config["auth_config"]["id"] },
+            "connection": { "user_id": user, "state": { "authScheme": scheme, "val": values } },
+        });
+        let account = self.post("/connected_accounts", &account).await.expect(201);
+        assert_eq!(account["status"], "ACTIVE", "{account:?}");
+        account["id"].as_str().expect("an account has an id").to_owned()
+    }
+
+    /// Status of a path outside the prefixes; none when nobody answers.
+    pub async fn try_get_root(&self, path: &str) -> Option<u16> {
+        let answer = self.http.get(format!("{}{path}", self.url)).send().await.ok()?;
+        Some(answer.status().as_u16())
+    }
+
+    /// Writes bytes to the server's socket and reads what comes until it closes or `enough` is seen.
+    pub async fn raw(&self, request: &[u8]) -> String {
+        use tokio::io::{AsyncReadExt, AsyncWriteExt};
+        let address = self.url.trim_start_matches("http://");
+        let mut socket = tokio::net::TcpStream::connect(address).await.expect("the server listens");
+        // A server may refuse before it has read everything; what it answered is still there to be read.
+        socket.write_all(request).await.ok();
+        let mut answer = Vec::new();
+        let read = socket.read_to_end(&mut answer);
+        tokio::time::timeout(crate::PATIENCE, read).await.expect("the server closes the connection").ok();
+        String::from_utf8_lossy(&answer).into_owned()
+    }
+}
+
+impl Answer {
+    /// Itself, if the status is this one.
+    ///
+    /// # Panics
+    /// With the whole answer, if it is not.
+    #[track_caller]
+    #[must_use]
+    pub fn expect(self, status: u16) -> Self {
+        assert_eq!(self.status, status, "the answer was {self:#?}");
+        self
+    }
+
+    /// The data of a successful execution.
+    ///
+    /// # Panics
+    /// When it was none.
+    #[track_caller]
+    #[must_use]
+    pub fn data(self) -> Value {
+        assert_eq!(self.status, 200, "the answer was {self:#?}");
+        assert_eq!(self["successful"], true, "the tool failed: {}", self.text);
+        assert_eq!(self["error"], Value::Null);
+        self["data"].clone()
+    }
+
+    /// The lines in `errors`.
+    #[must_use]
+    pub fn problems(&self) -> Vec<String> {
+        let lines = self["error"]["errors"].as_array().cloned().unwrap_or_default();
+        lines.iter().map(|line| line.as_str().unwrap_or_default().to_owned()).collect()
+    }
+
+    /// A header's value; empty without it.
+    #[must_use]
+    pub fn header(&self, name: &str) -> &str {
+        self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
+    }
+
+    /// Checks that this is the API's error envelope, whole.
+    ///
+    /// # Panics
+    /// When it is not.
+    #[track_caller]
+    pub fn assert_envelope(&self) {
+        let error = &self["error"];
+        assert_eq!(error["status"], self.status, "the envelope repeats the status: {self:#?}");
+        for field in ["message", "slug", "request_id", "suggested_fix"] {
+            assert!(error[field].as_str().is_some_and(|text| !text.is_empty()), "`{field}` is missing: {self:#?}");
+        }
+        assert!(error["code"].is_number() || error["code"].is_string(), "`code` is missing: {self:#?}");
+        assert!(error["errors"].is_array(), "`errors` is missing: {self:#?}");
+    }
+}
+
+impl Index<&str> for Answer {
+    type Output = Value;
+
+    fn index(&self, field: &str) -> &Value {
+        &self.json[field]
+    }
+}

@@ -1,0 +1,188 @@
+//! An external application with every quirk, on loopback.
+//!
+//! The path says what it does: `/{behaviour}/{tag}/…`. The tag is the test's own, so that many tests share one application
+//! and each sees its own requests.
+
+use std::{
+    collections::BTreeMap,
+    io::Write,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use axum::{
+    Router,
+    body::{Body, Bytes},
+    extract::State,
+    http::{HeaderMap, Method, StatusCode, Uri, header},
+    response::{IntoResponse, Response},
+};
+use base64::Engine;
+use serde_json::{Value, json};
+
+/// Names under which the shared server reaches the application.
+pub const HOSTS: [&str; 3] = ["api.example.com", "other.example.com", "files.example.net"];
+
+/// A running application; it ends with the process.
+#[derive(Debug, Clone)]
+pub struct FakeApp {
+    /// `http://127.0.0.1:port`
+    pub origin: String,
+    seen: Arc<Mutex<Vec<Seen>>>,
+}
+
+/// A request that arrived.
+#[derive(Debug, Clone)]
+pub struct Seen {
+    pub method: String,
+    pub path: String,
+    pub query: String,
+    pub headers: BTreeMap<String, String>,
+    pub body: Vec<u8>,
+}
+
+impl FakeApp {
+    /// Starts one on a free port.
+    ///
+    /// # Panics
+    /// When loopback cannot be used.
+    #[must_use]
+    pub fn start() -> Self {
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let (port, bound) = std::sync::mpsc::channel();
+        let shared = Arc::clone(&seen);
+        // A thread and a runtime of its own: it outlives the test that starts it.
+        std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            runtime.expect("a runtime can be made").block_on(async move {
+                let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("loopback can be used");
+                port.send(listener.local_addr().expect("a bound socket has an address").port()).ok();
+                axum::serve(listener, Router::new().fallback(answer).with_state(shared)).await.ok();
+            });
+        });
+        let port = bound.recv().expect("the application starts");
+        Self { origin: format!("http://127.0.0.1:{port}"), seen }
+    }
+
+    /// The requests that carried this tag, oldest first.
+    ///
+    /// # Panics
+    /// Never.
+    #[must_use]
+    pub fn seen(&self, tag: &str) -> Vec<Seen> {
+        let all = self.seen.lock().expect("no panic holds it");
+        all.iter().filter(|seen| seen.path.split('/').any(|part| part == tag)).cloned().collect()
+    }
+}
+
+impl Seen {
+    /// A header's value; empty without it.
+    #[must_use]
+    pub fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map_or("", String::as_str)
+    }
+
+    fn as_json(&self) -> Value {
+        let body = String::from_utf8_lossy(&self.body);
+        json!({ "method": self.method, "path": self.path, "query": self.query, "headers": self.headers, "body": body })
+    }
+
+    /// Everything that came in, in the spellings in which an application may give it back.
+    fn reflections(&self) -> Value {
+        let values = self.headers.values().cloned().chain(self.query.split('&').map(str::to_owned));
+        let mut found: Vec<String> = values.chain([self.path.clone()]).collect();
+        // `Bearer x` and `name=x` come back without their first word, too.
+        let bare: Vec<_> = found.iter().filter_map(|value| Some(value.split_once([' ', '='])?.1.to_owned())).collect();
+        found.extend(bare);
+        let base64 = |engine: &base64::engine::GeneralPurpose| -> Vec<_> {
+            // Three alignments: an application may put anything before it.
+            (0..3)
+                .flat_map(|pad| found.iter().map(move |value| engine.encode(format!("{}{value}", &"xy"[..pad.min(2)]))))
+                .collect()
+        };
+        json!({
+            "raw": found,
+            "base64": base64(&base64::engine::general_purpose::STANDARD),
+            "base64_url": base64(&base64::engine::general_purpose::URL_SAFE_NO_PAD),
+            "percent": found.iter().map(|value| percent(value)).collect::<Vec<_>>(),
+            "escaped": found.iter().map(|value| json!(value).to_string()).collect::<Vec<_>>(),
+        })
+    }
+}
+
+async fn answer(
+    State(all): State<Arc<Mutex<Vec<Seen>>>>,
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    let text = |value: &header::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+    let seen = Seen {
+        method: method.to_string(),
+        path: uri.path().to_owned(),
+        query: uri.query().unwrap_or_default().to_owned(),
+        headers: headers.iter().map(|(name, value)| (name.to_string(), text(value))).collect(),
+        body: body.to_vec(),
+    };
+    let before = {
+        let mut all = all.lock().expect("no panic holds it");
+        let before = all.iter().filter(|earlier| earlier.path == seen.path).count();
+        all.push(seen.clone());
+        before
+    };
+    let parts: Vec<_> = seen.path.split('/').skip(1).collect();
+    let number = || parts.get(2).and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
+    match parts[0] {
+        "leak" => {
+            let credential = seen.header("authorization").to_owned();
+            (
+                [("x-credential", credential.clone()), ("x-encoded", percent(&credential))],
+                seen.reflections().to_string(),
+            )
+                .into_response()
+        }
+        "status" => {
+            let status = StatusCode::from_u16(u16::try_from(number()).unwrap_or(500));
+            (status.unwrap_or(StatusCode::OK), json!({ "message": "as asked" }).to_string()).into_response()
+        }
+        "slow" => {
+            tokio::time::sleep(Duration::from_millis(number())).await;
+            seen.as_json().to_string().into_response()
+        }
+        "hang" => std::future::pending().await,
+        "redirect" => {
+            let to = seen.query.trim_start_matches("to=").to_owned();
+            (StatusCode::FOUND, [(header::LOCATION, to)], "{}").into_response()
+        }
+        "big" => {
+            let filler = "x".repeat(usize::try_from(number()).unwrap_or(0));
+            json!({ "filler": filler }).to_string().into_response()
+        }
+        "bomb" => ([(header::CONTENT_ENCODING, "gzip")], Body::from(gzip_of_spaces(64 << 20))).into_response(),
+        "once401" if before == 0 => (StatusCode::UNAUTHORIZED, "{}").into_response(),
+        "limited" => (StatusCode::TOO_MANY_REQUESTS, [(header::RETRY_AFTER, "7")], "{}").into_response(),
+        "list" => {
+            let page = seen.query.strip_prefix("page=").and_then(|page| page.parse::<u64>().ok()).unwrap_or(1);
+            let next = (page < 3).then_some(page + 1);
+            json!({ "items": [page * 10, page * 10 + 1], "next": next }).to_string().into_response()
+        }
+        _ => seen.as_json().to_string().into_response(),
+    }
+}
+
+/// Every byte that is not a letter or digit, percent-encoded.
+#[must_use]
+pub fn percent(text: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric();
+    text.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
+}
+
+fn gzip_of_spaces(length: usize) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    let block = vec![b' '; 1 << 20];
+    for _ in 0..length >> 20 {
+        encoder.write_all(&block).expect("writing to memory does not fail");
+    }
+    encoder.finish().expect("writing to memory does not fail")
+}

@@ -1,0 +1,382 @@
+//! The real server, in a process of its own, on a free port and an empty folder.
+
+use std::{
+    collections::BTreeMap,
+    io::{BufRead, BufReader, Read},
+    os::unix::process::{CommandExt, ExitStatusExt},
+    path::{Path, PathBuf},
+    process::{Child, Command, ExitStatus, Stdio},
+    sync::{Arc, LazyLock, Mutex, OnceLock, mpsc},
+    time::{Duration, Instant},
+};
+
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::{Client, FakeApp, unique};
+
+/// How long a start may take before the test fails. Unoptimised and on a busy machine.
+const START: Duration = Duration::from_secs(60);
+
+/// Settings and folder of a server that may run, stop and run again.
+#[derive(Debug, Clone)]
+pub struct Setup {
+    settings: BTreeMap<String, String>,
+    folder: Arc<TempDir>,
+}
+
+/// A running server. Dropped, it is killed.
+#[derive(Debug)]
+pub struct Host {
+    /// `http://127.0.0.1:port`
+    pub url: String,
+    /// Organisation key of the first start.
+    pub org_key: String,
+    /// Project key of the first start.
+    pub project_key: String,
+    setup: Setup,
+    child: Child,
+    output: Arc<Mutex<String>>,
+}
+
+/// A server that ended instead of serving.
+#[derive(Debug)]
+pub struct Refused {
+    /// Exit code; none when a signal ended it.
+    pub code: Option<i32>,
+    /// Signal that ended it.
+    pub signal: Option<i32>,
+    /// All it printed.
+    pub output: String,
+}
+
+/// What the operating system says about the server's process.
+#[derive(Debug, Clone, Copy)]
+pub struct Footprint {
+    /// Open file descriptors.
+    pub files: usize,
+    /// Threads.
+    pub threads: usize,
+    /// Resident memory in KiB.
+    pub resident_kib: u64,
+}
+
+impl Setup {
+    /// An empty folder and settings for tests: no rate limits, every log record durable before its answer.
+    #[must_use]
+    pub fn new() -> Self {
+        let folder = Arc::new(tempfile::tempdir().expect("a temporary folder can be made"));
+        let data = folder.path().join("data").display().to_string();
+        Self { settings: BTreeMap::new(), folder }
+            .with("data", data)
+            .with("listen", "127.0.0.1:0")
+            .with("limits.rate", "0")
+            .with("limits.failed_auth", "0")
+            .with("logs.wait", "true")
+    }
+
+    /// With one more setting, by its key in `toolhost.toml`.
+    #[must_use]
+    pub fn with(mut self, key: &str, value: impl Into<String>) -> Self {
+        let name = format!("TOOLHOST_{}", key.replace('.', "__").to_uppercase());
+        self.settings.insert(name, value.into());
+        self
+    }
+
+    /// With `https://{host}` sent to an application of the test.
+    #[must_use]
+    pub fn with_application(self, hosts: &[&str], application: &FakeApp) -> Self {
+        let pairs: Vec<_> = hosts.iter().map(|host| format!("https://{host}={}", application.origin)).collect();
+        self.with("net.rewrite", pairs.join(","))
+    }
+
+    /// The data directory.
+    #[must_use]
+    pub fn data(&self) -> PathBuf {
+        self.folder.path().join("data")
+    }
+
+    /// Starts and waits until it serves.
+    ///
+    /// # Panics
+    /// When it ends instead, with what it printed.
+    pub async fn start(self) -> Host {
+        self.try_start().await.unwrap_or_else(|refused| panic!("the server did not start: {refused:#?}"))
+    }
+
+    /// Starts and waits until it serves or ends.
+    ///
+    /// # Errors
+    /// When it ends.
+    ///
+    /// # Panics
+    /// When it does neither.
+    pub async fn try_start(self) -> Result<Host, Refused> {
+        let mut command = Command::new(binary());
+        command
+            .arg("serve")
+            .current_dir(self.folder.path())
+            .env_clear()
+            .envs(&self.settings)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut child = spawn(command);
+        let output = Arc::new(Mutex::new(String::new()));
+        let readers = [
+            child.stdout.take().map(|out| collect(out, &output)),
+            child.stderr.take().map(|err| collect(err, &output)),
+        ];
+        let begun = Instant::now();
+        loop {
+            if let Some(status) = child.try_wait().expect("the server's process can be asked") {
+                for reader in readers.into_iter().flatten() {
+                    reader.join().expect("reading output does not fail");
+                }
+                return Err(Refused::from_status(status, &output));
+            }
+            let printed = output.lock().expect("no panic holds it").clone();
+            if let Some(url) = address(&printed)
+                && ready(&url).await
+            {
+                let keys = self.keys();
+                let key = |name: &str| keys.get(name).cloned().unwrap_or_default();
+                let (org_key, project_key) = (key("TOOLHOST_ORG_API_KEY"), key("TOOLHOST_API_KEY"));
+                return Ok(Host { url, org_key, project_key, setup: self, child, output });
+            }
+            if begun.elapsed() > START {
+                child.kill().ok();
+                panic!("the server neither served nor ended in {START:?}; it printed:\n{printed}");
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    /// What the first start wrote for clients.
+    fn keys(&self) -> BTreeMap<String, String> {
+        let text = std::fs::read_to_string(self.folder.path().join("data.env")).unwrap_or_default();
+        let pairs = text.lines().filter_map(|line| line.trim_start_matches("export ").split_once('='));
+        pairs.map(|(name, value)| (name.trim().to_owned(), value.trim().trim_matches(['"', '\'']).to_owned())).collect()
+    }
+}
+
+impl Default for Setup {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Host {
+    /// The server that tests share when they neither stop it nor need settings of their own. Applications that it reaches:
+    /// [`Host::application`], under the names in [`crate::fake_app::HOSTS`].
+    pub async fn shared() -> &'static Self {
+        static SHARED: tokio::sync::OnceCell<Host> = tokio::sync::OnceCell::const_new();
+        SHARED
+            .get_or_init(|| async {
+                Setup::new().with_application(&crate::fake_app::HOSTS, Self::application()).start().await
+            })
+            .await
+    }
+
+    /// The application behind the shared server.
+    pub fn application() -> &'static FakeApp {
+        static APPLICATION: OnceLock<FakeApp> = OnceLock::new();
+        APPLICATION.get_or_init(FakeApp::start)
+    }
+
+    /// A client without a key.
+    #[must_use]
+    pub fn anonymous(&self) -> Client {
+        Client::new(&self.url, None)
+    }
+
+    /// A client with the organisation's key.
+    #[must_use]
+    pub fn as_org(&self) -> Client {
+        Client::new(&self.url, Some(("x-org-api-key", &self.org_key)))
+    }
+
+    /// A client with the key of the project made at the first start.
+    #[must_use]
+    pub fn as_project(&self) -> Client {
+        self.with_key(&self.project_key)
+    }
+
+    /// A client with any project key.
+    #[must_use]
+    pub fn with_key(&self, key: &str) -> Client {
+        Client::new(&self.url, Some(("x-api-key", key)))
+    }
+
+    /// A client of a project that nobody else uses.
+    pub async fn new_project(&self) -> Client {
+        let body = json!({ "name": format!("test-{}", unique(8)), "should_create_api_key": true });
+        let made = self.as_org().post("/org/owner/project/new", &body).await.expect(200);
+        self.with_key(made["api_key"].as_str().expect("the new project has a key"))
+    }
+
+    /// Publishes a component made by hand and answers its record.
+    ///
+    /// # Panics
+    /// When it is refused.
+    pub async fn publish(&self, component: Vec<u8>, manifest: &serde_json::Value) -> crate::Answer {
+        let bytes = crate::guest::with_manifest(component, manifest);
+        let answer = self.as_org().put(&crate::guest::address(manifest), bytes).await;
+        assert!(matches!(answer.status, 200 | 201), "publish {}: {answer:#?}", manifest["slug"]);
+        answer
+    }
+
+    /// Kills the process as a power switch would, and waits until it is gone.
+    pub fn kill(mut self) -> Setup {
+        self.child.kill().ok();
+        self.child.wait().ok();
+        self.setup.clone()
+    }
+
+    /// Asks the server to stop and waits until it has.
+    ///
+    /// # Panics
+    /// When it does not stop in a minute.
+    pub async fn terminate(mut self) -> (Setup, ExitStatus) {
+        signal("TERM", self.child.id());
+        let begun = Instant::now();
+        let status = loop {
+            if let Some(status) = self.child.try_wait().expect("the server's process can be asked") {
+                break status;
+            }
+            assert!(begun.elapsed() < START, "the server does not stop; it printed:\n{}", self.output());
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        };
+        (self.setup.clone(), status)
+    }
+
+    /// Everything the server printed so far: its logs, too.
+    ///
+    /// # Panics
+    /// Never.
+    #[must_use]
+    pub fn output(&self) -> String {
+        self.output.lock().expect("no panic holds it").clone()
+    }
+
+    /// The data directory.
+    #[must_use]
+    pub fn data(&self) -> PathBuf {
+        self.setup.data()
+    }
+
+    /// Process id.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// What the operating system says about the process.
+    #[must_use]
+    pub fn footprint(&self) -> Footprint {
+        let process = PathBuf::from(format!("/proc/{}", self.pid()));
+        let count = |name: &str| std::fs::read_dir(process.join(name)).map_or(0, Iterator::count);
+        let status = std::fs::read_to_string(process.join("status")).unwrap_or_default();
+        let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or("0 kB");
+        let resident_kib = resident.trim().trim_end_matches(" kB").parse().unwrap_or(0);
+        Footprint { files: count("fd"), threads: count("task"), resident_kib }
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+impl Refused {
+    fn from_status(status: ExitStatus, output: &Mutex<String>) -> Self {
+        let output = output.lock().expect("no panic holds it").clone();
+        Self { code: status.code(), signal: status.signal(), output }
+    }
+}
+
+/// The server's binary: what `TOOLHOST_BIN` names, else the one that cargo built beside this program.
+fn binary() -> PathBuf {
+    #[expect(clippy::disallowed_methods, reason = "the tests' one setting is read here")]
+    if let Some(named) = std::env::var_os("TOOLHOST_BIN") {
+        return named.into();
+    }
+    let program = std::env::current_exe().expect("this program has a path");
+    let found = program.ancestors().skip(1).take(2).map(|folder| folder.join("toolhost")).find(|path| path.is_file());
+    found.expect("there is no server to test: `cargo build --package host-server` first")
+}
+
+/// Starts a process that dies with this one, however this one ends.
+fn spawn(command: Command) -> Child {
+    type Order = (Command, mpsc::Sender<std::io::Result<Child>>);
+    // The kernel ties the child to the thread that started it, not to the process: this thread stays to the end.
+    static KEEPER: LazyLock<mpsc::Sender<Order>> = LazyLock::new(|| {
+        let (orders, inbox) = mpsc::channel::<Order>();
+        std::thread::spawn(move || {
+            for (mut command, reply) in inbox {
+                reply.send(command.spawn()).ok();
+            }
+        });
+        orders
+    });
+    let mut command = command;
+    #[expect(unsafe_code, reason = "one system call between fork and exec, and it allocates nothing")]
+    unsafe {
+        command.pre_exec(|| {
+            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+            Ok(())
+        });
+    }
+    let (reply, answer) = mpsc::channel();
+    KEEPER.send((command, reply)).expect("the keeper never ends");
+    answer.recv().expect("the keeper never ends").expect("the server's binary can be started")
+}
+
+fn collect(from: impl Read + Send + 'static, into: &Arc<Mutex<String>>) -> std::thread::JoinHandle<()> {
+    let into = Arc::clone(into);
+    std::thread::spawn(move || {
+        for line in BufReader::new(from).split(b'\n').map_while(Result::ok) {
+            let mut all = into.lock().expect("no panic holds it");
+            all.push_str(&String::from_utf8_lossy(&line));
+            all.push('\n');
+        }
+    })
+}
+
+/// The address in what the server printed.
+fn address(printed: &str) -> Option<String> {
+    let start = printed.find("http://127.0.0.1:")?;
+    let rest = &printed[start + "http://127.0.0.1:".len()..];
+    let port: String = rest.chars().take_while(char::is_ascii_digit).collect();
+    let complete = rest.len() > port.len() && !matches!(port.as_str(), "" | "0");
+    complete.then(|| format!("http://127.0.0.1:{port}"))
+}
+
+async fn ready(url: &str) -> bool {
+    Client::new(url, None).try_get_root("/health/ready").await == Some(200)
+}
+
+/// Sends a signal by name.
+pub fn signal(name: &str, pid: u32) {
+    Command::new("kill").arg(format!("-{name}")).arg(pid.to_string()).status().expect("`kill` can be run");
+}
+
+/// Copies a folder with all it holds.
+///
+/// # Errors
+/// When a file cannot be read or written.
+pub fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
+    std::fs::create_dir_all(to)?;
+    for entry in std::fs::read_dir(from)? {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            copy(&entry.path(), &target)?
+        } else {
+            std::fs::copy(entry.path(), target).map(drop)?
+        }
+    }
+    Ok(())
+}
