@@ -1,0 +1,393 @@
+//! Auth schemes as authors write them:
+//!
+//! ```text
+//! api_key(header: "authorization", value: "Bearer {api_key}", help: "Settings, API keys")
+//! api_key(fields: [secret(api_key), text(site, title: "Site")], request: [query("key", "{api_key}")], base_url: "…")
+//! bearer_token()   basic()   no_auth()
+//! ```
+
+use proc_macro2::{Span, TokenStream};
+use quote::quote;
+use syn::parse::{Parse, ParseStream};
+use syn::punctuated::Punctuated;
+use syn::{Ident, LitStr, Token, bracketed, parenthesized, token};
+
+use crate::egress::option;
+use crate::signature::{Problems, all};
+
+const MODES: &str = "api_key(…), bearer_token(…), basic(…) or no_auth()";
+const KEYS: &str = "name, title, help, header, query, value, fields, request, base_url, verify";
+
+/// One scheme, as written.
+pub(crate) struct Scheme {
+    mode: Ident,
+    keys: Vec<(Ident, Value)>,
+}
+
+enum Value {
+    Text(LitStr),
+    List(Vec<Call>),
+}
+
+/// `secret(api_key, title: "API key")` or `header("x-key", "{api_key}")`.
+struct Call {
+    name: Ident,
+    words: Vec<Ident>,
+    texts: Vec<LitStr>,
+    named: Vec<(Ident, LitStr)>,
+}
+
+struct Mode {
+    variant: &'static str,
+    name: &'static str,
+    /// Name, title and secrecy of the fields when the author lists none.
+    fields: &'static [(&'static str, &'static str, bool)],
+    value: &'static str,
+}
+
+impl Parse for Scheme {
+    fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
+        let mode: Ident = input.parse().map_err(|error| syn::Error::new(error.span(), format!("write {MODES}")))?;
+        if !input.peek(token::Paren) {
+            return Err(syn::Error::new(mode.span(), format!("write {MODES}")));
+        }
+        let content;
+        parenthesized!(content in input);
+        let keys = Punctuated::<Entry, Token![,]>::parse_terminated(&content)?;
+        Ok(Self { mode, keys: keys.into_iter().map(|entry| (entry.key, entry.value)).collect() })
+    }
+}
+
+struct Entry {
+    key: Ident,
+    value: Value,
+}
+
+impl Parse for Entry {
+    fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
+        let key: Ident = input.parse()?;
+        input.parse::<Token![:]>()?;
+        let value = if input.peek(token::Bracket) {
+            let content;
+            bracketed!(content in input);
+            Value::List(Punctuated::<Call, Token![,]>::parse_terminated(&content)?.into_iter().collect())
+        } else {
+            Value::Text(input.parse()?)
+        };
+        Ok(Self { key, value })
+    }
+}
+
+impl Parse for Call {
+    fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
+        let mut call = Self { name: input.parse()?, words: Vec::new(), texts: Vec::new(), named: Vec::new() };
+        let content;
+        parenthesized!(content in input);
+        while !content.is_empty() {
+            if content.peek(LitStr) {
+                call.texts.push(content.parse()?);
+            } else {
+                let word: Ident = content.parse()?;
+                if content.peek(Token![:]) {
+                    content.parse::<Token![:]>()?;
+                    call.named.push((word, content.parse()?));
+                } else {
+                    call.words.push(word);
+                }
+            }
+            if !content.is_empty() {
+                content.parse::<Token![,]>()?;
+            }
+        }
+        Ok(call)
+    }
+}
+
+impl Scheme {
+    /// The expression that builds the `AuthScheme`.
+    pub(crate) fn expression(&self) -> syn::Result<TokenStream> {
+        let mode = self.mode()?;
+        self.check_keys()?;
+        let fields = match self.list("fields")? {
+            Some(calls) => all(calls.iter().map(field))?,
+            None => self.default_fields(&mode)?,
+        };
+        let names: Vec<String> = fields.iter().map(|field| field.name.clone()).collect();
+        let request = self.request(&mode)?;
+        let mut problems = Problems::default();
+        for template in request.iter().flat_map(|placement| &placement.templates).chain(self.text("base_url")?) {
+            check_template(template, &names, &mut problems);
+        }
+        problems.finish()?;
+        let variant = Ident::new(mode.variant, self.mode.span());
+        let name = self.text("name")?.map_or_else(|| mode.name.to_owned(), LitStr::value);
+        let base_url = option(self.text("base_url")?.map(|url| quote!(::std::string::String::from(#url))));
+        let verify = option(self.text("verify")?.map(check).transpose()?);
+        let fields = fields.iter().map(|field| &field.tokens);
+        let request = request.iter().map(|placement| &placement.tokens);
+        Ok(quote! {
+            ::toolkit_sdk::rt::manifest::AuthScheme {
+                mode: ::toolkit_sdk::rt::manifest::AuthMode::#variant,
+                name: ::std::string::String::from(#name),
+                fields: ::std::vec![#(#fields),*],
+                request: ::std::vec![#(#request),*],
+                base_url: #base_url,
+                verify: #verify,
+            }
+        })
+    }
+
+    fn mode(&self) -> syn::Result<Mode> {
+        Ok(match self.mode.to_string().as_str() {
+            "api_key" => {
+                Mode { variant: "ApiKey", name: "API key", fields: &[("api_key", "API key", true)], value: "{api_key}" }
+            }
+            "bearer_token" => Mode {
+                variant: "BearerToken",
+                name: "Token",
+                fields: &[("token", "Token", true)],
+                value: "Bearer {token}",
+            },
+            "basic" => Mode {
+                variant: "Basic",
+                name: "User name and password",
+                fields: &[("username", "User name", false), ("password", "Password", true)],
+                value: "",
+            },
+            "no_auth" => Mode { variant: "NoAuth", name: "No account", fields: &[], value: "" },
+            other => {
+                return Err(syn::Error::new(
+                    self.mode.span(),
+                    format!("`{other}` is not a way to connect; write {MODES}"),
+                ));
+            }
+        })
+    }
+
+    fn check_keys(&self) -> syn::Result<()> {
+        let mut problems = Problems::default();
+        for (index, (key, _)) in self.keys.iter().enumerate() {
+            if !KEYS.split(", ").any(|known| key == known) {
+                problems.add(key, format!("`{key}` is unknown; known are {KEYS}"));
+            } else if self.keys[..index].iter().any(|(earlier, _)| earlier == key) {
+                problems.add(key, format!("`{key}` stands here twice; drop one of them"));
+            }
+        }
+        problems.finish()
+    }
+
+    fn text(&self, name: &str) -> syn::Result<Option<&LitStr>> {
+        match self.keys.iter().find(|(key, _)| key == name) {
+            Some((_, Value::Text(text))) => Ok(Some(text)),
+            Some((key, Value::List(_))) => Err(syn::Error::new(key.span(), format!("write `{name}: \"…\"`"))),
+            None => Ok(None),
+        }
+    }
+
+    fn list(&self, name: &str) -> syn::Result<Option<&[Call]>> {
+        match self.keys.iter().find(|(key, _)| key == name) {
+            Some((_, Value::List(calls))) => Ok(Some(calls)),
+            Some((key, Value::Text(_))) => Err(syn::Error::new(key.span(), format!("write `{name}: […]`"))),
+            None => Ok(None),
+        }
+    }
+
+    fn default_fields(&self, mode: &Mode) -> syn::Result<Vec<Field>> {
+        let title = self.text("title")?.map(LitStr::value);
+        let help = self.text("help")?.map(LitStr::value).unwrap_or_default();
+        let fields = mode.fields.iter().map(|&(name, default_title, secret)| {
+            let title = title.as_deref().filter(|_| secret).unwrap_or(default_title);
+            let help = if secret { help.as_str() } else { "" };
+            Field { name: name.to_owned(), tokens: field_tokens(name, title, help, secret, false, None, None) }
+        });
+        Ok(fields.collect())
+    }
+
+    fn request(&self, mode: &Mode) -> syn::Result<Vec<Placement>> {
+        if let Some(calls) = self.list("request")? {
+            return all(calls.iter().map(placement));
+        }
+        let value = self.text("value")?.cloned().unwrap_or_else(|| LitStr::new(mode.value, self.mode.span()));
+        if let Some(name) = self.text("header")? {
+            return Ok(vec![header(name, &value)?]);
+        }
+        if let Some(name) = self.text("query")? {
+            return Ok(vec![query(name, &value)]);
+        }
+        match mode.variant {
+            "BearerToken" => Ok(vec![header(&LitStr::new("authorization", self.mode.span()), &value)?]),
+            "Basic" => {
+                let part = |text| LitStr::new(text, self.mode.span());
+                Ok(vec![basic(&part("{username}"), &part("{password}"))])
+            }
+            "NoAuth" => Ok(Vec::new()),
+            _ => {
+                let hint = "write `header: \"authorization\", value: \"Bearer {api_key}\"`, `query: \"key\"` or `request: […]`";
+                Err(syn::Error::new(self.mode.span(), format!("an API key goes somewhere; {hint}")))
+            }
+        }
+    }
+}
+
+struct Field {
+    name: String,
+    tokens: TokenStream,
+}
+
+struct Placement {
+    tokens: TokenStream,
+    templates: Vec<LitStr>,
+}
+
+fn field(call: &Call) -> syn::Result<Field> {
+    let fail = |span: Span, message: &str| Err(syn::Error::new(span, message));
+    let secret = match call.name.to_string().as_str() {
+        "secret" => true,
+        "text" => false,
+        _ => return fail(call.name.span(), "a field is `secret(name, title: \"…\")` or `text(name, title: \"…\")`"),
+    };
+    let [name, flags @ ..] = call.words.as_slice() else {
+        return fail(
+            call.name.span(),
+            "a field begins with its name, for example `text(subdomain, title: \"Subdomain\")`",
+        );
+    };
+    if let Some(unknown) = flags.iter().find(|flag| *flag != "optional") {
+        return fail(unknown.span(), "only `optional` may stand alone here");
+    }
+    if let Some((key, _)) =
+        call.named.iter().find(|(key, _)| !["title", "help", "default", "pattern"].iter().any(|known| key == known))
+    {
+        return fail(key.span(), "a field has title, help, default, pattern and the word `optional`");
+    }
+    let get = |wanted: &str| call.named.iter().find(|(key, _)| key == wanted).map(|(_, text)| text.value());
+    let name = name.to_string();
+    let title = get("title").unwrap_or_else(|| words(&name));
+    let help = get("help").unwrap_or_default();
+    let tokens = field_tokens(&name, &title, &help, secret, !flags.is_empty(), get("default"), get("pattern"));
+    Ok(Field { name, tokens })
+}
+
+/// `api_key` becomes `API key`, `site` becomes `Site`.
+fn words(name: &str) -> String {
+    let text = name.replace('_', " ");
+    if let Some(rest) = text.strip_prefix("api ") {
+        return format!("API {rest}");
+    }
+    let mut letters = text.chars();
+    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
+}
+
+fn field_tokens(
+    name: &str,
+    title: &str,
+    help: &str,
+    secret: bool,
+    optional: bool,
+    default: Option<String>,
+    pattern: Option<String>,
+) -> TokenStream {
+    let default = option(default.map(|text| quote!(::std::string::String::from(#text))));
+    let pattern = option(pattern.map(|text| quote!(::std::string::String::from(#text))));
+    quote! {
+        ::toolkit_sdk::rt::manifest::Field {
+            name: ::std::string::String::from(#name),
+            title: ::std::string::String::from(#title),
+            description: ::std::string::String::from(#help),
+            secret: #secret,
+            optional: #optional,
+            default: #default,
+            pattern: #pattern,
+        }
+    }
+}
+
+fn placement(call: &Call) -> syn::Result<Placement> {
+    match (call.name.to_string().as_str(), call.texts.as_slice()) {
+        ("header", [name, value]) => header(name, value),
+        ("query", [name, value]) => Ok(query(name, value)),
+        ("basic", [username, password]) => Ok(basic(username, password)),
+        ("path", [marker, value]) => Ok(Placement {
+            tokens: quote! {
+                ::toolkit_sdk::rt::manifest::Placement::Path {
+                    marker: ::std::string::String::from(#marker),
+                    value: ::std::string::String::from(#value),
+                }
+            },
+            templates: vec![value.clone()],
+        }),
+        _ => {
+            let forms = "header(\"name\", \"{field}\"), query(\"name\", \"{field}\"), basic(\"{user}\", \"{password}\") \
+                         or path(\"~marker~\", \"{field}\")";
+            Err(syn::Error::new(call.name.span(), format!("a credential goes into {forms}")))
+        }
+    }
+}
+
+fn header(name: &LitStr, value: &LitStr) -> syn::Result<Placement> {
+    let text = name.value();
+    if text.bytes().any(|byte| byte.is_ascii_uppercase()) {
+        let message = format!("header names are in lower case: write \"{}\"", text.to_ascii_lowercase());
+        return Err(syn::Error::new(name.span(), message));
+    }
+    let tokens = quote! {
+        ::toolkit_sdk::rt::manifest::Placement::Header {
+            name: ::std::string::String::from(#name),
+            value: ::std::string::String::from(#value),
+        }
+    };
+    Ok(Placement { tokens, templates: vec![value.clone()] })
+}
+
+fn query(name: &LitStr, value: &LitStr) -> Placement {
+    let tokens = quote! {
+        ::toolkit_sdk::rt::manifest::Placement::Query {
+            name: ::std::string::String::from(#name),
+            value: ::std::string::String::from(#value),
+        }
+    };
+    Placement { tokens, templates: vec![value.clone()] }
+}
+
+fn basic(username: &LitStr, password: &LitStr) -> Placement {
+    let tokens = quote! {
+        ::toolkit_sdk::rt::manifest::Placement::Basic {
+            username: ::std::string::String::from(#username),
+            password: ::std::string::String::from(#password),
+        }
+    };
+    Placement { tokens, templates: vec![username.clone(), password.clone()] }
+}
+
+/// `"https://…"` or `"POST https://…"`.
+fn check(text: &LitStr) -> syn::Result<TokenStream> {
+    let value = text.value();
+    let (method, url) = value.split_once(' ').unwrap_or(("GET", &value));
+    if !["GET", "POST"].contains(&method) || !(url.starts_with("https://") || url.starts_with('/')) {
+        let hint = "write an address, or GET or POST and an address: \"GET https://api.example.com/me\"";
+        return Err(syn::Error::new(text.span(), hint));
+    }
+    Ok(quote! {
+        ::toolkit_sdk::rt::manifest::Check {
+            method: ::std::string::String::from(#method),
+            url: ::std::string::String::from(#url),
+        }
+    })
+}
+
+/// Every `{name}` must be a field of the scheme.
+fn check_template(template: &LitStr, fields: &[String], problems: &mut Problems) {
+    let text = template.value();
+    for (index, part) in text.split('{').enumerate() {
+        let Some((name, _)) = part.split_once('}') else {
+            if index > 0 {
+                problems.add(template, "`{` without `}`: a template is text and `{field}`".to_owned());
+            }
+            continue;
+        };
+        if index > 0 && !fields.iter().any(|field| field == name) {
+            let known = fields.join("`, `");
+            problems.add(template, format!("`{{{name}}}` is not a field of this scheme; its fields are `{known}`"));
+        }
+    }
+}

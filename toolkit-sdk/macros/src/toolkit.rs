@@ -1,0 +1,192 @@
+//! `toolkit! { … }`.
+
+use proc_macro2::{Span, TokenStream};
+use quote::quote;
+use syn::parse::{Parse, ParseStream};
+use syn::punctuated::Punctuated;
+use syn::{Ident, LitInt, LitStr, Path, Token, braced, bracketed};
+
+use crate::auth::Scheme;
+use crate::egress::{self, option};
+use crate::signature::{Problems, all};
+
+const KEYS: &str = "slug, name, description, categories, version, logo, auth, egress, limits, tools, triggers";
+
+#[derive(Default)]
+struct Declaration {
+    slug: Option<LitStr>,
+    name: Option<LitStr>,
+    description: Option<LitStr>,
+    categories: Vec<LitStr>,
+    version: Option<LitStr>,
+    logo: Option<LitStr>,
+    auth: Vec<Scheme>,
+    egress: Vec<LitStr>,
+    limits: Vec<(Ident, LitInt)>,
+    tools: Vec<Path>,
+    triggers: Vec<Path>,
+}
+
+pub(crate) fn expand(input: TokenStream) -> syn::Result<TokenStream> {
+    let declaration: Declaration = syn::parse2(input)?;
+    let mut problems = Problems::default();
+    let mut required = |value: &Option<LitStr>, line: &str| {
+        if value.is_none() {
+            problems.push(syn::Error::new(Span::call_site(), format!("a toolkit says what it is; add `{line}`")));
+        }
+    };
+    required(&declaration.slug, "slug: \"hacker_news\",");
+    required(&declaration.name, "name: \"Hacker News\",");
+    required(&declaration.description, "description: \"One or two sentences.\",");
+    if let Some(slug) = declaration.slug.as_ref().filter(|slug| !is_slug(&slug.value())) {
+        problems.add(slug, "a slug is 2 to 48 of a-z, 0-9 and _, and begins with a letter: \"hacker_news\"".to_owned());
+    }
+    if let Some(version) = declaration.version.as_ref().filter(|version| !is_version(&version.value())) {
+        problems.add(version, "a version is year, month, day and a number: \"20261121_00\"".to_owned());
+    }
+    problems.finish()?;
+    let manifest = declaration.manifest()?;
+    let slug = &declaration.slug;
+    let stamped = declaration.version.is_some();
+    let tools = &declaration.tools;
+    let triggers = &declaration.triggers;
+    Ok(quote! {
+        /// The toolkit that `toolkit!` declares.
+        #[doc(hidden)]
+        pub static TOOLKIT: ::toolkit_sdk::rt::Toolkit = ::toolkit_sdk::rt::Toolkit {
+            slug: #slug,
+            stamped: #stamped,
+            tools: &[#(#tools::REGISTRATION),*],
+            triggers: &[#(#triggers::REGISTRATION),*],
+            describe: |tools, triggers| #manifest,
+        };
+
+        ::toolkit_sdk::rt::export_toolkit!(TOOLKIT);
+    })
+}
+
+impl Parse for Declaration {
+    fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
+        let mut declaration = Self::default();
+        let mut seen: Vec<Ident> = Vec::new();
+        while !input.is_empty() {
+            let key: Ident = input.parse()?;
+            if seen.contains(&key) {
+                return Err(syn::Error::new(key.span(), format!("`{key}` stands here twice; drop one of them")));
+            }
+            input.parse::<Token![:]>()?;
+            declaration.take(&key, input)?;
+            seen.push(key);
+            if !input.is_empty() {
+                input.parse::<Token![,]>()?;
+            }
+        }
+        Ok(declaration)
+    }
+}
+
+impl Declaration {
+    fn take(&mut self, key: &Ident, input: ParseStream<'_>) -> syn::Result<()> {
+        match key.to_string().as_str() {
+            "slug" => self.slug = Some(input.parse()?),
+            "name" => self.name = Some(input.parse()?),
+            "description" => self.description = Some(input.parse()?),
+            "version" => self.version = Some(input.parse()?),
+            "logo" => self.logo = Some(input.parse()?),
+            "categories" => self.categories = list(input)?,
+            "auth" => self.auth = list(input)?,
+            "egress" => self.egress = list(input)?,
+            "tools" => self.tools = list(input)?,
+            "triggers" => self.triggers = list(input)?,
+            "limits" => {
+                let content;
+                braced!(content in input);
+                let entries = Punctuated::<Limit, Token![,]>::parse_terminated(&content)?;
+                self.limits = entries.into_iter().map(|limit| (limit.name, limit.value)).collect();
+            }
+            other => return Err(syn::Error::new(key.span(), format!("`{other}` is unknown; known are {KEYS}"))),
+        }
+        Ok(())
+    }
+
+    /// The expression that builds the manifest from `tools` and `triggers`.
+    fn manifest(&self) -> syn::Result<TokenStream> {
+        let Self { slug, name, description, categories, .. } = self;
+        let auth = all(self.auth.iter().map(Scheme::expression))?;
+        let egress = egress::rules(&self.egress)?;
+        let limits = self.limits.iter().map(|(name, value)| quote!(#name: ::core::option::Option::Some(#value)));
+        let logo = option(self.logo.as_ref().map(logo).transpose()?);
+        let version = match &self.version {
+            Some(version) => quote!(#version),
+            None => quote!(::toolkit_sdk::rt::UNSTAMPED),
+        };
+        Ok(quote! {
+            ::toolkit_sdk::rt::manifest::Manifest {
+                abi: ::std::string::String::from(::toolkit_sdk::rt::manifest::ABI),
+                sdk: ::std::string::String::from(::toolkit_sdk::rt::SDK),
+                slug: ::std::string::String::from(#slug),
+                name: ::std::string::String::from(#name),
+                description: ::std::string::String::from(#description),
+                logo: #logo,
+                categories: ::std::vec![#(::std::string::String::from(#categories)),*],
+                version: ::toolkit_sdk::rt::version(#version),
+                auth: ::std::vec![#(#auth),*],
+                egress: #egress,
+                tools,
+                triggers,
+                limits: ::toolkit_sdk::rt::manifest::Limits {
+                    #(#limits,)*
+                    ..::core::default::Default::default()
+                },
+            }
+        })
+    }
+}
+
+struct Limit {
+    name: Ident,
+    value: LitInt,
+}
+
+impl Parse for Limit {
+    fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
+        let name: Ident = input.parse()?;
+        if !["memory_mib", "cpu_ms", "wall_ms"].iter().any(|known| name == known) {
+            let known = "memory_mib, cpu_ms, wall_ms";
+            return Err(syn::Error::new(name.span(), format!("`{name}` is unknown; known are {known}")));
+        }
+        input.parse::<Token![:]>()?;
+        Ok(Self { name, value: input.parse()? })
+    }
+}
+
+fn list<T: Parse>(input: ParseStream<'_>) -> syn::Result<Vec<T>> {
+    let content;
+    bracketed!(content in input);
+    Ok(Punctuated::<T, Token![,]>::parse_terminated(&content)?.into_iter().collect())
+}
+
+/// An SVG document is taken as it is, a PNG becomes a `data:` URL.
+fn logo(path: &LitStr) -> syn::Result<TokenStream> {
+    let value = path.value();
+    if value.ends_with(".svg") {
+        let text = quote!(::core::include_str!(::core::concat!(::core::env!("CARGO_MANIFEST_DIR"), "/", #path)));
+        return Ok(quote!(::std::string::String::from(#text)));
+    }
+    if value.ends_with(".png") {
+        let bytes = quote!(::core::include_bytes!(::core::concat!(::core::env!("CARGO_MANIFEST_DIR"), "/", #path)));
+        return Ok(quote!(::toolkit_sdk::rt::png(#bytes)));
+    }
+    Err(syn::Error::new(path.span(), "a logo is a file next to Cargo.toml that ends in .svg or .png"))
+}
+
+fn is_slug(text: &str) -> bool {
+    (2..=48).contains(&text.len())
+        && text.starts_with(|first: char| first.is_ascii_lowercase())
+        && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
+}
+
+fn is_version(text: &str) -> bool {
+    let digits = |part: &str, length| part.len() == length && part.bytes().all(|byte| byte.is_ascii_digit());
+    text.split_once('_').is_some_and(|(day, number)| digits(day, 8) && digits(number, 2))
+}

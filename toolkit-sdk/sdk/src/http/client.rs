@@ -1,0 +1,78 @@
+//! What all requests to one application share.
+
+use super::{Request, Response};
+use crate::ToolError;
+
+/// The base address of an application's API and what goes with every request to it. Meant to be a `const`.
+#[derive(Debug, Clone, Copy)]
+pub struct Client {
+    base: &'static str,
+    headers: &'static [(&'static str, &'static str)],
+    errors: Option<fn(&Response) -> Option<ToolError>>,
+}
+
+impl Client {
+    /// A client for addresses below `base`, which may contain non-secret fields of the account:
+    /// `https://{subdomain}.example.com/api`.
+    #[must_use]
+    pub const fn new(base: &'static str) -> Self {
+        Self { base, headers: &[], errors: None }
+    }
+
+    /// Sends these headers with every request, for example the version of the API.
+    #[must_use]
+    pub const fn headers(mut self, headers: &'static [(&'static str, &'static str)]) -> Self {
+        self.headers = headers;
+        self
+    }
+
+    /// Looks at every response first, whatever its status: `Some` is the error that `send` answers, `None` leaves it to the
+    /// usual rules. For applications that say no with status 200, or in a form of their own.
+    #[must_use]
+    pub const fn errors(mut self, errors: fn(&Response) -> Option<ToolError>) -> Self {
+        self.errors = Some(errors);
+        self
+    }
+
+    /// Begins a GET request to a path below the base.
+    pub fn get(&self, path: &str) -> Request {
+        self.request("GET", path)
+    }
+
+    /// Begins a HEAD request to a path below the base.
+    pub fn head(&self, path: &str) -> Request {
+        self.request("HEAD", path)
+    }
+
+    /// Begins a POST request to a path below the base.
+    pub fn post(&self, path: &str) -> Request {
+        self.request("POST", path)
+    }
+
+    /// Begins a PUT request to a path below the base.
+    pub fn put(&self, path: &str) -> Request {
+        self.request("PUT", path)
+    }
+
+    /// Begins a PATCH request to a path below the base.
+    pub fn patch(&self, path: &str) -> Request {
+        self.request("PATCH", path)
+    }
+
+    /// Begins a DELETE request to a path below the base.
+    pub fn delete(&self, path: &str) -> Request {
+        self.request("DELETE", path)
+    }
+
+    fn request(&self, method: &'static str, path: &str) -> Request {
+        let mut url = String::with_capacity(self.base.len() + path.len());
+        url.push_str(self.base);
+        url.push_str(path);
+        let mut request = Request::new(method, url);
+        for (name, value) in self.headers {
+            request = request.header(name, value);
+        }
+        request.errors = self.errors;
+        request
+    }
+}

@@ -1,0 +1,30 @@
+//! Percent-encoding. Only unreserved characters stay as they are, so a value can never end a segment, a pair or the path.
+
+use std::fmt::{Display, Write};
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// Appends `value`, encoded.
+pub(super) fn push(out: &mut String, value: &str) {
+    out.extend(utf8_percent_encode(value, RESERVED));
+}
+
+/// Appends `name=value`, after `&` unless it is the first.
+pub(super) fn push_pair(out: &mut String, name: &str, value: impl Display) {
+    if !out.is_empty() {
+        out.push('&');
+    }
+    push(out, name);
+    out.push('=');
+    let mut text = String::new();
+    // Writing to a string does not fail.
+    let _ = write!(text, "{value}");
+    push(out, &text);
+}
+
+/// Whether a URL parser would take this segment for a step in the path rather than a name; encoding does not prevent it.
+pub(super) fn is_step(segment: &str) -> bool {
+    matches!(segment, "" | "." | "..")
+}

@@ -1,0 +1,104 @@
+//! From an application's refusal to a tool error.
+
+use serde_json::Value;
+
+use super::{Response, retry};
+use crate::host::Failure;
+use crate::{ToolError, clock};
+
+/// A message longer than this is cut: it is for people, and the whole body is in the details.
+const LONGEST_MESSAGE: usize = 500;
+/// A body larger than this is not kept as details.
+const LARGEST_DETAILS: usize = 32 * 1024;
+
+/// The error for a request that got no answer.
+pub(super) fn of_transport(failure: Failure) -> ToolError {
+    let Failure { kind, message } = failure;
+    match kind.as_str() {
+        "denied" => ToolError::denied(message),
+        "credential" => ToolError::unauthorized(message),
+        "dns" | "connect" | "tls" | "timeout" | "protocol" => ToolError::unavailable(message),
+        "too_large" => ToolError::upstream(message),
+        _ => ToolError::internal(message),
+    }
+}
+
+/// The error for an answer that is not a success.
+pub(super) fn of_response(response: &Response) -> ToolError {
+    let status = response.status();
+    let body: Option<Value> = serde_json::from_slice(response.bytes()).ok();
+    let said = body.as_ref().and_then(message).or_else(|| plain_text(response));
+    let message = match said {
+        Some(said) => format!("the application answered {status}: {}", cut(said)),
+        None => format!("the application answered {status}"),
+    };
+    let wait = retry::after(response, clock::now());
+    let exhausted = response.header("x-ratelimit-remaining").is_some_and(|left| left.trim() == "0");
+    let kind = match status {
+        403 if exhausted || response.header("retry-after").is_some() => "rate_limited",
+        _ => kind(status),
+    };
+    let mut error = ToolError::new(kind, message).upstream_status(status);
+    if matches!(kind, "rate_limited" | "upstream_unavailable")
+        && let Some(wait) = wait
+    {
+        error = error.retry_after(wait);
+    }
+    match body {
+        Some(body) if response.bytes().len() <= LARGEST_DETAILS => error.details(body),
+        _ => error,
+    }
+}
+
+fn kind(status: u16) -> &'static str {
+    match status {
+        400 | 413 | 414 | 422 => "invalid_input",
+        401 => "unauthorized",
+        402 | 403 => "forbidden",
+        404 | 410 => "not_found",
+        409 | 412 | 423 => "conflict",
+        429 => "rate_limited",
+        408 | 425 | 502 | 503 | 504 | 529 => "upstream_unavailable",
+        _ => "upstream_error",
+    }
+}
+
+/// Digs the sentence for people out of the places where applications put it.
+pub(super) fn message(body: &Value) -> Option<&str> {
+    const PLACES: [&str; 16] = [
+        "/error/message",
+        "/message",
+        "/error_description",
+        "/errors/0/message",
+        "/errors/0/detail",
+        "/errors/0/title",
+        "/detail",
+        "/error/detail",
+        "/errorMessages/0",
+        "/error_message",
+        "/errors/0",
+        "/error",
+        "/reason",
+        "/title",
+        "/msg",
+        "/description",
+    ];
+    if let Value::String(text) = body {
+        return Some(text);
+    }
+    let text = |place: &&str| body.pointer(place).and_then(Value::as_str).filter(|text| !text.trim().is_empty());
+    PLACES.iter().find_map(text)
+}
+
+fn plain_text(response: &Response) -> Option<&str> {
+    let plain = response.header("content-type").is_some_and(|media_type| media_type.starts_with("text/plain"));
+    let text = std::str::from_utf8(response.bytes()).ok()?.trim();
+    (plain && !text.is_empty()).then_some(text)
+}
+
+fn cut(text: &str) -> &str {
+    match text.char_indices().nth(LONGEST_MESSAGE) {
+        Some((end, _)) => &text[..end],
+        None => text,
+    }
+}

@@ -1,0 +1,52 @@
+//! GraphQL over POST.
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::{Client, failure};
+use crate::{Result, ToolError};
+
+#[derive(Deserialize)]
+#[serde(bound = "T: DeserializeOwned")]
+struct Answer<T> {
+    data: Option<T>,
+    #[serde(default)]
+    errors: Vec<Value>,
+}
+
+impl Client {
+    /// Runs a GraphQL query or mutation and answers its `data`.
+    ///
+    /// # Errors
+    /// Whatever `send` answers; the first of `errors` when there are any, with all of them as details.
+    pub fn graphql<T: DeserializeOwned>(&self, path: &str, query: &str, variables: &impl Serialize) -> Result<T> {
+        let body = json!({ "query": query, "variables": serde_json::to_value(variables)? });
+        let response = self.post(path).json(&body).send()?;
+        // With errors the data is often null or partial, so it is read only without them.
+        let answer: Answer<Value> = response.json()?;
+        if !answer.errors.is_empty() {
+            return Err(refusal(answer.errors));
+        }
+        let data = answer.data.unwrap_or(Value::Null);
+        serde_json::from_value(data)
+            .map_err(|error| ToolError::upstream(format!("the application answered other data than expected: {error}")))
+    }
+}
+
+fn refusal(errors: Vec<Value>) -> ToolError {
+    let first = &errors[0];
+    let message = failure::message(first).unwrap_or("the application refused the query").to_owned();
+    let code =
+        ["/extensions/code", "/type", "/extensions/type"].iter().find_map(|place| first.pointer(place)?.as_str());
+    let code = code.unwrap_or_default().to_ascii_lowercase();
+    let kind = match code.as_str() {
+        "unauthenticated" | "authentication_error" | "authentication error" => "unauthorized",
+        "forbidden" | "access_denied" => "forbidden",
+        "not_found" => "not_found",
+        "rate_limited" | "ratelimited" | "throttled" => "rate_limited",
+        "bad_user_input" | "graphql_validation_failed" | "invalid_input" | "unprocessable" => "invalid_input",
+        _ => "upstream_error",
+    };
+    ToolError::new(kind, message).details(Value::Array(errors))
+}

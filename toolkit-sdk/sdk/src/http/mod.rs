@@ -1,0 +1,62 @@
+//! Requests to external applications.
+//!
+//! ```no_run
+//! use toolkit_sdk::prelude::*;
+//!
+//! const API: Client = Client::new("https://api.example.com/v1");
+//!
+//! # #[derive(Deserialize)] struct Item;
+//! # fn get(id: &str) -> Result<Item> {
+//! let item: Item = API.get("/items/{id}").path("id", id).query("fields", "name").send()?.json()?;
+//! # Ok(item)
+//! # }
+//! ```
+//!
+//! The platform attaches the credential of the account and refuses what the manifest does not allow; a toolkit never sees or
+//! sets one. `send` answers an error for every status that is not a success, made from what the application says.
+
+mod client;
+mod encode;
+mod failure;
+mod graphql;
+mod multipart;
+mod page;
+mod request;
+mod response;
+mod retry;
+
+pub use client::Client;
+pub use multipart::Multipart;
+pub use page::{Items, Paging};
+pub use request::{Request, send_all};
+pub use response::Response;
+
+/// Begins a GET request. `{name}` in the address is filled by [`Request::path`].
+pub fn get(url: impl Into<String>) -> Request {
+    Request::new("GET", url)
+}
+
+/// Begins a HEAD request.
+pub fn head(url: impl Into<String>) -> Request {
+    Request::new("HEAD", url)
+}
+
+/// Begins a POST request.
+pub fn post(url: impl Into<String>) -> Request {
+    Request::new("POST", url)
+}
+
+/// Begins a PUT request.
+pub fn put(url: impl Into<String>) -> Request {
+    Request::new("PUT", url)
+}
+
+/// Begins a PATCH request.
+pub fn patch(url: impl Into<String>) -> Request {
+    Request::new("PATCH", url)
+}
+
+/// Begins a DELETE request.
+pub fn delete(url: impl Into<String>) -> Request {
+    Request::new("DELETE", url)
+}

@@ -1,0 +1,227 @@
+//! Pages, read one after the other as one run of items.
+
+use std::collections::VecDeque;
+use std::marker::PhantomData;
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::{Request, Response};
+use crate::{Result, ToolError};
+
+/// How an application divides a list into pages.
+#[derive(Debug, Clone, Copy)]
+#[must_use]
+pub struct Paging {
+    step: Step,
+    items: &'static str,
+    size: Option<(&'static str, usize)>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Step {
+    Link,
+    NextUrl { place: &'static str },
+    Cursor { parameter: &'static str, place: &'static str },
+    Offset { parameter: &'static str },
+    Page { parameter: &'static str, first: usize },
+}
+
+impl Paging {
+    const fn new(step: Step) -> Self {
+        Self { step, items: "", size: None }
+    }
+
+    /// The address of the next page is in the `Link` header.
+    pub const fn link() -> Self {
+        Self::new(Step::Link)
+    }
+
+    /// The address of the next page is in the body at this JSON pointer, for example `/next`.
+    pub const fn next_url(place: &'static str) -> Self {
+        Self::new(Step::NextUrl { place })
+    }
+
+    /// The query parameter takes a cursor, which the page before has in its body at this JSON pointer, for example
+    /// `/meta/next_cursor`.
+    pub const fn cursor(parameter: &'static str, place: &'static str) -> Self {
+        Self::new(Step::Cursor { parameter, place })
+    }
+
+    /// The query parameter takes how many items to skip. Ends with an empty page, or a short one when [`Self::size`] is given.
+    pub const fn offset(parameter: &'static str) -> Self {
+        Self::new(Step::Offset { parameter })
+    }
+
+    /// The query parameter takes the number of the page, counted from `first`. Ends like [`Self::offset`].
+    pub const fn page(parameter: &'static str, first: usize) -> Self {
+        Self::new(Step::Page { parameter, first })
+    }
+
+    /// The items of a page are in its body at this JSON pointer, for example `/data`; without it the body is the array.
+    pub const fn items(mut self, place: &'static str) -> Self {
+        self.items = place;
+        self
+    }
+
+    /// Asks for this many items a page with this query parameter.
+    pub const fn size(mut self, parameter: &'static str, items: usize) -> Self {
+        self.size = Some((parameter, items));
+        self
+    }
+}
+
+impl Request {
+    /// Reads the items of all pages, at most `max` of them, asking for a page when the one before is used up:
+    /// `API.get("/items").items(Paging::link(), 200).collect::<Result<Vec<Item>>>()?`. An error ends it.
+    pub fn items<T: DeserializeOwned>(self, paging: Paging, max: usize) -> Items<T> {
+        let first = match paging.size {
+            // A page larger than what is wanted would only be thrown away.
+            Some((parameter, size)) => self.query(parameter, size.min(max.max(1))),
+            None => self,
+        };
+        let next = match paging.step {
+            Step::Offset { parameter } => first.clone().set_query(parameter, 0),
+            Step::Page { parameter, first: number } => first.clone().set_query(parameter, number),
+            _ => first.clone(),
+        };
+        Items {
+            first,
+            paging,
+            next: Some(next),
+            page: VecDeque::new(),
+            left: max,
+            seen: 0,
+            pages: 0,
+            last: None,
+            item: PhantomData,
+        }
+    }
+}
+
+/// The items of all pages.
+#[derive(Debug)]
+pub struct Items<T> {
+    first: Request,
+    paging: Paging,
+    next: Option<Request>,
+    page: VecDeque<Value>,
+    left: usize,
+    seen: usize,
+    pages: usize,
+    /// Where the page before said the next one is: an application that repeats itself would never end.
+    last: Option<String>,
+    item: PhantomData<fn() -> T>,
+}
+
+impl<T: DeserializeOwned> Iterator for Items<T> {
+    type Item = Result<T>;
+
+    fn next(&mut self) -> Option<Result<T>> {
+        if self.left == 0 {
+            return None;
+        }
+        while self.page.is_empty() {
+            let request = self.next.take()?;
+            if let Err(error) = self.read(request) {
+                self.left = 0;
+                return Some(Err(error));
+            }
+        }
+        self.left -= 1;
+        let item = self.page.pop_front()?;
+        let item = serde_json::from_value(item);
+        Some(item.map_err(|error| ToolError::upstream(format!("an item of the list is not as expected: {error}"))))
+    }
+}
+
+impl<T> Items<T> {
+    fn read(&mut self, request: Request) -> Result<()> {
+        let response = request.send()?;
+        let mut body: Value = response.json()?;
+        let place = self.paging.items;
+        let Some(Value::Array(items)) = body.pointer_mut(place).map(Value::take) else {
+            let message = format!("the application answered a page without a list at `{place}`");
+            return Err(ToolError::upstream(message).upstream_status(response.status()));
+        };
+        self.seen += items.len();
+        self.pages += 1;
+        self.next = self.following(&response, &body, items.len());
+        self.page = items.into();
+        Ok(())
+    }
+
+    fn following(&mut self, response: &Response, body: &Value, count: usize) -> Option<Request> {
+        let short = count == 0 || self.paging.size.is_some_and(|(_, size)| count < size);
+        match self.paging.step {
+            Step::Link => {
+                let url = self.fresh(response.next_link()?)?;
+                Some(self.first.clone().at(url))
+            }
+            Step::NextUrl { place } => {
+                let url = self.fresh(text(body.pointer(place)?)?)?;
+                Some(self.first.clone().at(url))
+            }
+            Step::Cursor { parameter, place } => {
+                let cursor = self.fresh(text(body.pointer(place)?)?)?;
+                Some(self.first.clone().set_query(parameter, cursor))
+            }
+            Step::Offset { parameter } => (!short).then(|| self.first.clone().set_query(parameter, self.seen)),
+            Step::Page { parameter, first } => {
+                (!short).then(|| self.first.clone().set_query(parameter, first + self.pages))
+            }
+        }
+    }
+
+    /// The place of the next page, unless it is the one before.
+    fn fresh(&mut self, place: String) -> Option<String> {
+        if self.last.as_ref() == Some(&place) {
+            return None;
+        }
+        self.last = Some(place.clone());
+        Some(place)
+    }
+}
+
+fn text(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) if !text.is_empty() => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    }
+}
+
+/// The target of `rel="next"` in a `Link` header.
+pub(super) fn next_link(header: &str) -> Option<String> {
+    let mut rest = header;
+    while let Some((_, link)) = rest.split_once('<') {
+        let (target, parameters) = link.split_once('>')?;
+        let end = parameters.find(",<").or_else(|| parameters.find(", <")).unwrap_or(parameters.len());
+        let next = parameters[..end].split(';').any(|parameter| {
+            let Some((name, value)) = parameter.split_once('=') else { return false };
+            let value = value.trim().trim_end_matches(',').trim().trim_matches('"');
+            name.trim().eq_ignore_ascii_case("rel")
+                && value.split_whitespace().any(|kind| kind.eq_ignore_ascii_case("next"))
+        });
+        if next {
+            return Some(target.to_owned());
+        }
+        rest = &parameters[end..];
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::next_link;
+
+    #[test]
+    fn the_next_link_is_found_in_every_spelling() {
+        let two = r#"<https://a.example/i?page=1>; rel="prev", <https://a.example/i?page=3>; rel="next""#;
+        assert_eq!(next_link(two).as_deref(), Some("https://a.example/i?page=3"));
+        assert_eq!(next_link("<https://a.example/x,y>; title=x; rel=next").as_deref(), Some("https://a.example/x,y"));
+        assert_eq!(next_link(r#"<https://a.example/z>; rel="last next""#).as_deref(), Some("https://a.example/z"));
+        assert_eq!(next_link(r#"<https://a.example/z>; rel="last""#), None);
+        assert_eq!(next_link("nonsense <"), None);
+    }
+}

@@ -1,0 +1,107 @@
+//! From types to schemas. The functions take the author's function only to learn its types, so that the macros never have to
+//! spell them and an unmet bound is reported at the author's own type.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use schemars::JsonSchema;
+use serde_json::Value;
+
+use super::UNSTAMPED;
+use crate::{Polled, Received, Result, ToolError, schema};
+
+/// What a tool's function returns.
+#[diagnostic::on_unimplemented(
+    message = "a tool answers `Result<…>`, not `{Self}`",
+    label = "write `Result<{Self}>`",
+    note = "`Result` is the one of `toolkit_sdk::prelude`; its error is `ToolError`"
+)]
+pub trait Outcome {
+    type Data;
+
+    fn outcome(self) -> Result<Self::Data>;
+}
+
+impl<T> Outcome for Result<T, ToolError> {
+    type Data = T;
+
+    fn outcome(self) -> Result<T> {
+        self
+    }
+}
+
+/// What a trigger's function returns.
+#[diagnostic::on_unimplemented(
+    message = "a trigger answers `Result<Polled<…>>` or `Result<Received<…>>`, not `{Self}`",
+    label = "write `Result<Polled<Item, Cursor>>` or `Result<Received<Item>>`"
+)]
+pub trait Carries {
+    type Payload;
+}
+
+impl<T, C> Carries for Result<Polled<T, C>> {
+    type Payload = T;
+}
+
+impl<T> Carries for Result<Received<T>> {
+    type Payload = T;
+}
+
+/// The schema of a tool's argument.
+pub fn input_schema<I: JsonSchema, R>(_: fn(I) -> R) -> Value {
+    object(schema::of_input::<I>())
+}
+
+/// The schema of a tool without arguments.
+pub fn no_input_schema() -> Value {
+    object(Value::Object(serde_json::Map::new()))
+}
+
+/// The schema of a tool's answer.
+pub fn output_schema<I, R: Outcome>(_: fn(I) -> R) -> Value
+where
+    R::Data: JsonSchema,
+{
+    schema::of_output::<R::Data>()
+}
+
+/// The schema of a trigger's configuration.
+pub fn config_schema<C: JsonSchema, A, R>(_: fn(C, A) -> R) -> Value {
+    object(schema::of_input::<C>())
+}
+
+/// The schema of a trigger's events.
+pub fn payload_schema<C, A, R: Carries>(_: fn(C, A) -> R) -> Value
+where
+    R::Payload: JsonSchema,
+{
+    schema::of_output::<R::Payload>()
+}
+
+/// An empty struct has a schema without properties; clients expect the word all the same.
+fn object(mut schema: Value) -> Value {
+    if let Value::Object(object) = &mut schema {
+        if !object.contains_key("type") && object.is_empty() {
+            object.insert("type".to_owned(), "object".into());
+        }
+        if object.get("type").is_some_and(|kind| kind == "object") && !object.contains_key("properties") {
+            object.insert("properties".to_owned(), Value::Object(serde_json::Map::new()));
+        }
+    }
+    schema
+}
+
+/// An example, which the macro has read before.
+pub fn example(json: &str) -> Value {
+    serde_json::from_str(json).unwrap_or(Value::Null)
+}
+
+/// The version the author wrote, or the one that stands for none.
+#[expect(clippy::expect_used, reason = "runs while building and under test, and the text is the author's")]
+pub fn version(text: &str) -> manifest::Version {
+    text.parse().or_else(|_| UNSTAMPED.parse()).expect("the version that stands for none is valid")
+}
+
+/// A PNG as a `data:` URL.
+pub fn png(bytes: &[u8]) -> String {
+    format!("data:image/png;base64,{}", STANDARD.encode(bytes))
+}

@@ -1,0 +1,221 @@
+//! What the macros' code calls. Not for toolkits: it changes with the macros.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+pub use manifest;
+
+pub use crate::__export_toolkit as export_toolkit;
+#[cfg(target_arch = "wasm32")]
+pub use crate::host::guest::bindings;
+use crate::{Inbound, Polled, Received, Result, ToolError};
+
+mod describe;
+#[cfg(target_arch = "wasm32")]
+mod export;
+
+pub use describe::{
+    Carries, Outcome, config_schema, example, input_schema, no_input_schema, output_schema, payload_schema, png,
+    version,
+};
+#[cfg(target_arch = "wasm32")]
+pub use export::manifest_address;
+#[cfg(target_arch = "wasm32")]
+pub use wit_bindgen::rt as wit_bindgen_rt;
+
+/// Name and version of this crate, as manifests state it.
+pub const SDK: &str = concat!("toolkit-sdk ", env!("CARGO_PKG_VERSION"));
+
+/// Stands for the version until the build stamps one.
+pub const UNSTAMPED: &str = "19700101_00";
+
+/// A declared toolkit.
+pub struct Toolkit {
+    pub slug: &'static str,
+    /// Whether the author wrote a version.
+    pub stamped: bool,
+    pub tools: &'static [Tool],
+    pub triggers: &'static [Trigger],
+    pub describe: fn(Vec<manifest::Tool>, Vec<manifest::Trigger>) -> manifest::Manifest,
+}
+
+/// A registered tool.
+pub struct Tool {
+    pub function: &'static str,
+    /// The slug without the toolkit's name, for example `LIST_STORIES`.
+    pub suffix: &'static str,
+    pub run: fn(&[u8]) -> Result<Vec<u8>>,
+    pub describe: fn(String) -> manifest::Tool,
+}
+
+/// A registered trigger.
+pub struct Trigger {
+    pub function: &'static str,
+    pub suffix: &'static str,
+    pub source: Source,
+    pub describe: fn(String) -> manifest::Trigger,
+}
+
+/// How events arrive.
+pub enum Source {
+    Poll(fn(&[u8], &[u8]) -> Result<RawPolled>),
+    Webhook(fn(&[u8], Inbound) -> Result<RawReceived>),
+}
+
+/// What a poll found, as JSON.
+pub struct RawPolled {
+    pub events: Vec<(String, Vec<u8>)>,
+    pub cursor: Vec<u8>,
+    pub more: bool,
+}
+
+/// What a webhook brought, as JSON.
+pub struct RawReceived {
+    pub events: Vec<(String, Vec<u8>)>,
+    pub status: u16,
+    pub media_type: String,
+    pub body: Vec<u8>,
+}
+
+/// A type that knows its toolkit; `export_toolkit!` makes one.
+pub trait Provide {
+    const TOOLKIT: &'static Toolkit;
+}
+
+impl Toolkit {
+    /// The part of a slug after the toolkit's name, when it is this toolkit's.
+    fn suffix<'a>(&self, slug: &'a str) -> Option<&'a str> {
+        let (name, rest) = slug.split_at_checked(self.slug.len())?;
+        if name.eq_ignore_ascii_case(self.slug) { rest.strip_prefix('_') } else { None }
+    }
+}
+
+/// Runs a tool.
+pub fn execute(toolkit: &Toolkit, slug: &str, arguments: Vec<u8>) -> Result<Vec<u8>> {
+    let tool = toolkit.suffix(slug).and_then(|suffix| toolkit.tools.iter().find(|tool| tool.suffix == suffix));
+    let Some(tool) = tool else {
+        return Err(ToolError::not_found(format!("this toolkit has no tool `{slug}`")));
+    };
+    (tool.run)(&arguments)
+}
+
+/// Looks for news.
+pub fn poll_trigger(toolkit: &Toolkit, slug: &str, config: &[u8], cursor: &[u8]) -> Result<RawPolled> {
+    match find(toolkit, slug)?.source {
+        Source::Poll(poll) => poll(config, cursor),
+        Source::Webhook(_) => Err(ToolError::invalid_input(format!("the trigger `{slug}` is told, not asked"))),
+    }
+}
+
+/// Reads a webhook.
+pub fn receive_trigger(toolkit: &Toolkit, slug: &str, config: &[u8], request: Inbound) -> Result<RawReceived> {
+    match find(toolkit, slug)?.source {
+        Source::Webhook(receive) => receive(config, request),
+        Source::Poll(_) => Err(ToolError::invalid_input(format!("the trigger `{slug}` is asked, not told"))),
+    }
+}
+
+fn find<'a>(toolkit: &'a Toolkit, slug: &str) -> Result<&'a Trigger> {
+    let suffix = toolkit.suffix(slug);
+    suffix
+        .and_then(|suffix| toolkit.triggers.iter().find(|trigger| trigger.suffix == suffix))
+        .ok_or_else(|| ToolError::not_found(format!("this toolkit has no trigger `{slug}`")))
+}
+
+/// Reads the arguments of a tool.
+pub fn arguments<T: DeserializeOwned>(json: &[u8]) -> Result<T> {
+    serde_json::from_slice(json).map_err(|error| ToolError::invalid_input(format!("the arguments do not fit: {error}")))
+}
+
+/// Writes the answer of a tool.
+pub fn answer<R: Outcome>(outcome: R) -> Result<Vec<u8>>
+where
+    R::Data: Serialize,
+{
+    let data = outcome.outcome()?;
+    serde_json::to_vec(&data).map_err(|error| ToolError::internal(format!("the answer cannot be written: {error}")))
+}
+
+/// Runs a poll.
+pub fn poll<C, K, T>(run: fn(C, Option<K>) -> Result<Polled<T, K>>, config: &[u8], cursor: &[u8]) -> Result<RawPolled>
+where
+    C: DeserializeOwned,
+    K: DeserializeOwned + Serialize,
+    T: Serialize,
+{
+    let cursor = match cursor {
+        b"" => None,
+        json => Some(
+            serde_json::from_slice(json)
+                .map_err(|error| ToolError::internal(format!("the stored cursor cannot be read: {error}")))?,
+        ),
+    };
+    let polled = run(arguments(config)?, cursor)?;
+    Ok(RawPolled { events: events(polled.events)?, cursor: serde_json::to_vec(&polled.cursor)?, more: polled.more })
+}
+
+/// Runs a receive.
+pub fn receive<C, T>(run: fn(C, Inbound) -> Result<Received<T>>, config: &[u8], request: Inbound) -> Result<RawReceived>
+where
+    C: DeserializeOwned,
+    T: Serialize,
+{
+    let Received { events: found, status, media_type, body } = run(arguments(config)?, request)?;
+    Ok(RawReceived { events: events(found)?, status, media_type, body })
+}
+
+fn events<T: Serialize>(events: Vec<(String, T)>) -> Result<Vec<(String, Vec<u8>)>> {
+    events.into_iter().map(|(id, item)| Ok((id, serde_json::to_vec(&item)?))).collect()
+}
+
+/// The manifest of a toolkit.
+pub fn describe(toolkit: &Toolkit) -> manifest::Manifest {
+    let prefix = toolkit.slug.to_ascii_uppercase();
+    let slug = |suffix: &str| format!("{prefix}_{suffix}");
+    let tools = toolkit.tools.iter().map(|tool| (tool.describe)(slug(tool.suffix))).collect();
+    let triggers = toolkit.triggers.iter().map(|trigger| (trigger.describe)(slug(trigger.suffix))).collect();
+    (toolkit.describe)(tools, triggers)
+}
+
+/// The manifest as JSON; without `version` unless the author wrote one.
+pub fn manifest_json(toolkit: &Toolkit) -> Vec<u8> {
+    let mut json = serde_json::to_value(describe(toolkit)).unwrap_or_default();
+    if let Value::Object(manifest) = &mut json
+        && !toolkit.stamped
+    {
+        manifest.shift_remove("version");
+    }
+    json.to_string().into_bytes()
+}
+
+/// Exports the toolkit from a component; nothing elsewhere.
+#[cfg(not(target_arch = "wasm32"))]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __export_toolkit {
+    ($toolkit:path) => {};
+}
+
+/// Exports the toolkit from a component.
+#[cfg(target_arch = "wasm32")]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __export_toolkit {
+    ($toolkit:path) => {
+        const _: () = {
+            struct Component;
+
+            impl $crate::rt::Provide for Component {
+                const TOOLKIT: &'static $crate::rt::Toolkit = &$toolkit;
+            }
+
+    $crate::rt::bindings::export!(Component with_types_in $crate::rt::bindings);
+
+            #[unsafe(no_mangle)]
+            extern "C" fn toolkit_manifest() -> u64 {
+                $crate::rt::manifest_address(&$toolkit)
+            }
+        };
+    };
+}

@@ -1,0 +1,319 @@
+//! The scripted host.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, VecDeque};
+
+use serde_json::Value;
+
+use super::case::{Exchange, GivenRequest, GivenResponse};
+use super::diff;
+use crate::context::{self, Context};
+use crate::host::{Body, Content, Failure, Info, Part, Request, Response};
+use crate::log::Level;
+
+/// 2026-01-01T00:00:00Z.
+const NOW: u64 = 1_767_225_600_000;
+
+/// A line of the log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Line {
+    /// How much it matters.
+    pub level: Level,
+    /// The text.
+    pub message: String,
+}
+
+/// What the toolkit is answered while [`Host::run`] runs.
+#[derive(Default)]
+#[must_use = "a host does something in `run`"]
+pub struct Host {
+    script: VecDeque<Exchange>,
+    state: BTreeMap<String, Vec<u8>>,
+    blobs: BTreeMap<String, Blob>,
+    log: Vec<Line>,
+    start: Option<u64>,
+    slept: u64,
+    random: u8,
+    fields: Vec<(String, String)>,
+    user_id: String,
+}
+
+struct Blob {
+    name: String,
+    media_type: String,
+    bytes: Vec<u8>,
+    created: bool,
+}
+
+thread_local! {
+    static HOST: RefCell<Host> = RefCell::new(Host::default());
+}
+
+impl Host {
+    /// Expects a request next, whatever its headers and body, and answers it.
+    pub fn exchange(self, method: &str, url: &str, status: u16, body: Value) -> Self {
+        self.expect(Exchange {
+            request: GivenRequest { method: method.to_owned(), url: url.to_owned(), ..GivenRequest::default() },
+            response: GivenResponse { status, body: Some(body), ..GivenResponse::default() },
+        })
+    }
+
+    /// Expects a request next and answers it.
+    pub fn expect(mut self, exchange: Exchange) -> Self {
+        self.script.push_back(exchange);
+        self
+    }
+
+    /// Sets the time, in milliseconds since 1970.
+    pub fn now(mut self, ms: u64) -> Self {
+        self.start = Some(ms);
+        self
+    }
+
+    /// Sets a non-secret field of the account.
+    pub fn field(mut self, name: &str, value: &str) -> Self {
+        self.fields.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Sets the person on whose behalf the call runs.
+    pub fn user(mut self, id: &str) -> Self {
+        id.clone_into(&mut self.user_id);
+        self
+    }
+
+    /// Provides a file.
+    pub fn file(mut self, id: &str, name: &str, media_type: &str, bytes: &[u8]) -> Self {
+        let blob =
+            Blob { name: name.to_owned(), media_type: media_type.to_owned(), bytes: bytes.to_vec(), created: false };
+        self.blobs.insert(id.to_owned(), blob);
+        self
+    }
+
+    /// Runs the code with this host and hands the host back, to look at its log, files and state.
+    ///
+    /// # Panics
+    /// When a request differs from the script, or a scripted one was not sent.
+    pub fn run<T>(self, code: impl FnOnce() -> T) -> (T, Self) {
+        context::set(Context {
+            run_id: "log_test".to_owned(),
+            user_id: self.user_id.clone(),
+            fields: self.fields.clone(),
+            deadline_ms: 30_000,
+        });
+        HOST.set(self);
+        let result = code();
+        let host = HOST.take();
+        if let Some(missing) = host.script.front() {
+            let GivenRequest { method, url, .. } = &missing.request;
+            panic!("the toolkit did not send the expected request {method} {url} ({} left)", host.script.len());
+        }
+        (result, host)
+    }
+
+    /// The log lines so far.
+    #[must_use]
+    pub fn lines(&self) -> &[Line] {
+        &self.log
+    }
+
+    /// The bytes of a file.
+    #[must_use]
+    pub fn bytes_of(&self, id: &str) -> Option<&[u8]> {
+        self.blobs.get(id).map(|blob| blob.bytes.as_slice())
+    }
+
+    fn answer(&mut self, request: &Request) -> Result<Response, Failure> {
+        let Some(Exchange { request: expected, response }) = self.script.pop_front() else {
+            panic!("the toolkit sent a request that was not expected:\n{}", describe(request));
+        };
+        if let Some(difference) = difference(&expected, request) {
+            panic!("a request differs from what was expected (- expected, + sent):\n{difference}");
+        }
+        if let Some(kind) = response.error {
+            return Err(Failure { message: format!("scripted: {kind}"), kind });
+        }
+        let mut headers: Vec<(String, String)> =
+            response.headers.into_iter().map(|(name, value)| (name.to_ascii_lowercase(), value)).collect();
+        let (body, media_type) = match response.body {
+            None => (Vec::new(), None),
+            Some(Value::String(text)) => (text.into_bytes(), Some("text/plain")),
+            Some(json) => (json.to_string().into_bytes(), Some("application/json")),
+        };
+        if let Some(media_type) = media_type
+            && !headers.iter().any(|(name, _)| name == "content-type")
+        {
+            headers.push(("content-type".to_owned(), media_type.to_owned()));
+        }
+        let status = response.status;
+        if !request.into_blob {
+            return Ok(Response { status, headers, body, blob: None });
+        }
+        let media_type = headers.iter().find(|(name, _)| name == "content-type").map(|(_, value)| value.clone());
+        let id = self.create("download", media_type.as_deref().unwrap_or("application/octet-stream"), body);
+        Ok(Response { status, headers, body: Vec::new(), blob: Some(id) })
+    }
+
+    fn create(&mut self, name: &str, media_type: &str, bytes: Vec<u8>) -> String {
+        let id = format!("file_{}", self.blobs.values().filter(|blob| blob.created).count() + 1);
+        let blob = Blob { name: name.to_owned(), media_type: media_type.to_owned(), bytes, created: true };
+        self.blobs.insert(id.clone(), blob);
+        id
+    }
+}
+
+/// What differs, if anything. Of headers only the expected ones count; a body only when one is expected.
+fn difference(expected: &GivenRequest, sent: &Request) -> Option<String> {
+    let line = |method: &str, url: &str| format!("{method} {url}\n");
+    if expected.method != sent.method || expected.url != sent.url {
+        return Some(diff::lines(&line(&expected.method, &expected.url), &line(&sent.method, &sent.url)));
+    }
+    for (name, value) in &expected.headers {
+        let found =
+            sent.headers.iter().find(|(header, _)| header.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str());
+        if found != Some(value) {
+            let sent = found.map_or_else(|| format!("no {name}\n"), |found| format!("{name}: {found}\n"));
+            return Some(diff::lines(&format!("{name}: {value}\n"), &sent));
+        }
+    }
+    diff::json(expected.body.as_ref()?, &body_value(&sent.body))
+}
+
+/// The body as case files write it: JSON, a text, or an object of parts.
+fn body_value(body: &Body) -> Value {
+    match body {
+        Body::Empty => Value::Null,
+        Body::Content(content) => content_value(content),
+        Body::Multipart(parts) => {
+            let part = |part: &Part| {
+                let value = match part.filename.as_ref() {
+                    None => content_value(&part.content),
+                    Some(filename) => {
+                        serde_json::json!({ "filename": filename, "content": content_value(&part.content) })
+                    }
+                };
+                (part.name.clone(), value)
+            };
+            Value::Object(parts.iter().map(part).collect())
+        }
+    }
+}
+
+fn content_value(content: &Content) -> Value {
+    match content {
+        Content::Bytes(bytes) => serde_json::from_slice(bytes)
+            .ok()
+            .filter(|value: &Value| value.is_object() || value.is_array())
+            .unwrap_or_else(|| Value::String(String::from_utf8_lossy(bytes).into_owned())),
+        Content::Blob(id) => serde_json::json!({ "blob": id }),
+    }
+}
+
+fn describe(request: &Request) -> String {
+    let mut text = format!("    {} {}\n", request.method, request.url);
+    for (name, value) in &request.headers {
+        text.push_str(&format!("    {name}: {value}\n"));
+    }
+    if request.body != Body::Empty {
+        text.push_str(&format!("    {}\n", body_value(&request.body)));
+    }
+    text
+}
+
+/// The platform's functions, answered by the host of this thread.
+pub(crate) mod calls {
+    use super::{Failure, HOST, Info, Level, Line, NOW, Request, Response};
+
+    const LARGEST_STATE: usize = 64 * 1024;
+    const KEYS: usize = 128;
+
+    pub(crate) fn send(request: Request) -> Result<Response, Failure> {
+        HOST.with_borrow_mut(|host| host.answer(&request))
+    }
+
+    pub(crate) fn send_all(requests: Vec<Request>) -> Vec<Result<Response, Failure>> {
+        requests.into_iter().map(send).collect()
+    }
+
+    pub(crate) fn log(level: Level, message: &str) {
+        HOST.with_borrow_mut(|host| host.log.push(Line { level, message: message.to_owned() }));
+    }
+
+    pub(crate) fn now() -> u64 {
+        HOST.with_borrow(|host| host.start.unwrap_or(NOW) + host.slept)
+    }
+
+    pub(crate) fn elapsed() -> u64 {
+        HOST.with_borrow(|host| host.slept)
+    }
+
+    pub(crate) fn sleep(ms: u32) {
+        HOST.with_borrow_mut(|host| host.slept += u64::from(ms));
+    }
+
+    pub(crate) fn random(length: u32) -> Vec<u8> {
+        HOST.with_borrow_mut(|host| {
+            let next = || {
+                host.random = host.random.wrapping_add(1);
+                host.random
+            };
+            std::iter::repeat_with(next).take(length as usize).collect()
+        })
+    }
+
+    pub(crate) fn state_get(key: &str) -> Option<Vec<u8>> {
+        HOST.with_borrow(|host| host.state.get(key).cloned())
+    }
+
+    pub(crate) fn state_set(key: &str, value: &[u8]) -> bool {
+        HOST.with_borrow_mut(|host| {
+            let room = host.state.len() < KEYS || host.state.contains_key(key);
+            let fits = room && key.len() <= 256 && value.len() <= LARGEST_STATE;
+            if fits {
+                host.state.insert(key.to_owned(), value.to_vec());
+            }
+            fits
+        })
+    }
+
+    pub(crate) fn state_remove(key: &str) {
+        HOST.with_borrow_mut(|host| host.state.remove(key));
+    }
+
+    pub(crate) fn blob_stat(id: &str) -> Result<Info, Failure> {
+        HOST.with_borrow(|host| {
+            let blob = host.blobs.get(id).ok_or_else(|| missing(id))?;
+            let (name, media_type) = (blob.name.clone(), blob.media_type.clone());
+            Ok(Info { id: id.to_owned(), name, media_type, size: blob.bytes.len() as u64 })
+        })
+    }
+
+    pub(crate) fn blob_read(id: &str, offset: u64, length: u32) -> Result<Vec<u8>, Failure> {
+        HOST.with_borrow(|host| {
+            let bytes = &host.blobs.get(id).ok_or_else(|| missing(id))?.bytes;
+            let start = usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
+            let end = start.saturating_add(length as usize).min(bytes.len());
+            Ok(bytes[start..end].to_vec())
+        })
+    }
+
+    pub(crate) fn blob_create(name: &str, media_type: &str) -> Result<String, Failure> {
+        HOST.with_borrow_mut(|host| Ok(host.create(name, media_type, Vec::new())))
+    }
+
+    pub(crate) fn blob_append(id: &str, bytes: &[u8]) -> Result<u64, Failure> {
+        HOST.with_borrow_mut(|host| {
+            let blob = host.blobs.get_mut(id).ok_or_else(|| missing(id))?;
+            if !blob.created {
+                let message = format!("the file `{id}` was not made in this call");
+                return Err(Failure { kind: "read_only".to_owned(), message });
+            }
+            blob.bytes.extend_from_slice(bytes);
+            Ok(blob.bytes.len() as u64)
+        })
+    }
+
+    fn missing(id: &str) -> Failure {
+        Failure { kind: "not_found".to_owned(), message: format!("there is no file `{id}`") }
+    }
+}
