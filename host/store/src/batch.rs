@@ -20,6 +20,13 @@ pub struct Write {
     pub step: Step,
 }
 
+impl Write {
+    /// The collection's name and the id: what no other step of the batch may have.
+    pub(crate) fn target(&self) -> (&'static str, &str) {
+        (self.at.name, &self.id)
+    }
+}
+
 /// What a step demands and does. A revision that is not the stored one makes the whole batch stale.
 #[derive(Clone, Debug)]
 pub enum Step {

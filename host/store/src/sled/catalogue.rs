@@ -1,0 +1,172 @@
+//! Which collections there are: the number each goes by in keys, and the declaration its indexes were made for.
+//!
+//! A number is given once and never to another collection, not even after the first one is retired. Where a
+//! declaration has changed since the last start, the indexes of the collection are made anew; the entry says so until
+//! that is done, so that a start that was interrupted does it again.
+
+use super::keys::{Key, Prefix};
+use super::position::{Changes, Position};
+use super::records::{self, Shelf};
+use crate::query::ENVELOPE;
+use crate::{Collection, Error};
+use ::sled::Db;
+use serde::{Deserialize, Serialize};
+use std::collections::{HashMap, HashSet};
+
+/// The collections of a running store.
+#[derive(Debug)]
+pub(super) struct Catalogue(HashMap<&'static str, Shelf>);
+
+impl Catalogue {
+    pub(super) fn shelf(&self, at: &'static Collection) -> Option<Shelf> {
+        self.0.get(at.name).copied()
+    }
+
+    /// The collection that goes by a number, where it is one of those declared.
+    pub(super) fn numbered(&self, number: u16) -> Option<Shelf> {
+        self.0.values().copied().find(|shelf| shelf.number == number)
+    }
+}
+
+/// An entry as it is stored.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+struct Entry {
+    number: u16,
+    /// What the indexes were made for; none while they are being made.
+    fields: Option<Vec<String>>,
+}
+
+/// How many keys one step of making indexes writes.
+const STEP: usize = 4096;
+
+/// Says what is wrong with the declarations themselves.
+pub(super) fn check(collections: &[&'static Collection]) -> Result<(), String> {
+    let mut names = HashSet::new();
+    for at in collections {
+        if !names.insert(at.name) {
+            return Err(format!("the collection {} is declared twice", at.name));
+        }
+        let mut fields: HashSet<_> = ENVELOPE.into();
+        if let Some(field) = at.fields.iter().find(|field| !fields.insert(field.name)) {
+            return Err(format!("the field {} of {} is declared twice or is one of every record", field.name, at.name));
+        }
+    }
+    Ok(())
+}
+
+/// Gives every declared collection its number and brings its indexes up to date.
+///
+/// The outer error is about the tree, the inner one about a declaration that the stored records do not allow.
+pub(super) fn settle(
+    db: &Db,
+    position: &mut Position,
+    collections: &[&'static Collection],
+) -> Result<Result<Catalogue, String>, Error> {
+    let mut known = read(db)?;
+    let mut next = known.values().map(|entry| entry.number + 1).max().unwrap_or(0);
+    let mut shelves = HashMap::new();
+    for at in collections {
+        let fields: Vec<_> = at.fields.iter().map(|field| format!("{field:?}")).collect();
+        let old = known.remove(at.name);
+        let number = old.as_ref().map_or(next, |entry| entry.number);
+        next = next.max(number + 1);
+        let shelf = Shelf { number, at };
+        shelves.insert(at.name, shelf);
+        if old.as_ref().is_some_and(|old| old.fields.as_ref() == Some(&fields)) {
+            continue;
+        }
+        if let Some(old) = &old {
+            note(db, position, at.name, Some(old), &Entry { number, fields: None })?;
+            if let Err(reason) = rebuild(db, position, shelf)? {
+                return Ok(Err(reason));
+            }
+        }
+        let old = old.map(|old| Entry { fields: None, ..old });
+        note(db, position, at.name, old.as_ref(), &Entry { number, fields: Some(fields) })?;
+    }
+    Ok(Ok(Catalogue(shelves)))
+}
+
+fn read(db: &Db) -> Result<HashMap<String, Entry>, Error> {
+    let entries = db.scan_prefix(Key::all(Prefix::Catalogue).bytes());
+    entries
+        .map(|entry| {
+            let (key, value) = entry.map_err(|error| records::unreachable_tree(&error))?;
+            let name = String::from_utf8_lossy(&key[1..]).into_owned();
+            let broken =
+                |error: serde_json::Error| Error::Damaged { what: "the catalogue".into(), reason: error.to_string() };
+            Ok((name, serde_json::from_slice(&value).map_err(broken)?))
+        })
+        .collect()
+}
+
+fn note(db: &Db, position: &mut Position, name: &str, old: Option<&Entry>, new: &Entry) -> Result<(), Error> {
+    let encode = |entry: &Entry| {
+        let failed = |error: serde_json::Error| Error::Unavailable(format!("cannot write the catalogue: {error}"));
+        serde_json::to_vec(entry).map_err(failed)
+    };
+    let mut changes = Changes::after(position);
+    let old = old.map(encode).transpose()?;
+    changes.put(Key::catalogue(name), encode(new)?, old.as_deref());
+    apply(db, position, changes)
+}
+
+fn apply(db: &Db, position: &mut Position, changes: Changes) -> Result<(), Error> {
+    let (batch, reached) = changes.finish();
+    db.apply_batch(batch).map_err(|error| records::unreachable_tree(&error))?;
+    *position = reached;
+    Ok(())
+}
+
+fn rebuild(db: &Db, position: &mut Position, shelf: Shelf) -> Result<Result<(), String>, Error> {
+    for prefix in [Prefix::Age, Prefix::Index, Prefix::Unique] {
+        clear(db, position, Key::collection(prefix, shelf.number))?;
+    }
+    let mut changes = Changes::after(position);
+    let mut claimed = HashSet::new();
+    let mut pending = 0;
+    let start = Key::collection(Prefix::Document, shelf.number);
+    for entry in db.scan_prefix(start.bytes()) {
+        let (key, value) = entry.map_err(|error| records::unreachable_tree(&error))?;
+        let id = String::from_utf8_lossy(&key[start.len()..]).into_owned();
+        let row = records::assemble(db, shelf, &Key::document(shelf.number, &id), &id, value)?.row;
+        let values = records::values(shelf, &row)?;
+        for (place, key) in records::claims(shelf, &row, &values) {
+            if !claimed.insert(key.bytes().to_vec()) {
+                let field = shelf.at.fields[place].name;
+                return Ok(Err(format!(
+                    "{} of {} is declared unique, but records share a value",
+                    field, shelf.at.name
+                )));
+            }
+            changes.put(key, id.as_bytes(), None);
+            pending += 1;
+        }
+        for key in records::entries(shelf, &row, &values) {
+            changes.put(key, [].as_slice(), None);
+            pending += 1;
+        }
+        if pending >= STEP {
+            apply(db, position, changes)?;
+            changes = Changes::after(position);
+            pending = 0;
+        }
+    }
+    apply(db, position, changes).map(Ok)
+}
+
+fn clear(db: &Db, position: &mut Position, start: Key) -> Result<(), Error> {
+    loop {
+        let mut changes = Changes::after(position);
+        let mut found = 0;
+        for entry in db.scan_prefix(start.bytes()).take(STEP) {
+            let (key, value) = entry.map_err(|error| records::unreachable_tree(&error))?;
+            changes.remove(Key::whole(&key), &value);
+            found += 1;
+        }
+        if found == 0 {
+            return Ok(());
+        }
+        apply(db, position, changes)?;
+    }
+}

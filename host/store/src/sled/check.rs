@@ -1,0 +1,152 @@
+//! Walks everything the tree holds.
+//!
+//! [`walk`] reads every key once, to be compared with the position: nothing is gone, nothing has fallen back.
+//! [`cross_check`] also reads every record as a reader would and compares indexes and counters with the records.
+
+use super::catalogue::Catalogue;
+use super::keys::{Key, Prefix, collection_of};
+use super::position::{Position, hash};
+use super::records::{self, Shelf};
+use super::{counters, envelope};
+use crate::{Error, Report};
+use ::sled::Db;
+use std::collections::HashMap;
+
+/// A report names this many broken things and counts the rest.
+const NAMED: usize = 100;
+
+/// Reads every key. Answers with what the position ought to be, in everything but the sequence, and with what is broken.
+pub(super) fn walk(db: &Db, position: &Position) -> ::sled::Result<(Position, Vec<String>)> {
+    let mut found = Position { sequence: position.sequence, ..Position::start(position.store) };
+    let mut damage = Vec::new();
+    for entry in db.iter() {
+        let (key, value) = entry?;
+        let prefix = Prefix::of(&key);
+        if prefix == Some(Prefix::Meta) {
+            continue;
+        }
+        found.keys += 1;
+        found.digest = found.digest.wrapping_add(hash(&key, &value));
+        match (prefix, collection_of(&key)) {
+            (Some(Prefix::Document), Some(collection)) => {
+                found.count(collection, 1);
+                let id = String::from_utf8_lossy(&key[3..]);
+                if let Err(reason) = envelope::decode(&Key::document(collection, &id), &id, &value) {
+                    damage.push(format!("record {id} of collection {collection} is damaged: {reason}"));
+                }
+            }
+            (None, _) => damage.push("there is a key of an unknown kind".to_owned()),
+            _ => {}
+        }
+    }
+    // A collection whose last record is gone, or that never had one, counts the same as one that is not listed.
+    found.records.resize(position.records.len().max(found.records.len()), 0);
+    Ok((found, damage))
+}
+
+/// Reads every record and compares indexes, pieces and counters with the records. Nothing may write meanwhile.
+pub(super) fn cross_check(db: &Db, catalogue: &Catalogue, position: &Position) -> Result<Report, Error> {
+    let (found, mut damage) = walk(db, position).map_err(|error| records::unreachable_tree(&error))?;
+    if found != *position {
+        damage.push(format!(
+            "{} keys were found where {} ought to be, or some have other values",
+            found.keys, position.keys
+        ));
+    }
+    let mut checker = Checker { db, damage, keys: HashMap::new(), counts: HashMap::new() };
+    for entry in db.scan_prefix(Key::all(Prefix::Document).bytes()) {
+        let (key, value) = entry.map_err(|error| records::unreachable_tree(&error))?;
+        if let Some(shelf) = collection_of(&key).and_then(|number| catalogue.numbered(number)) {
+            checker.record(shelf, &String::from_utf8_lossy(&key[3..]), value)?;
+        }
+    }
+    checker.orphans(catalogue)?;
+    checker.counters(catalogue)?;
+    let Checker { mut damage, .. } = checker;
+    if damage.len() > NAMED {
+        let more = damage.len() - NAMED;
+        damage.truncate(NAMED);
+        damage.push(format!("and {more} more"));
+    }
+    Ok(Report { records: found.records.iter().sum(), blobs: 0, damage })
+}
+
+struct Checker<'a> {
+    db: &'a Db,
+    damage: Vec<String>,
+    /// By prefix and collection: how many keys the records account for.
+    keys: HashMap<(u8, u16), u64>,
+    counts: HashMap<(u16, String), counters::Count>,
+}
+
+impl Checker<'_> {
+    fn record(&mut self, shelf: Shelf, id: &str, value: ::sled::IVec) -> Result<(), Error> {
+        let read = records::assemble(self.db, shelf, &Key::document(shelf.number, id), id, value)
+            .and_then(|stored| Ok((records::values(shelf, &stored.row)?, stored)));
+        let (values, stored) = match read {
+            Ok(read) => read,
+            Err(error) => {
+                self.damage.push(error.to_string());
+                return Ok(());
+            }
+        };
+        let count = self.counts.entry((shelf.number, stored.row.project.clone())).or_default();
+        *(if stored.row.is_live() { &mut count.live } else { &mut count.removed }) += 1;
+        *self.keys.entry((Prefix::Piece as u8, shelf.number)).or_default() += stored.pieces.len() as u64;
+        for key in records::entries(shelf, &stored.row, &values) {
+            self.expect(shelf, id, &key, b"")?;
+        }
+        for (_, key) in records::claims(shelf, &stored.row, &values) {
+            self.expect(shelf, id, &key, id.as_bytes())?;
+        }
+        Ok(())
+    }
+
+    fn expect(&mut self, shelf: Shelf, id: &str, key: &Key, value: &[u8]) -> Result<(), Error> {
+        *self.keys.entry((key.bytes()[0], shelf.number)).or_default() += 1;
+        let found = self.db.get(key.bytes()).map_err(|error| records::unreachable_tree(&error))?;
+        if found.as_deref() != Some(value) {
+            self.damage.push(format!("record {id} of {} is missing from an index", shelf.at.name));
+        }
+        Ok(())
+    }
+
+    /// Every key that a record accounts for was seen to be there; what is above that number belongs to no record.
+    fn orphans(&mut self, catalogue: &Catalogue) -> Result<(), Error> {
+        let mut present = HashMap::<(u8, u16), u64>::new();
+        for prefix in [Prefix::Age, Prefix::Index, Prefix::Unique, Prefix::Piece] {
+            for key in self.db.scan_prefix(Key::all(prefix).bytes()).keys() {
+                let key = key.map_err(|error| records::unreachable_tree(&error))?;
+                if let Some(shelf) = collection_of(&key).and_then(|number| catalogue.numbered(number)) {
+                    *present.entry((prefix as u8, shelf.number)).or_default() += 1;
+                }
+            }
+        }
+        for ((prefix, number), count) in present {
+            let owned = self.keys.get(&(prefix, number)).copied().unwrap_or_default();
+            if count > owned {
+                let name = catalogue.numbered(number).map_or("?", |shelf| shelf.at.name);
+                let more = count - owned;
+                self.damage.push(format!("{more} index entries of {name} belong to no record"));
+            }
+        }
+        Ok(())
+    }
+
+    fn counters(&mut self, catalogue: &Catalogue) -> Result<(), Error> {
+        for entry in self.db.scan_prefix(Key::all(Prefix::Counter).bytes()) {
+            let (key, value) = entry.map_err(|error| records::unreachable_tree(&error))?;
+            let Some(shelf) = collection_of(&key).and_then(|number| catalogue.numbered(number)) else { continue };
+            let project = String::from_utf8_lossy(&key[3..]).into_owned();
+            let said = counters::decode(&project, Some(&value))?;
+            if self.counts.remove(&(shelf.number, project.clone())) != Some(said) {
+                self.damage.push(format!("the counter of {} in project {project} is wrong", shelf.at.name));
+            }
+        }
+        for (number, project) in self.counts.keys() {
+            let name = catalogue.numbered(*number).map_or("?", |shelf| shelf.at.name);
+            self.damage.push(format!("the counter of {name} in project {project} is missing"));
+        }
+        Ok(())
+    }
+}

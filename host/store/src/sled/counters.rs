@@ -1,0 +1,47 @@
+//! How many records a project has in a collection, kept with every change so that a total needs no counting.
+
+use super::keys::Key;
+use super::records::unreachable_tree;
+use crate::Error;
+use ::sled::Db;
+
+/// How many live and how many removed records there are, or how many come and go.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Count {
+    pub(super) live: i64,
+    pub(super) removed: i64,
+}
+
+impl Count {
+    pub(super) fn encode(self) -> Vec<u8> {
+        [self.live.to_le_bytes(), self.removed.to_le_bytes()].concat()
+    }
+}
+
+/// Reads a counter's value; none counts as zero.
+pub(super) fn decode(project: &str, value: Option<&[u8]>) -> Result<Count, Error> {
+    let Some(value) = value else { return Ok(Count::default()) };
+    let broken =
+        || Error::Damaged { what: format!("a counter of project {project}"), reason: "it is cut short".into() };
+    let (live, rest) = value.split_first_chunk::<8>().ok_or_else(broken)?;
+    let removed: &[u8; 8] = rest.try_into().map_err(|_| broken())?;
+    Ok(Count { live: i64::from_le_bytes(*live), removed: i64::from_le_bytes(*removed) })
+}
+
+/// Reads the count of one project.
+pub(super) fn of(db: &Db, number: u16, project: &str) -> Result<Count, Error> {
+    let value = db.get(Key::counter(number, project).bytes()).map_err(|error| unreachable_tree(&error))?;
+    decode(project, value.as_deref())
+}
+
+/// Lists the projects that have records in a collection, removed ones included.
+pub(super) fn projects(db: &Db, number: u16) -> Result<Vec<String>, Error> {
+    let start = Key::collection(super::keys::Prefix::Counter, number);
+    let keys = db.scan_prefix(start.bytes()).keys();
+    keys.map(|key| {
+        let key = key.map_err(|error| unreachable_tree(&error))?;
+        let broken = |_| Error::Damaged { what: "a counter".into(), reason: "its project is not text".into() };
+        String::from_utf8(key[start.len()..].to_vec()).map_err(broken)
+    })
+    .collect()
+}

@@ -1,0 +1,148 @@
+//! How a record stands in the tree: a small binary envelope, then its body as JSON text.
+//!
+//! The checksum covers the key and everything behind it, so that a flipped bit, a value cut short and a value under
+//! another record's key are all noticed on every read. A body too large for one value is kept in pieces under keys of
+//! their own; the envelope then holds its length and checksum.
+
+use super::keys::Key;
+use crate::{Record, Row, Time};
+use bytes::Bytes;
+
+/// The largest body that stands in the envelope, and the size of the pieces of a larger one. A leaf of sled holds up
+/// to seventeen values, and one above 128 KiB would go to a file that sled never syncs.
+pub(super) const PIECE: usize = 6 * 1024;
+
+const VERSION: u8 = 1;
+const WHOLE: u8 = 0;
+const PIECES: u8 = 1;
+/// Version, form, checksum.
+const START: usize = 6;
+/// Start, revision, three times, length of the project.
+const FIXED: usize = START + 8 + 3 * 8 + 2;
+const NEVER: i64 = i64::MIN;
+
+/// Where a stored body is.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Body {
+    /// Right here.
+    Whole(Bytes),
+    /// In this many pieces.
+    Pieces { count: u32, length: u32, checksum: u32 },
+}
+
+/// What is to be written: the envelope's own value, and the pieces of a large body.
+pub(super) fn encode<'a>(key: &Key, row: &'a Row) -> (Vec<u8>, std::slice::Chunks<'a, u8>) {
+    let whole = row.body.len() <= PIECE;
+    let mut value = Vec::with_capacity(FIXED + row.project.len() + if whole { row.body.len() } else { 12 });
+    value.extend_from_slice(&[VERSION, if whole { WHOLE } else { PIECES }, 0, 0, 0, 0]);
+    let deleted = row.deleted_at.map_or(NEVER, |at| at.0);
+    for number in [row.revision, row.created_at.0, row.updated_at.0, deleted] {
+        value.extend_from_slice(&number.to_le_bytes());
+    }
+    value.extend_from_slice(&(row.project.len() as u16).to_le_bytes());
+    value.extend_from_slice(row.project.as_bytes());
+    let pieces = if whole {
+        value.extend_from_slice(&row.body);
+        [].chunks(PIECE)
+    } else {
+        let pieces = row.body.chunks(PIECE);
+        for number in [pieces.len() as u32, row.body.len() as u32, crc32fast::hash(&row.body)] {
+            value.extend_from_slice(&number.to_le_bytes());
+        }
+        pieces
+    };
+    let checksum = checksum(key, &value);
+    value[2..START].copy_from_slice(&checksum.to_le_bytes());
+    (value, pieces)
+}
+
+/// Reads an envelope, or says what is wrong with it.
+pub(super) fn decode(key: &Key, id: &str, value: &[u8]) -> Result<Record<Body>, &'static str> {
+    let fixed = value.get(..FIXED).ok_or("it is cut short")?;
+    if u32::from_le_bytes(array(&fixed[2..START])) != checksum(key, value) {
+        return Err("its checksum does not fit");
+    }
+    if fixed[0] != VERSION {
+        return Err("a newer program has written it");
+    }
+    let number = |place: usize| i64::from_le_bytes(array(&fixed[START + 8 * place..]));
+    let length = usize::from(u16::from_le_bytes(array(&fixed[FIXED - 2..])));
+    let (project, body) = value[FIXED..].split_at_checked(length).ok_or("it is cut short")?;
+    Ok(Record {
+        id: id.to_owned(),
+        project: String::from_utf8(project.to_vec()).map_err(|_| "its project is not text")?,
+        revision: number(0),
+        created_at: Time(number(1)),
+        updated_at: Time(number(2)),
+        deleted_at: Some(number(3)).filter(|at| *at != NEVER).map(Time),
+        body: decode_body(fixed[1], body)?,
+    })
+}
+
+fn decode_body(form: u8, rest: &[u8]) -> Result<Body, &'static str> {
+    match form {
+        WHOLE => Ok(Body::Whole(Bytes::copy_from_slice(rest))),
+        PIECES if rest.len() == 12 => {
+            let number = |place: usize| u32::from_le_bytes(array(&rest[4 * place..]));
+            Ok(Body::Pieces { count: number(0), length: number(1), checksum: number(2) })
+        }
+        _ => Err("its form is unknown"),
+    }
+}
+
+fn checksum(key: &Key, value: &[u8]) -> u32 {
+    let mut hasher = crc32fast::Hasher::new();
+    for part in [key.bytes(), &value[..2], &value[START..]] {
+        hasher.update(part);
+    }
+    hasher.finalize()
+}
+
+fn array<const N: usize>(bytes: &[u8]) -> [u8; N] {
+    let mut array = [0; N];
+    array.copy_from_slice(&bytes[..N]);
+    array
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn row(body: Vec<u8>, deleted: Option<i64>) -> Row {
+        let (created_at, updated_at, deleted_at) = (Time(-5), Time(7), deleted.map(Time));
+        Record {
+            id: "x".into(),
+            project: "p".into(),
+            revision: 3,
+            created_at,
+            updated_at,
+            deleted_at,
+            body: body.into(),
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn an_envelope_reads_as_it_was_written(body in any::<Vec<u8>>(), deleted in proptest::option::of(0_i64..9)) {
+            let (key, row) = (Key::document(1, "x"), row(body, deleted));
+            let (value, _) = encode(&key, &row);
+            prop_assert_eq!(decode(&key, "x", &value).unwrap(), row.map(Body::Whole));
+        }
+
+        #[test]
+        fn any_flipped_bit_is_noticed(body in proptest::collection::vec(any::<u8>(), 0..64), place: usize, bit in 0_u32..8) {
+            let key = Key::document(1, "x");
+            let (mut value, _) = encode(&key, &row(body, None));
+            let place = place % value.len();
+            value[place] ^= 1 << bit;
+            prop_assert!(decode(&key, "x", &value).is_err());
+        }
+    }
+
+    #[test]
+    fn a_value_under_another_records_key_is_noticed() {
+        let (value, _) = encode(&Key::document(1, "x"), &row(vec![], None));
+        assert!(decode(&Key::document(1, "y"), "y", &value).is_err());
+    }
+}

@@ -1,0 +1,201 @@
+//! Answers queries from keys, and reads no more records than it has to.
+//!
+//! Each condition on a declared field becomes a *source*: ranges of index keys, each key naming a record. A list
+//! without conditions walks one range and takes its total from a counter; one with a single equality counts and cuts
+//! on keys. With more conditions the sources race, and the one that ends first is the smallest; where it is small, its
+//! records are read and [`Query::run`] decides; otherwise the others are intersected with it, on keys.
+
+use super::counters;
+use super::keys::{Key, State, split_value, tail_id};
+use super::records::{self, Shelf, unreachable_tree};
+use super::sources::{Scope, Source, Tail, sources};
+use crate::{Error, Page, Query, Row};
+use ::sled::Db;
+use std::collections::HashSet;
+
+/// Up to this many candidates are read and decided one by one.
+const FEW: usize = 512;
+
+/// Answers a query. Nothing may write meanwhile.
+pub(super) fn find(db: &Db, shelf: Shelf, query: &Query) -> Result<Page, Error> {
+    query.check(shelf.at)?;
+    let scope = Scope::of(db, shelf, query)?;
+    if query.conditions.is_empty()
+        && let Some((project, State::Live)) = scope.single()
+    {
+        return whole(db, shelf, query, project);
+    }
+    let (sources, rest) = sources(shelf, query);
+    if let Some(prefix) = sources.first().and_then(|source| source.by_age(shelf, &scope))
+        && sources.len() == 1
+        && !rest
+        && query.order.field.is_none()
+    {
+        return counted(db, shelf, query, &prefix);
+    }
+    let Some(smallest) = race(db, shelf, &scope, &sources)? else {
+        return query.run(shelf.at, scan(db, shelf, &scope)?);
+    };
+    let mut tails = smallest.tails;
+    if tails.len() <= FEW {
+        return query.run(shelf.at, rows(db, shelf, &tails)?);
+    }
+    for (_, source) in sources.iter().enumerate().filter(|(place, _)| *place != smallest.place) {
+        let others = source.collect(db, shelf, &scope)?.into_iter().collect::<HashSet<_>>();
+        tails.retain(|tail| others.contains(tail));
+    }
+    if rest {
+        decide(db, shelf, query, &mut tails)?;
+    }
+    let total = tails.len() as u64;
+    let tails = ordered(db, shelf, &scope, query, tails)?;
+    Ok(Page { rows: rows(db, shelf, &query.cut(tails.into_iter()).collect::<Vec<_>>())?, total })
+}
+
+/// Every live record of one project: the total stands in a counter, the page is a stretch of one range.
+fn whole(db: &Db, shelf: Shelf, query: &Query, project: &str) -> Result<Page, Error> {
+    let total = counters::of(db, shelf.number, project)?.live.unsigned_abs();
+    let field = query.order.field.as_deref().and_then(|name| shelf.at.field(name));
+    let prefix = match field {
+        Some((place, _)) => Key::index(shelf.number, State::Live, project, place),
+        None => Key::age(shelf.number, State::Live, project),
+    };
+    let tail = |key: &[u8]| -> Option<Tail> {
+        let rest = &key[prefix.len()..];
+        Some(if field.is_some() { split_value(rest)?.1.into() } else { rest.into() })
+    };
+    // The far half of a long list is nearer from its other end.
+    let length = query.limit.min(total.saturating_sub(query.offset));
+    let from_end = query.offset > total / 2;
+    let skip = if from_end { total - query.offset.min(total) - length } else { query.offset };
+    let backwards = query.order.descending != from_end;
+    let mut tails = Vec::new();
+    each(db, &prefix, backwards, skip, length, |key| {
+        tails.extend(tail(key));
+    })?;
+    if from_end {
+        tails.reverse();
+    }
+    Ok(Page { rows: rows(db, shelf, &tails)?, total })
+}
+
+/// All records that one range of keys names, already in order of age: counted to the end, kept for the page only.
+fn counted(db: &Db, shelf: Shelf, query: &Query, prefix: &Key) -> Result<Page, Error> {
+    let (mut total, mut tails) = (0_u64, Vec::<Tail>::new());
+    let end = query.offset.saturating_add(query.limit);
+    each(db, prefix, query.order.descending, 0, u64::MAX, |key| {
+        if (query.offset..end).contains(&total) {
+            tails.push(key[prefix.len()..].into());
+        }
+        total += 1;
+    })?;
+    Ok(Page { rows: rows(db, shelf, &tails)?, total })
+}
+
+fn each(
+    db: &Db,
+    prefix: &Key,
+    backwards: bool,
+    skip: u64,
+    length: u64,
+    mut visit: impl FnMut(&[u8]),
+) -> Result<(), Error> {
+    let mut keys = db.scan_prefix(prefix.bytes()).keys();
+    let mut next = || if backwards { keys.next_back() } else { keys.next() };
+    let mut place = 0_u64;
+    while place < skip.saturating_add(length)
+        && let Some(key) = next()
+    {
+        let key = key.map_err(|error| unreachable_tree(&error))?;
+        if place >= skip {
+            visit(&key);
+        }
+        place += 1;
+    }
+    Ok(())
+}
+
+struct Smallest {
+    place: usize,
+    tails: Vec<Tail>,
+}
+
+/// Walks all sources in step until one has ended, and answers with what that one names; none without sources.
+fn race(db: &Db, shelf: Shelf, scope: &Scope, sources: &[Source]) -> Result<Option<Smallest>, Error> {
+    let mut walks = sources.iter().map(|source| (source.walk(db, shelf, scope), Vec::new())).collect::<Vec<_>>();
+    if walks.is_empty() {
+        return Ok(None);
+    }
+    loop {
+        for (place, (walk, tails)) in walks.iter_mut().enumerate() {
+            match walk.next().transpose()? {
+                Some(found) => tails.extend(found),
+                None => return Ok(Some(Smallest { place, tails: distinct(std::mem::take(tails)) })),
+            }
+        }
+    }
+}
+
+/// A list may name a record once for each of its elements.
+fn distinct(mut tails: Vec<Tail>) -> Vec<Tail> {
+    tails.sort_unstable();
+    tails.dedup();
+    tails
+}
+
+/// Keeps the candidates that meet all conditions, reading each of them.
+fn decide(db: &Db, shelf: Shelf, query: &Query, tails: &mut Vec<Tail>) -> Result<(), Error> {
+    let mut kept = Vec::new();
+    for tail in tails.drain(..) {
+        let row = row(db, shelf, &tail)?;
+        if query.holds(shelf.at, &row, &records::values(shelf, &row)?) {
+            kept.push(tail);
+        }
+    }
+    *tails = kept;
+    Ok(())
+}
+
+/// Puts candidates, which are in order of age, into the order asked for.
+fn ordered(db: &Db, shelf: Shelf, scope: &Scope, query: &Query, tails: Vec<Tail>) -> Result<Vec<Tail>, Error> {
+    let mut tails = match query.order.field.as_deref().and_then(|name| shelf.at.field(name)) {
+        None => tails,
+        Some((place, _)) => {
+            let wanted = tails.into_iter().collect::<HashSet<_>>();
+            let mut found = Vec::with_capacity(wanted.len());
+            for (project, state) in scope.parts() {
+                let prefix = Key::index(shelf.number, state, project, place);
+                each(db, &prefix, false, 0, u64::MAX, |key| {
+                    if let Some((value, tail)) = split_value(&key[prefix.len()..])
+                        && wanted.contains(tail)
+                    {
+                        found.push((value, Tail::from(tail)));
+                    }
+                })?;
+            }
+            found.sort_unstable();
+            found.into_iter().map(|(_, tail)| tail).collect()
+        }
+    };
+    if query.order.descending {
+        tails.reverse();
+    }
+    Ok(tails)
+}
+
+/// Every record in scope, for a query whose conditions no index answers.
+fn scan(db: &Db, shelf: Shelf, scope: &Scope) -> Result<Vec<Row>, Error> {
+    rows(db, shelf, &Source::All.collect(db, shelf, scope)?)
+}
+
+fn rows(db: &Db, shelf: Shelf, tails: &[Tail]) -> Result<Vec<Row>, Error> {
+    tails.iter().map(|tail| row(db, shelf, tail)).collect()
+}
+
+fn row(db: &Db, shelf: Shelf, tail: &[u8]) -> Result<Row, Error> {
+    let id = tail_id(tail).ok_or_else(|| Error::unreadable(shelf.at, "?", &"an index key names no record"))?;
+    match records::read(db, shelf, id)? {
+        Some(stored) => Ok(stored.row),
+        None => Err(Error::unreadable(shelf.at, id, &"an index names it, but it is not there")),
+    }
+}

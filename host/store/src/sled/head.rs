@@ -1,0 +1,148 @@
+//! The `HEAD` file: what has been acknowledged, kept outside the database so that a damaged one cannot hide a loss.
+//!
+//! Two slots of a fixed size are written in turn, each in place and then synced. A write that is cut short spoils one
+//! slot and leaves the other, which holds all that was acknowledged before. The file never changes its size, so the
+//! sync has no metadata to write.
+
+use super::position::Position;
+use std::fs::{self, File};
+use std::io::{Error, ErrorKind, Result};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+const SLOT: usize = 4096;
+const MARK: [u8; 8] = *b"thHEAD1\n";
+/// Mark, checksum, length, generation.
+const START: usize = 8 + 4 + 4 + 8;
+
+/// The open file.
+#[derive(Debug)]
+pub(super) struct Head {
+    file: File,
+    generation: u64,
+}
+
+/// What a `HEAD` file says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Said {
+    /// There is no such file.
+    Nothing,
+    /// No slot is whole.
+    Noise,
+    /// The newest whole slot.
+    Position(Position),
+}
+
+impl Head {
+    /// Reads what the file says, changing nothing.
+    pub(super) fn read(path: &Path) -> Result<Said> {
+        match fs::read(path) {
+            Ok(bytes) => Ok(newest(&bytes).map_or(Said::Noise, |(_, position)| Said::Position(position))),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(Said::Nothing),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Makes the file say `position` in both slots, whatever it said, and keeps it open.
+    pub(super) fn begin(path: &Path, position: &Position) -> Result<Head> {
+        let generation = fs::read(path).ok().and_then(|bytes| newest(&bytes)).map_or(0, |(generation, _)| generation);
+        let temporary = path.with_extension("new");
+        let file = File::options().read(true).write(true).create(true).truncate(true).open(&temporary)?;
+        file.set_len(2 * SLOT as u64)?;
+        let mut head = Head { file, generation };
+        head.settle(position)?;
+        head.file.sync_all()?;
+        fs::rename(&temporary, path)?;
+        File::open(path.parent().ok_or(ErrorKind::NotFound)?)?.sync_all()?;
+        Ok(head)
+    }
+
+    /// Makes the file say `position`. When it returns, that is on the disk.
+    pub(super) fn write(&mut self, position: &Position) -> Result<()> {
+        self.generation += 1;
+        let slot = encode(self.generation, position)?;
+        self.file.write_all_at(&slot, (self.generation % 2) * SLOT as u64)?;
+        self.file.sync_data()
+    }
+
+    /// Writes both slots, so that damage to either loses nothing.
+    pub(super) fn settle(&mut self, position: &Position) -> Result<()> {
+        self.write(position)?;
+        self.write(position)
+    }
+}
+
+fn encode(generation: u64, position: &Position) -> Result<Vec<u8>> {
+    let position = position.encode();
+    let mut slot = MARK.to_vec();
+    slot.extend_from_slice(&[0; 4]);
+    slot.extend_from_slice(&(position.len() as u32).to_le_bytes());
+    slot.extend_from_slice(&generation.to_le_bytes());
+    slot.extend_from_slice(&position);
+    if slot.len() > SLOT {
+        return Err(Error::new(ErrorKind::InvalidInput, "there are too many collections for the HEAD file"));
+    }
+    let checksum = crc32fast::hash(&slot[12..]);
+    slot[8..12].copy_from_slice(&checksum.to_le_bytes());
+    Ok(slot)
+}
+
+fn newest(bytes: &[u8]) -> Option<(u64, Position)> {
+    bytes.chunks(SLOT).take(2).filter_map(decode).max_by_key(|(generation, _)| *generation)
+}
+
+fn decode(slot: &[u8]) -> Option<(u64, Position)> {
+    let (start, rest) = slot.split_at_checked(START)?;
+    let length = u32::from_le_bytes(start[12..16].try_into().ok()?) as usize;
+    let position = rest.get(..length)?;
+    let whole = start[..8] == MARK && start[8..12] == crc32fast::hash(&slot[12..START + length]).to_le_bytes();
+    let generation = u64::from_le_bytes(start[16..].try_into().ok()?);
+    whole.then(|| Position::decode(position).map(|position| (generation, position))).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(sequence: u64) -> Position {
+        Position { sequence, records: vec![sequence], ..Position::start([1; 16]) }
+    }
+
+    #[test]
+    fn the_newest_whole_slot_counts_and_a_torn_one_does_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("HEAD");
+        assert_eq!(Head::read(&path).unwrap(), Said::Nothing);
+        let mut head = Head::begin(&path, &at(0)).unwrap();
+        head.write(&at(1)).unwrap();
+        head.write(&at(2)).unwrap();
+        assert_eq!(Head::read(&path).unwrap(), Said::Position(at(2)));
+        let newest = (head.generation % 2) * SLOT as u64;
+        head.file.write_all_at(b"torn", newest + 30).unwrap();
+        assert_eq!(Head::read(&path).unwrap(), Said::Position(at(1)));
+        head.file.write_all_at(b"torn", SLOT as u64 - newest + 30).unwrap();
+        assert_eq!(Head::read(&path).unwrap(), Said::Noise);
+    }
+
+    #[test]
+    fn a_settled_file_survives_the_loss_of_either_slot() {
+        for slot in [0, SLOT as u64] {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("HEAD");
+            let mut head = Head::begin(&path, &at(0)).unwrap();
+            head.write(&at(8)).unwrap();
+            head.settle(&at(9)).unwrap();
+            head.file.write_all_at(&[0; SLOT], slot).unwrap();
+            assert_eq!(Head::read(&path).unwrap(), Said::Position(at(9)));
+        }
+    }
+
+    #[test]
+    fn opening_again_goes_on_from_the_newest_slot() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("HEAD");
+        Head::begin(&path, &at(5)).unwrap().write(&at(6)).unwrap();
+        Head::begin(&path, &at(6)).unwrap().write(&at(7)).unwrap();
+        assert_eq!(Head::read(&path).unwrap(), Said::Position(at(7)));
+    }
+}

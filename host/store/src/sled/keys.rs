@@ -1,0 +1,313 @@
+//! Keys of the one tree. Byte order of keys is the order of what they stand for.
+//!
+//! | prefix | key | value |
+//! |---|---|---|
+//! | meta | | the position: store id, sequence, digest, counts |
+//! | catalogue | collection name | number and declared fields, as JSON |
+//! | document | collection, id | envelope and body |
+//! | piece | collection, id, revision, place | a part of a body too large for one value |
+//! | age | collection, state, project, created, id | |
+//! | index | collection, state, project, field, value, created, id | |
+//! | unique | collection, project, field, value | id of the live record that holds the value |
+//! | counter | collection, project | how many live and removed records there are |
+//!
+//! Collections go by the number the catalogue gives them, fields by their place in the declaration. The last two parts
+//! of age and index keys, the *tail*, name a record and order records by age.
+//!
+//! No key has the byte `ff`. Walking backwards, sled 0.34 guesses where the page before the current one is by taking one
+//! off the last byte of its lower bound and adding four times `ff`; with keys beyond that guess it panics.
+
+use crate::{Scalar, Time};
+
+/// The first byte of a key. A letter that was ever used is reserved for ever.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Prefix {
+    Age = b'a',
+    Counter = b'c',
+    Document = b'd',
+    Index = b'i',
+    Catalogue = b'k',
+    Meta = b'm',
+    Piece = b'p',
+    Unique = b'u',
+}
+
+impl Prefix {
+    pub(super) fn of(key: &[u8]) -> Option<Prefix> {
+        use Prefix::*;
+        let first = *key.first()?;
+        [Age, Counter, Document, Index, Catalogue, Meta, Piece, Unique].into_iter().find(|p| *p as u8 == first)
+    }
+}
+
+/// Whether a record is live or removed; removed ones have index entries of their own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum State {
+    Live = 0,
+    Removed = 1,
+}
+
+impl State {
+    pub(super) fn of(deleted_at: Option<Time>) -> State {
+        if deleted_at.is_some() { State::Removed } else { State::Live }
+    }
+}
+
+/// How long an id, a project and a text of a declared field may be, in bytes, and how many elements a list may have.
+pub(super) const ID_LIMIT: usize = 256;
+pub(super) const TEXT_LIMIT: usize = 1024;
+pub(super) const LIST_LIMIT: usize = 256;
+
+/// How many bytes a number takes.
+const INT_LENGTH: usize = 10;
+const SIGN: u64 = 1 << 63;
+
+const ABSENT: u8 = 0;
+const INT: u8 = 1;
+const TEXT: u8 = 2;
+
+/// A key under construction.
+#[derive(Clone, Debug)]
+pub(super) struct Key(Vec<u8>);
+
+impl Key {
+    fn new(prefix: Prefix, collection: u16) -> Key {
+        let mut bytes = Vec::with_capacity(96);
+        bytes.push(prefix as u8);
+        bytes.extend_from_slice(&collection.to_be_bytes());
+        Key(bytes)
+    }
+
+    pub(super) fn meta() -> Key {
+        Key(vec![Prefix::Meta as u8])
+    }
+
+    pub(super) fn catalogue(name: &str) -> Key {
+        Key([&[Prefix::Catalogue as u8], name.as_bytes()].concat())
+    }
+
+    /// A key that was read from the tree.
+    pub(super) fn whole(bytes: &[u8]) -> Key {
+        Key(bytes.to_vec())
+    }
+
+    pub(super) fn all(prefix: Prefix) -> Key {
+        Key(vec![prefix as u8])
+    }
+
+    pub(super) fn collection(prefix: Prefix, collection: u16) -> Key {
+        Key::new(prefix, collection)
+    }
+
+    pub(super) fn document(collection: u16, id: &str) -> Key {
+        Key::new(Prefix::Document, collection).raw(id.as_bytes())
+    }
+
+    pub(super) fn piece(collection: u16, id: &str, revision: i64, place: u32) -> Key {
+        Key::new(Prefix::Piece, collection).text(id).int(revision).raw(&place.to_be_bytes())
+    }
+
+    pub(super) fn counter(collection: u16, project: &str) -> Key {
+        Key::new(Prefix::Counter, collection).raw(project.as_bytes())
+    }
+
+    /// The age keys of a project; a tail completes one.
+    pub(super) fn age(collection: u16, state: State, project: &str) -> Key {
+        Key::new(Prefix::Age, collection).raw(&[state as u8]).text(project)
+    }
+
+    /// The index keys of one field of a project; a value and a tail complete one.
+    pub(super) fn index(collection: u16, state: State, project: &str, field: usize) -> Key {
+        Key::new(Prefix::Index, collection).raw(&[state as u8]).text(project).place(field)
+    }
+
+    pub(super) fn unique(collection: u16, project: &str, field: usize, value: &Scalar) -> Key {
+        Key::new(Prefix::Unique, collection).text(project).place(field).value(Some(value))
+    }
+
+    pub(super) fn value(self, value: Option<&Scalar>) -> Key {
+        match value {
+            None => self.raw(&[ABSENT]),
+            Some(Scalar::Int(number)) => self.raw(&[INT]).int(*number),
+            Some(Scalar::Text(text)) => self.raw(&[TEXT]).text(text),
+        }
+    }
+
+    /// The tail alone.
+    pub(super) fn tail_of(created_at: Time, id: &str) -> Vec<u8> {
+        Key(Vec::new()).tail(created_at, id).into_bytes()
+    }
+
+    pub(super) fn tail(self, created_at: Time, id: &str) -> Key {
+        self.int(created_at.0).raw(id.as_bytes())
+    }
+
+    /// The keys of this field whose value is a number.
+    pub(super) fn numbers(self) -> Key {
+        self.raw(&[INT])
+    }
+
+    /// The first key of this field whose value is a number of at least `low`.
+    pub(super) fn from_number(self, low: i64) -> Key {
+        self.raw(&[INT]).int(low)
+    }
+
+    /// The first of these age keys that is made at `low` or later.
+    pub(super) fn from_time(self, low: i64) -> Key {
+        self.int(low)
+    }
+
+    /// The first key after all that begin with this one.
+    pub(super) fn after(&self) -> Vec<u8> {
+        let mut end = self.0.clone();
+        while let Some(last) = end.pop() {
+            if last < u8::MAX {
+                end.push(last + 1);
+                break;
+            }
+        }
+        end
+    }
+
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub(super) fn into_bytes(self) -> Vec<u8> {
+        self.0
+    }
+
+    pub(super) fn raw(mut self, bytes: &[u8]) -> Key {
+        self.0.extend_from_slice(bytes);
+        self
+    }
+
+    fn place(self, field: usize) -> Key {
+        let place = u16::try_from(field).unwrap_or(u16::MAX);
+        self.raw(&place.to_be_bytes())
+    }
+
+    /// Seven bits to a byte, so that none is `ff`; flipping the sign bit makes their order the order of the numbers.
+    fn int(self, number: i64) -> Key {
+        let bits = number as u64 ^ SIGN;
+        let mut bytes = [0; INT_LENGTH];
+        for (place, byte) in bytes.iter_mut().rev().enumerate() {
+            *byte = (bits >> (7 * place)) as u8 & 0x7f;
+        }
+        self.raw(&bytes)
+    }
+
+    /// A zero byte becomes `00 02` and the end is `00 01`, so that a text comes before every longer one.
+    fn text(mut self, text: &str) -> Key {
+        for part in text.as_bytes().split_inclusive(|byte| *byte == 0) {
+            self.0.extend_from_slice(part);
+            if part.last() == Some(&0) {
+                self.0.push(2);
+            }
+        }
+        self.raw(&[0, 1])
+    }
+}
+
+/// The collection a key belongs to.
+pub(super) fn collection_of(key: &[u8]) -> Option<u16> {
+    Some(u16::from_be_bytes(key.get(1..3)?.try_into().ok()?))
+}
+
+/// Splits what follows the field of an index key into value and tail.
+pub(super) fn split_value(rest: &[u8]) -> Option<(Option<Scalar>, &[u8])> {
+    let (tag, rest) = rest.split_first()?;
+    match *tag {
+        ABSENT => Some((None, rest)),
+        INT => {
+            let (number, tail) = rest.split_first_chunk::<INT_LENGTH>()?;
+            Some((Some(Scalar::Int(read_int(*number))), tail))
+        }
+        TEXT => {
+            let (text, tail) = split_text(rest)?;
+            Some((Some(Scalar::Text(text)), tail))
+        }
+        _ => None,
+    }
+}
+
+fn split_text(rest: &[u8]) -> Option<(String, &[u8])> {
+    let (mut text, mut at) = (Vec::new(), 0);
+    loop {
+        match *rest.get(at)? {
+            0 if *rest.get(at + 1)? == 1 => return Some((String::from_utf8(text).ok()?, &rest[at + 2..])),
+            0 => {
+                text.push(0);
+                at += 2;
+            }
+            byte => {
+                text.push(byte);
+                at += 1;
+            }
+        }
+    }
+}
+
+/// The id that a tail names.
+pub(super) fn tail_id(tail: &[u8]) -> Option<&str> {
+    std::str::from_utf8(tail.get(INT_LENGTH..)?).ok()
+}
+
+fn read_int(bytes: [u8; INT_LENGTH]) -> i64 {
+    (bytes.iter().fold(0_u64, |bits, byte| bits << 7 | u64::from(*byte)) ^ SIGN) as i64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn scalar() -> impl Strategy<Value = Option<Scalar>> {
+        let text =
+            prop_oneof![any::<String>(), "[\\x00-\\x02a]{0,6}", "[\u{0}\u{7f}\u{80}\u{7ff}\u{ffff}\u{10ffff}]{0,3}"];
+        let number = prop_oneof![any::<i64>(), -3_i64..3, Just(i64::MIN), Just(i64::MAX)];
+        prop_oneof![Just(None), text.prop_map(|t| Some(Scalar::Text(t))), number.prop_map(|n| Some(Scalar::Int(n)))]
+    }
+
+    proptest! {
+        #[test]
+        fn no_key_has_the_byte_that_a_backward_walk_trips_over(value in scalar(), at: i64, id: String, place in 0_u32..9) {
+            let index = Key::index(3, State::Removed, &id, 2).value(value.as_ref()).tail(Time(at), &id);
+            for key in [index, Key::piece(3, &id, at, place), Key::unique(3, &id, 2, &Scalar::Int(at))] {
+                prop_assert!(!key.bytes().contains(&0xff));
+            }
+        }
+
+        #[test]
+        fn keys_sort_as_value_age_and_id_do(
+            a in (scalar(), -2_i64..2, "[a-b]{1,2}"), b in (scalar(), -2_i64..2, "[a-b]{1,2}"),
+        ) {
+            let key = |(value, at, id): &(Option<Scalar>, i64, String)| {
+                Key::index(1, State::Live, "p", 0).value(value.as_ref()).tail(Time(*at), id).into_bytes()
+            };
+            prop_assert_eq!(key(&a).cmp(&key(&b)), a.cmp(&b));
+        }
+
+        #[test]
+        fn a_value_and_its_tail_come_apart_as_they_were_put_together(value in scalar(), at: i64, id in "\\PC{1,9}") {
+            let field = Key::index(7, State::Removed, "p\0q", 3);
+            let start = field.len();
+            let key = field.value(value.as_ref()).tail(Time(at), &id);
+            let (read, tail) = split_value(&key.bytes()[start..]).unwrap();
+            prop_assert_eq!((read, tail_id(tail)), (value, Some(id.as_str())));
+        }
+
+        #[test]
+        fn the_end_of_a_range_comes_after_everything_in_it(project in any::<String>(), rest: String) {
+            let start = Key::age(1, State::Live, &project);
+            let inside = start.clone().tail(Time(0), &rest);
+            prop_assert!(inside.bytes() < start.after().as_slice());
+        }
+    }
+}

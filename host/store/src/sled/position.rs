@@ -1,0 +1,144 @@
+//! How far the store has come: what a start compares to notice that something is missing.
+//!
+//! Every batch writes the new position into the tree, in the same atomic step as its records; the flusher writes it to
+//! the `HEAD` file before the batch is acknowledged. The digest is the sum of a hash of every key with its value, so
+//! that a record that is gone, or that has fallen back to an earlier revision, shows even where all counts agree.
+
+use super::keys::Key;
+use ::sled::Batch;
+
+/// Names one store, made at random when it is created.
+pub(super) type StoreId = [u8; 16];
+
+/// The state of the whole tree after a batch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Position {
+    /// Which store this is.
+    pub(super) store: StoreId,
+    /// How many batches there have been.
+    pub(super) sequence: u64,
+    /// How many keys the tree has, this position's own apart.
+    pub(super) keys: u64,
+    /// The sum of the hashes of all keys and values, this position's own apart.
+    pub(super) digest: u64,
+    /// How many records each collection has, removed ones included, by number of the collection.
+    pub(super) records: Vec<u64>,
+}
+
+impl Position {
+    /// The position of an empty store.
+    pub(super) fn start(store: StoreId) -> Position {
+        Position { store, sequence: 0, keys: 0, digest: 0, records: Vec::new() }
+    }
+
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let mut bytes = self.store.to_vec();
+        for number in [self.sequence, self.keys, self.digest].iter().chain(&self.records) {
+            bytes.extend_from_slice(&number.to_le_bytes());
+        }
+        bytes
+    }
+
+    pub(super) fn decode(bytes: &[u8]) -> Option<Position> {
+        let (store, rest) = bytes.split_first_chunk::<16>()?;
+        let (numbers, []) = rest.as_chunks::<8>() else { return None };
+        let [sequence, keys, digest, records @ ..] = numbers else { return None };
+        let read = |bytes: &[u8; 8]| u64::from_le_bytes(*bytes);
+        Some(Position {
+            store: *store,
+            sequence: read(sequence),
+            keys: read(keys),
+            digest: read(digest),
+            records: records.iter().map(read).collect(),
+        })
+    }
+
+    pub(super) fn count(&mut self, collection: u16, change: i64) {
+        let place = usize::from(collection);
+        if self.records.len() <= place {
+            self.records.resize(place + 1, 0);
+        }
+        self.records[place] = self.records[place].wrapping_add_signed(change);
+    }
+}
+
+/// The hash of one key with its value.
+pub(super) fn hash(key: &[u8], value: &[u8]) -> u64 {
+    // The finaliser of splitmix64 spreads the two checksums over all bits, so that sums do not cancel out.
+    let mut bits = u64::from(crc32fast::hash(key)) << 32 | u64::from(crc32fast::hash(value));
+    bits = (bits ^ bits >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    bits = (bits ^ bits >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    bits ^ bits >> 31
+}
+
+/// Changes to the tree, gathered into one atomic step together with the position they lead to.
+pub(super) struct Changes {
+    batch: Batch,
+    position: Position,
+    /// How many bytes of keys and values are put.
+    pub(super) bytes: u64,
+}
+
+impl Changes {
+    pub(super) fn after(position: &Position) -> Changes {
+        Changes { batch: Batch::default(), position: position.clone(), bytes: 0 }
+    }
+
+    /// Puts a value; `old` is the one it replaces.
+    pub(super) fn put(&mut self, key: Key, value: impl Into<::sled::IVec>, old: Option<&[u8]>) {
+        let value = value.into();
+        let position = &mut self.position;
+        position.digest = position.digest.wrapping_add(hash(key.bytes(), &value));
+        match old {
+            Some(old) => position.digest = position.digest.wrapping_sub(hash(key.bytes(), old)),
+            None => position.keys += 1,
+        }
+        self.bytes += (key.len() + value.len()) as u64;
+        self.batch.insert(key.into_bytes(), value);
+    }
+
+    /// Takes a key away; `old` is the value it has.
+    pub(super) fn remove(&mut self, key: Key, old: &[u8]) {
+        self.position.digest = self.position.digest.wrapping_sub(hash(key.bytes(), old));
+        self.position.keys = self.position.keys.wrapping_sub(1);
+        self.batch.remove(key.into_bytes());
+    }
+
+    /// Counts records of a collection that come or go.
+    pub(super) fn count(&mut self, collection: u16, change: i64) {
+        self.position.count(collection, change);
+    }
+
+    /// Ends with the batch to apply and the position it leads to.
+    pub(super) fn finish(mut self) -> (Batch, Position) {
+        self.position.sequence += 1;
+        self.batch.insert(Key::meta().into_bytes(), self.position.encode());
+        (self.batch, self.position)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_position_reads_as_it_was_written_and_nothing_shorter_does() {
+        let position =
+            Position { sequence: 7, keys: 2, digest: u64::MAX, records: vec![1, 0, 9], ..Position::start([3; 16]) };
+        let bytes = position.encode();
+        assert_eq!(Position::decode(&bytes), Some(position));
+        assert_eq!(Position::decode(&bytes[..bytes.len() - 1]), None);
+        assert_eq!(Position::decode(&bytes[..39]), None);
+    }
+
+    #[test]
+    fn the_digest_returns_to_where_it_was_when_changes_are_taken_back() {
+        let key = || Key::document(0, "a");
+        let mut changes = Changes::after(&Position::start([0; 16]));
+        changes.put(key(), b"one".as_slice(), None);
+        changes.put(key(), b"two".as_slice(), Some(b"one"));
+        changes.remove(key(), b"two");
+        let (_, position) = changes.finish();
+        assert_eq!((position.keys, position.digest), (0, 0));
+    }
+}

@@ -1,0 +1,104 @@
+//! Records read from the tree, whole and checked, and the index keys each of them has.
+
+use super::envelope::{self, Body};
+use super::keys::{Key, State};
+use crate::values::Values;
+use crate::{Collection, Error, Kind, Record, Row};
+use ::sled::{Db, IVec};
+use bytes::Bytes;
+
+/// A collection with the number that stands for it in keys.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shelf {
+    pub(super) number: u16,
+    pub(super) at: &'static Collection,
+}
+
+/// A record as it stands in the tree.
+#[derive(Debug)]
+pub(super) struct Stored {
+    /// The envelope's own value.
+    pub(super) value: IVec,
+    /// The parts of a large body, in order.
+    pub(super) pieces: Vec<IVec>,
+    /// The record that value and pieces make.
+    pub(super) row: Row,
+}
+
+/// Reads a record, removed or not.
+pub(super) fn read(db: &Db, shelf: Shelf, id: &str) -> Result<Option<Stored>, Error> {
+    let key = Key::document(shelf.number, id);
+    match db.get(key.bytes()).map_err(|error| unreachable_tree(&error))? {
+        Some(value) => assemble(db, shelf, &key, id, value).map(Some),
+        None => Ok(None),
+    }
+}
+
+/// Makes a record of its value, fetching the pieces of a large body.
+pub(super) fn assemble(db: &Db, shelf: Shelf, key: &Key, id: &str, value: IVec) -> Result<Stored, Error> {
+    let damaged = |reason: &str| Error::unreadable(shelf.at, id, &reason);
+    let record = envelope::decode(key, id, &value).map_err(damaged)?;
+    let revision = record.revision;
+    let (body, pieces) = match record.body {
+        Body::Whole(ref body) => (body.clone(), Vec::new()),
+        Body::Pieces { count, length, checksum } => {
+            let mut body = Vec::with_capacity(length as usize);
+            let mut pieces = Vec::with_capacity(count as usize);
+            for place in 0..count {
+                let key = Key::piece(shelf.number, id, revision, place);
+                let piece = db.get(key.bytes()).map_err(|error| unreachable_tree(&error))?;
+                let piece = piece.ok_or_else(|| damaged("a piece of its body is missing"))?;
+                body.extend_from_slice(&piece);
+                pieces.push(piece);
+            }
+            if crc32fast::hash(&body) != checksum {
+                return Err(damaged("the checksum of its body does not fit"));
+            }
+            (Bytes::from(body), pieces)
+        }
+    };
+    Ok(Stored { value, pieces, row: record.map(|_| body) })
+}
+
+/// The age and index keys of a record, each once, in order.
+pub(super) fn entries<T>(shelf: Shelf, record: &Record<T>, values: &Values) -> Vec<Key> {
+    let state = State::of(record.deleted_at);
+    let tail = |key: Key| key.tail(record.created_at, &record.id);
+    let mut keys = vec![tail(Key::age(shelf.number, state, &record.project))];
+    for (place, field) in shelf.at.fields.iter().enumerate() {
+        let key = || Key::index(shelf.number, state, &record.project, place);
+        match values.at(place) {
+            // An absent value has a key too, so that the index alone gives the order by this field.
+            [] if field.kind != Kind::List => keys.push(tail(key().value(None))),
+            found => keys.extend(found.iter().map(|value| tail(key().value(Some(value))))),
+        }
+    }
+    keys
+}
+
+/// The keys a record holds against others, with the place of the field; a removed record holds none.
+pub(super) fn claims<T>(shelf: Shelf, record: &Record<T>, values: &Values) -> Vec<(usize, Key)> {
+    if !record.is_live() {
+        return Vec::new();
+    }
+    let unique = shelf.at.fields.iter().enumerate().filter(|(_, field)| field.unique);
+    unique
+        .flat_map(|(place, _)| values.at(place).iter().map(move |value| (place, value)))
+        .map(|(place, value)| (place, Key::unique(shelf.number, &record.project, place, value)))
+        .collect()
+}
+
+/// The values of a stored record's declared fields.
+pub(super) fn values(shelf: Shelf, row: &Row) -> Result<Values, Error> {
+    Values::of(shelf.at, &row.body).map_err(|error| Error::unreadable(shelf.at, &row.id, &error))
+}
+
+/// What an error of the tree means to whoever reads.
+pub(super) fn unreachable_tree(error: &::sled::Error) -> Error {
+    match error {
+        ::sled::Error::Corruption { .. } => {
+            Error::Damaged { what: "the database file".into(), reason: "a page of it cannot be read".into() }
+        }
+        error => Error::Unavailable(format!("cannot read the database: {error}")),
+    }
+}

@@ -1,0 +1,245 @@
+//! Where the candidates of a query come from: ranges of index keys.
+
+use super::counters;
+use super::keys::{Key, State, TEXT_LIMIT, split_value};
+use super::records::{self, Shelf, unreachable_tree};
+use crate::{Error, Kind, Query, Scalar, Test};
+use ::sled::Db;
+
+/// Time of creation and id, as index keys end in them: it names a record, and sorts by age.
+pub(super) type Tail = Box<[u8]>;
+
+/// The projects and states a query looks at.
+#[derive(Debug)]
+pub(super) struct Scope {
+    projects: Vec<String>,
+    states: &'static [State],
+}
+
+impl Scope {
+    pub(super) fn of(db: &Db, shelf: Shelf, query: &Query) -> Result<Scope, Error> {
+        let projects = match &query.project {
+            Some(project) => vec![project.clone()],
+            None => counters::projects(db, shelf.number)?,
+        };
+        Ok(Scope { projects, states: if query.deleted { &[State::Live, State::Removed] } else { &[State::Live] } })
+    }
+
+    /// The one project and state, where there is only one of each.
+    pub(super) fn single(&self) -> Option<(&str, State)> {
+        match (&*self.projects, self.states) {
+            ([project], [state]) => Some((project, *state)),
+            _ => None,
+        }
+    }
+
+    /// Every project with every state.
+    pub(super) fn parts(&self) -> impl Iterator<Item = (&str, State)> {
+        self.projects.iter().flat_map(|project| self.states.iter().map(move |state| (project.as_str(), *state)))
+    }
+}
+
+/// One way to come to candidates.
+#[derive(Debug)]
+pub(super) enum Source {
+    /// All records in scope.
+    All,
+    /// Records made at `low` or later and before `high`, where there is an upper bound.
+    Age { low: i64, high: Option<i64> },
+    /// Records with one of these ids.
+    Ids(Vec<String>),
+    /// Records whose field has one of these values.
+    Values { place: usize, values: Vec<Scalar> },
+    /// Records whose field is a number of at least `low`, and below `high`, where there is an upper bound.
+    Span { place: usize, low: i64, high: Option<i64> },
+    /// Records whose field, looked at value by value, meets the test.
+    Test { place: usize, test: Test },
+}
+
+/// The sources of a query, and whether it has conditions that none of them settles.
+pub(super) fn sources(shelf: Shelf, query: &Query) -> (Vec<Source>, bool) {
+    let (mut found, mut rest) = (Vec::<Source>::new(), false);
+    for cond in &query.conditions {
+        let source = match shelf.at.field(&cond.field) {
+            Some((place, field)) => declared(place, field.kind, &cond.test),
+            None => envelope(&cond.field, &cond.test),
+        };
+        match source {
+            // A lower and an upper bound of one value are one range.
+            Some(source) => {
+                // An id may name a record outside the scope.
+                rest |= matches!(source, Source::Ids(_));
+                let lists = matches!(source, Source::Span { place, .. } if shelf.at.fields[place].kind == Kind::List);
+                if lists || !found.iter_mut().any(|other| other.narrow(&source)) {
+                    found.push(source);
+                }
+            }
+            None => rest = true,
+        }
+    }
+    if query.conditions.is_empty() {
+        found.push(Source::All);
+    }
+    (found, rest)
+}
+
+fn declared(place: usize, kind: Kind, test: &Test) -> Option<Source> {
+    Some(match test {
+        Test::Is(value) => Source::Values { place, values: vec![value.clone()] },
+        Test::AnyOf(values) => Source::Values { place, values: values.clone() },
+        Test::AtLeast(low) => Source::Span { place, low: *low, high: None },
+        Test::Below(high) => Source::Span { place, low: i64::MIN, high: Some(*high) },
+        // Every element of a list has a key, and each key by itself says nothing about what the list does not have.
+        Test::Not(_) if kind == Kind::List => return None,
+        Test::Contains(_) | Test::Not(_) => Source::Test { place, test: test.clone() },
+    })
+}
+
+fn envelope(name: &str, test: &Test) -> Option<Source> {
+    match (name, test) {
+        ("created_at", Test::AtLeast(low)) => Some(Source::Age { low: *low, high: None }),
+        ("created_at", Test::Below(high)) => Some(Source::Age { low: i64::MIN, high: Some(*high) }),
+        ("id", Test::Is(Scalar::Text(id))) => Some(Source::Ids(vec![id.clone()])),
+        ("id", Test::AnyOf(ids)) => {
+            let text = |id: &Scalar| if let Scalar::Text(id) = id { Some(id.clone()) } else { None };
+            Some(Source::Ids(ids.iter().filter_map(text).collect()))
+        }
+        _ => None,
+    }
+}
+
+/// A range of keys, and how long the part before value and tail is.
+struct Range {
+    start: Vec<u8>,
+    end: Vec<u8>,
+    prefix: usize,
+}
+
+impl Source {
+    /// Takes in another bound on the same value.
+    fn narrow(&mut self, other: &Source) -> bool {
+        let (low, high, other_low, other_high) = match (self, other) {
+            (Source::Age { low, high }, Source::Age { low: l, high: h }) => (low, high, l, h),
+            (Source::Span { place, low, high }, Source::Span { place: p, low: l, high: h }) if place == p => {
+                (low, high, l, h)
+            }
+            _ => return false,
+        };
+        *low = (*low).max(*other_low);
+        *high = high.iter().chain(other_high).copied().min();
+        true
+    }
+
+    /// The prefix of the one range whose keys are in order of age and each name another record, where it is like that.
+    pub(super) fn by_age(&self, shelf: Shelf, scope: &Scope) -> Option<Key> {
+        let (project, state) = scope.single()?;
+        match self {
+            Source::All => Some(Key::age(shelf.number, state, project)),
+            Source::Values { place, values } => match &values[..] {
+                [value] => Some(Key::index(shelf.number, state, project, *place).value(Some(value))),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// All candidates, each once, in order of age.
+    pub(super) fn collect(&self, db: &Db, shelf: Shelf, scope: &Scope) -> Result<Vec<Tail>, Error> {
+        let mut tails = Vec::new();
+        for found in self.walk(db, shelf, scope) {
+            tails.extend(found?);
+        }
+        tails.sort_unstable();
+        tails.dedup();
+        Ok(tails)
+    }
+
+    /// Walks the keys; a key that turns out to name no candidate yields nothing, so that the walk's length is its cost.
+    pub(super) fn walk<'a>(
+        &'a self,
+        db: &'a Db,
+        shelf: Shelf,
+        scope: &'a Scope,
+    ) -> Box<dyn Iterator<Item = Result<Option<Tail>, Error>> + 'a> {
+        if let Source::Ids(ids) = self {
+            return Box::new(ids.iter().map(move |id| named(db, shelf, id)));
+        }
+        let ranges = scope.parts().flat_map(move |(project, state)| self.ranges(shelf, project, state));
+        Box::new(ranges.flat_map(move |Range { start, end, prefix }| {
+            db.range(start..end).keys().map(move |key| {
+                let key = key.map_err(|error| unreachable_tree(&error))?;
+                Ok(self.candidate(&key[prefix..]))
+            })
+        }))
+    }
+
+    fn ranges(&self, shelf: Shelf, project: &str, state: State) -> Vec<Range> {
+        let range = |start: Key, end: Vec<u8>, prefix: usize| {
+            let start = start.into_bytes();
+            if start < end { vec![Range { start, end, prefix }] } else { Vec::new() }
+        };
+        let all = |key: Key| {
+            let (end, prefix) = (key.after(), key.len());
+            range(key, end, prefix)
+        };
+        match self {
+            Source::All => all(Key::age(shelf.number, state, project)),
+            Source::Age { low, high } => {
+                let key = Key::age(shelf.number, state, project);
+                let end = high.map_or_else(|| key.after(), |high| key.clone().from_time(high).into_bytes());
+                let prefix = key.len();
+                range(key.from_time(*low), end, prefix)
+            }
+            Source::Ids(_) => Vec::new(),
+            Source::Values { place, values } => {
+                let key = Key::index(shelf.number, state, project, *place);
+                // A text above the limit is in no record; its key would only be long.
+                let stored = values.iter().filter(|value| !matches!(value, Scalar::Text(t) if t.len() > TEXT_LIMIT));
+                stored.flat_map(|value| all(key.clone().value(Some(value)))).collect()
+            }
+            Source::Span { place, low, high } => {
+                let key = Key::index(shelf.number, state, project, *place);
+                let numbers = key.clone().numbers();
+                let end = high.map_or_else(|| numbers.after(), |high| key.clone().from_number(high).into_bytes());
+                let prefix = key.len();
+                range(key.from_number(*low), end, prefix)
+            }
+            Source::Test { place, .. } => all(Key::index(shelf.number, state, project, *place)),
+        }
+    }
+
+    fn candidate(&self, rest: &[u8]) -> Option<Tail> {
+        match self {
+            Source::All | Source::Age { .. } | Source::Values { .. } | Source::Ids(_) => Some(rest.into()),
+            Source::Span { .. } => split_value(rest).map(|(_, tail)| tail.into()),
+            Source::Test { test, .. } => {
+                let (value, tail) = split_value(rest)?;
+                test.holds(value.as_slice()).then(|| tail.into())
+            }
+        }
+    }
+}
+
+/// The tail of the record with an id. Project and state are for the conditions to decide.
+fn named(db: &Db, shelf: Shelf, id: &str) -> Result<Option<Tail>, Error> {
+    let found = records::read(db, shelf, id)?;
+    Ok(found.map(|found| Key::tail_of(found.row.created_at, id).into_boxed_slice()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Collection, Field};
+
+    static THINGS: Collection =
+        Collection { name: "things", fields: &[Field::new("rank", Kind::Int), Field::new("tags", Kind::List)] };
+
+    #[test]
+    fn two_bounds_of_one_number_are_one_range_and_of_a_list_are_two() {
+        let shelf = Shelf { number: 0, at: &THINGS };
+        let (one, rest) = sources(shelf, &Query::of("p").at_least("rank", 2).below("rank", 9).at_least("rank", 4));
+        assert!(matches!(one[..], [Source::Span { low: 4, high: Some(9), .. }]) && !rest);
+        let (two, _) = sources(shelf, &Query::of("p").at_least("tags", 2).below("tags", 9));
+        assert_eq!(two.len(), 2);
+    }
+}

@@ -1,0 +1,257 @@
+//! What a batch does to the tree.
+//!
+//! Preconditions are read one by one under the commit lock; nothing else writes meanwhile, so what was checked still
+//! holds when the changes are applied. The changes of a whole batch, index keys and counters included, then go into
+//! the tree in one step that a crash cannot split.
+
+use super::catalogue::Catalogue;
+use super::keys::{ID_LIMIT, Key, LIST_LIMIT, TEXT_LIMIT};
+use super::position::{Changes, Position};
+use super::records::{self, Shelf, Stored};
+use super::{counters, envelope};
+use crate::values::{Scalar, Values};
+use crate::{Batch, CommitError, Error, Record, Row, Step, Time, Write};
+use ::sled::Db;
+use std::collections::{HashMap, HashSet};
+
+/// The largest body, in bytes.
+const BODY_LIMIT: usize = 32 * 1024 * 1024;
+
+/// A batch that is well-formed, with what can be worked out before the commit lock is taken.
+#[derive(Debug)]
+pub(super) struct Prepared {
+    now: Time,
+    /// In the order of collection name and id.
+    writes: Vec<(Shelf, Write, Values)>,
+    /// The bytes of all bodies together.
+    pub(super) bytes: u64,
+}
+
+impl Prepared {
+    /// Whether the batch only takes away, so that it may use the space kept back for that.
+    pub(super) fn frees_only(&self) -> bool {
+        self.writes.iter().all(|(_, write, _)| !matches!(write.step, Step::Insert { .. } | Step::Update { .. }))
+    }
+}
+
+/// Checks the form of a batch and reads the declared fields of its bodies.
+pub(super) fn prepare(catalogue: &Catalogue, batch: Batch) -> Result<Prepared, CommitError> {
+    let mut writes = Vec::with_capacity(batch.writes.len());
+    let mut bytes = 0;
+    for write in batch.writes {
+        let unknown = || CommitError::Invalid(format!("the collection {} was not declared", write.at.name));
+        let shelf = catalogue.shelf(write.at).ok_or_else(unknown)?;
+        let values = match &write.step {
+            Step::Insert { body, .. } | Step::Update { body, .. } => {
+                bytes += body.len() as u64;
+                check_form(shelf, &write, body)?
+            }
+            _ => Values::default(),
+        };
+        writes.push((shelf, write, values));
+    }
+    // By name, not by number: which failure of several is reported does not depend on the backend.
+    writes.sort_by(|(_, a, _), (_, b, _)| a.target().cmp(&b.target()));
+    if let Some(pair) = writes.windows(2).find(|pair| pair[0].1.target() == pair[1].1.target()) {
+        let (at, id) = pair[0].1.target();
+        return Err(CommitError::Invalid(format!("it names {at} {id} twice")));
+    }
+    Ok(Prepared { now: batch.now, writes, bytes })
+}
+
+fn check_form(shelf: Shelf, write: &Write, body: &[u8]) -> Result<Values, CommitError> {
+    let refuse = |why: String| CommitError::Invalid(format!("{} {}: {why}", shelf.at.name, write.id));
+    if write.id.is_empty() || write.id.len() > ID_LIMIT || write.project.len() > ID_LIMIT {
+        return Err(refuse(format!("an id has 1 to {ID_LIMIT} bytes, a project at most as many")));
+    }
+    if body.len() > BODY_LIMIT {
+        return Err(refuse(format!("a body has at most {BODY_LIMIT} bytes")));
+    }
+    let values = Values::of(shelf.at, body).map_err(|error| refuse(format!("the body is no object: {error}")))?;
+    for (place, field) in shelf.at.fields.iter().enumerate() {
+        let found = values.at(place);
+        if found.len() > LIST_LIMIT {
+            return Err(refuse(format!("{} has more than {LIST_LIMIT} elements", field.name)));
+        }
+        if found.iter().any(|value| matches!(value, Scalar::Text(text) if text.len() > TEXT_LIMIT)) {
+            return Err(refuse(format!("{} has more than {TEXT_LIMIT} bytes", field.name)));
+        }
+    }
+    Ok(values)
+}
+
+/// Works out what a batch changes, or why it may not be applied.
+pub(super) fn plan(db: &Db, position: &Position, batch: Prepared) -> Result<Changes, CommitError> {
+    let mut planner = Planner {
+        db,
+        now: batch.now,
+        changes: Changes::after(position),
+        claimed: HashSet::new(),
+        counts: HashMap::new(),
+    };
+    for (shelf, write, values) in batch.writes {
+        planner.write(shelf, write, values)?;
+    }
+    planner.count()?;
+    Ok(planner.changes)
+}
+
+struct Planner<'a> {
+    db: &'a Db,
+    now: Time,
+    changes: Changes,
+    /// Unique keys that the batch itself has taken.
+    claimed: HashSet<Vec<u8>>,
+    /// By collection and project: how many live and removed records come or go.
+    counts: HashMap<(u16, String), counters::Count>,
+}
+
+impl Planner<'_> {
+    fn write(&mut self, shelf: Shelf, write: Write, values: Values) -> Result<(), CommitError> {
+        let old = records::read(self.db, shelf, &write.id).map_err(unavailable)?;
+        let checked = matches!(write.step, Step::Check { .. });
+        let new = self.outcome(write, old.as_ref())?;
+        if checked {
+            return Ok(());
+        }
+        let old_values = match &old {
+            Some(old) => records::values(shelf, &old.row).map_err(unavailable)?,
+            None => Values::default(),
+        };
+        let new = new.map(|row| {
+            // A removal leaves the body, and with it the values, as they were.
+            let values = if row.is_live() { values } else { old_values.clone() };
+            (row, values)
+        });
+        self.claim(shelf, old.as_ref().map(|old| (&old.row, &old_values)), new.as_ref())?;
+        self.index(shelf, old.as_ref().map(|old| (&old.row, &old_values)), new.as_ref());
+        self.store(shelf, old, new.map(|(row, _)| row));
+        Ok(())
+    }
+
+    /// What the record becomes; nothing when it is erased. Fails where the step's demand does not hold.
+    fn outcome(&self, write: Write, old: Option<&Stored>) -> Result<Option<Row>, CommitError> {
+        let Write { at, project, id, step } = write;
+        let now = self.now;
+        let old = old.map(|old| &old.row);
+        let read = |revision: i64| match old {
+            Some(row) if row.project == project && row.revision == revision => Ok(row),
+            _ => Err(CommitError::Stale),
+        };
+        let live =
+            |revision: i64| read(revision).and_then(|row| row.is_live().then_some(row).ok_or(CommitError::Stale));
+        let next = |row: &Row| Record { revision: row.revision + 1, updated_at: now, ..row.clone() };
+        Ok(match step {
+            Step::Insert { .. } if old.is_some() => {
+                return Err(CommitError::Taken { collection: at.name, field: "id" });
+            }
+            Step::Insert { created_at, body } => {
+                Some(Record { id, project, revision: 1, created_at, updated_at: now, deleted_at: None, body })
+            }
+            Step::Update { revision, body } => Some(Record { body, ..next(live(revision)?) }),
+            Step::Remove { revision } => Some(Record { deleted_at: Some(now), ..next(live(revision)?) }),
+            Step::Purge { revision } => read(revision).map(|_| None)?,
+            Step::Check { revision } => live(revision).map(|_| None)?,
+        })
+    }
+
+    /// Takes the unique values of the new record and gives back those the old one had.
+    fn claim(
+        &mut self,
+        shelf: Shelf,
+        old: Option<(&Row, &Values)>,
+        new: Option<&(Row, Values)>,
+    ) -> Result<(), CommitError> {
+        let before = old.map_or_else(Vec::new, |(row, values)| records::claims(shelf, row, values));
+        let after = new.map_or_else(Vec::new, |(row, values)| records::claims(shelf, row, values));
+        let has = |claims: &[(usize, Key)], key: &Key| claims.iter().any(|(_, other)| other.bytes() == key.bytes());
+        for (place, key) in after.iter().filter(|(_, key)| !has(&before, key)) {
+            let taken = self.db.contains_key(key.bytes()).map_err(|e| unavailable(records::unreachable_tree(&e)))?;
+            if taken || !self.claimed.insert(key.bytes().to_vec()) {
+                return Err(CommitError::Taken { collection: shelf.at.name, field: shelf.at.fields[*place].name });
+            }
+        }
+        let id = new.map(|(row, _)| row).or(old.map(|(row, _)| row)).map_or("", |row| &row.id);
+        let (gone, kept): (Vec<_>, Vec<_>) = before.into_iter().partition(|(_, key)| !has(&after, key));
+        for (_, key) in gone {
+            self.changes.remove(key, id.as_bytes());
+        }
+        for (_, key) in after.into_iter().filter(|(_, key)| !has(&kept, key)) {
+            self.changes.put(key, id.as_bytes(), None);
+        }
+        Ok(())
+    }
+
+    /// Replaces the index keys of the old record by those of the new one, leaving alone what both have.
+    fn index(&mut self, shelf: Shelf, old: Option<(&Row, &Values)>, new: Option<&(Row, Values)>) {
+        let before = old.map_or_else(Vec::new, |(row, values)| records::entries(shelf, row, values));
+        let after = new.map_or_else(Vec::new, |(row, values)| records::entries(shelf, row, values));
+        if before.is_empty() {
+            after.into_iter().for_each(|key| self.changes.put(key, [].as_slice(), None));
+            return;
+        }
+        let set = |keys: &[Key]| keys.iter().map(|key| key.bytes().to_vec()).collect::<HashSet<_>>();
+        let (had, has) = (set(&before), set(&after));
+        for key in before.into_iter().filter(|key| !has.contains(key.bytes())) {
+            self.changes.remove(key, &[]);
+        }
+        for key in after.into_iter().filter(|key| !had.contains(key.bytes())) {
+            self.changes.put(key, [].as_slice(), None);
+        }
+    }
+
+    /// Replaces the stored value and its pieces, and keeps count.
+    fn store(&mut self, shelf: Shelf, old: Option<Stored>, new: Option<Row>) {
+        let number = shelf.number;
+        if let Some(old) = &old {
+            self.tally(number, &old.row, -1);
+            for (place, piece) in (0..).zip(&old.pieces) {
+                self.changes.remove(Key::piece(number, &old.row.id, old.row.revision, place), piece);
+            }
+        }
+        match (&new, &old) {
+            (Some(row), _) => {
+                self.tally(number, row, 1);
+                let key = Key::document(number, &row.id);
+                let (value, pieces) = envelope::encode(&key, row);
+                for (place, piece) in (0..).zip(pieces) {
+                    self.changes.put(Key::piece(number, &row.id, row.revision, place), piece, None);
+                }
+                self.changes.put(key, value, old.as_ref().map(|old| &*old.value));
+            }
+            (None, Some(old)) => self.changes.remove(Key::document(number, &old.row.id), &old.value),
+            (None, None) => {}
+        }
+    }
+
+    fn tally(&mut self, number: u16, row: &Row, change: i64) {
+        self.changes.count(number, change);
+        let count = match self.counts.get_mut(&(number, row.project.clone())) {
+            Some(count) => count,
+            None => self.counts.entry((number, row.project.clone())).or_default(),
+        };
+        *(if row.is_live() { &mut count.live } else { &mut count.removed }) += change;
+    }
+
+    /// Brings the counters up to date.
+    fn count(&mut self) -> Result<(), CommitError> {
+        for ((number, project), change) in std::mem::take(&mut self.counts) {
+            if change == counters::Count::default() {
+                continue;
+            }
+            let key = Key::counter(number, &project);
+            let old = self.db.get(key.bytes()).map_err(|error| unavailable(records::unreachable_tree(&error)))?;
+            let before = counters::decode(&project, old.as_deref()).map_err(unavailable)?;
+            let after = counters::Count { live: before.live + change.live, removed: before.removed + change.removed };
+            match old {
+                Some(old) if after == counters::Count::default() => self.changes.remove(key, &old),
+                old => self.changes.put(key, after.encode(), old.as_deref()),
+            }
+        }
+        Ok(())
+    }
+}
+
+fn unavailable(error: Error) -> CommitError {
+    CommitError::Unavailable(error.to_string())
+}

@@ -1,0 +1,9 @@
+//! What every backend promises, asserted once and run on each of them.
+//!
+//! `suite` holds one function per promise; `model` is the reference, a map and [`store::Query::run`]. A backend adds a
+//! file that says how to open and reopen it and lists the promises with `promises!`.
+
+mod model;
+mod random;
+mod sled;
+mod suite;

@@ -1,0 +1,437 @@
+//! One function per promise.
+
+use bytes::Bytes;
+use host_store::{
+    Batch, Collection, CommitError, Document, EditError, Field, Health, Kind, Query, Record, Store, Time,
+};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+
+/// How to come to an empty store, and to the same store again.
+pub(crate) trait Place {
+    fn new() -> Self;
+    fn open(&self) -> Store;
+}
+
+pub(crate) static COLLECTIONS: &[&Collection] = &[&THINGS, &NOTES];
+
+pub(crate) static THINGS: Collection = Collection {
+    name: "things",
+    fields: &[
+        Field::unique("name", Kind::Text),
+        Field::new("colour", Kind::Text),
+        Field::new("rank", Kind::Int),
+        Field::new("due", Kind::Time),
+        Field::new("tags", Kind::List),
+        Field::new("on", Kind::Text),
+    ],
+};
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Thing {
+    pub(crate) name: Option<String>,
+    pub(crate) colour: Option<String>,
+    pub(crate) rank: Option<i64>,
+    pub(crate) due: Option<i64>,
+    pub(crate) tags: Vec<String>,
+    pub(crate) on: bool,
+    pub(crate) rest: String,
+}
+
+impl Document for Thing {
+    const COLLECTION: &'static Collection = &THINGS;
+}
+
+pub(crate) static NOTES: Collection = Collection { name: "notes", fields: &[] };
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Note {
+    pub(crate) text: String,
+}
+
+impl Document for Note {
+    const COLLECTION: &'static Collection = &NOTES;
+}
+
+pub(crate) fn named(name: &str) -> Thing {
+    Thing { name: Some(name.to_owned()), ..Thing::default() }
+}
+
+fn note(text: &str) -> Note {
+    Note { text: text.to_owned() }
+}
+
+fn at(time: i64) -> Batch {
+    Batch::at(Time(time))
+}
+
+async fn thing(store: &Store, id: &str) -> Record<Thing> {
+    store.get("p", id).await.unwrap().unwrap()
+}
+
+/// Nothing is broken, and nothing is when the store is opened again.
+pub(crate) async fn whole(place: &impl Place, store: Store) -> Store {
+    assert_eq!(store.verify().await.damage, Vec::<String>::new());
+    store.close().await;
+    let store = place.open();
+    assert_eq!(store.verify().await.damage, Vec::<String>::new());
+    store
+}
+
+pub(crate) async fn a_record_reads_as_it_was_written(place: impl Place) {
+    let store = place.open();
+    let body = Thing { rank: Some(-1), tags: vec!["x".into()], rest: "\u{1F600}\n\"".into(), ..named("a") };
+    store.commit(at(5).insert("p", "t1", &body)).await.unwrap();
+    let store = whole(&place, store).await;
+    let (created_at, updated_at) = (Time(5), Time(5));
+    let (id, project) = ("t1".to_owned(), "p".to_owned());
+    let expected = Record { id, project, revision: 1, created_at, updated_at, deleted_at: None, body };
+    assert_eq!(store.get("p", "t1").await.unwrap(), Some(expected.clone()));
+    assert_eq!(store.lookup("t1").await.unwrap(), Some(expected));
+    assert_eq!(store.lookup::<Thing>("t2").await.unwrap(), None);
+    assert_eq!(store.health(), Health::Ready);
+}
+
+pub(crate) async fn another_projects_record_is_not_found(place: impl Place) {
+    let store = place.open();
+    store.commit(at(1).insert("p", "t1", &named("a")).insert("q", "t2", &named("a"))).await.unwrap();
+    assert_eq!(store.get::<Thing>("q", "t1").await.unwrap(), None);
+    assert_eq!(store.find::<Thing>(&Query::of("q")).await.unwrap().total, 1);
+    assert_eq!(store.find::<Thing>(&Query::everywhere()).await.unwrap().total, 2);
+    let mut stolen = thing(&store, "t1").await;
+    stolen.project = "q".to_owned();
+    assert_eq!(store.commit(at(2).update(&stolen)).await, Err(CommitError::Stale));
+}
+
+pub(crate) async fn a_batch_holds_wholly_or_not_at_all(place: impl Place) {
+    let store = place.open();
+    store.commit(at(1).insert("p", "t1", &named("a")).insert("p", "n1", &note("old"))).await.unwrap();
+    let first = thing(&store, "t1").await;
+    let other: Record<Note> = store.get("p", "n1").await.unwrap().unwrap();
+    let stale = Record { revision: 9, ..other.clone() };
+    let batch = || at(2).insert("p", "a2", &named("b")).update(&first);
+    assert_eq!(store.commit(batch().update(&stale)).await, Err(CommitError::Stale));
+    assert_eq!(store.commit(batch().check(&stale)).await, Err(CommitError::Stale));
+    let taken = CommitError::Taken { collection: "notes", field: "id" };
+    assert_eq!(store.commit(batch().insert("p", "n1", &note("new"))).await, Err(taken));
+    assert_eq!(store.get::<Thing>("p", "a2").await.unwrap(), None);
+    assert_eq!(thing(&store, "t1").await, first);
+    store.commit(batch().check(&other)).await.unwrap();
+    assert_eq!(thing(&store, "t1").await.revision, 2);
+    assert_eq!(store.get::<Note>("p", "n1").await.unwrap(), Some(other), "a check changes nothing");
+    whole(&place, store).await;
+}
+
+pub(crate) async fn a_stale_revision_is_refused(place: impl Place) {
+    let store = place.open();
+    store.commit(at(1).insert("p", "t1", &named("a"))).await.unwrap();
+    let old = thing(&store, "t1").await;
+    store.commit(at(2).update(&Record { body: named("b"), ..old.clone() })).await.unwrap();
+    for batch in [at(3).update(&old), at(3).remove(&old), at(3).purge(&old), at(3).check(&old)] {
+        assert_eq!(store.commit(batch).await, Err(CommitError::Stale));
+    }
+    let now = thing(&store, "t1").await;
+    assert_eq!((now.revision, now.created_at, now.updated_at), (2, Time(1), Time(2)));
+    assert_eq!(now.body, named("b"));
+}
+
+pub(crate) async fn a_unique_value_is_held_by_one_live_record_of_a_project(place: impl Place) {
+    let store = place.open();
+    let taken = Err(CommitError::Taken { collection: "things", field: "name" });
+    store.commit(at(1).insert("p", "t1", &named("a")).insert("q", "t2", &named("a"))).await.unwrap();
+    assert_eq!(store.commit(at(2).insert("p", "t3", &named("a"))).await, taken);
+    assert_eq!(store.commit(at(2).insert("p", "t3", &named("b")).insert("p", "t4", &named("b"))).await, taken);
+    store.commit(at(2).insert("p", "t3", &named("b")).insert("p", "t4", &Thing::default())).await.unwrap();
+    store.commit(at(2).insert("p", "t5", &Thing::default())).await.unwrap();
+    let third = thing(&store, "t3").await;
+    assert_eq!(store.commit(at(3).update(&Record { body: named("a"), ..third.clone() })).await, taken);
+    store.commit(at(3).update(&third)).await.unwrap();
+    // A key does not pass from one record to another inside a batch.
+    let first = thing(&store, "t1").await;
+    assert_eq!(store.commit(at(4).remove(&first).insert("p", "t6", &named("a"))).await, taken);
+    store.commit(at(4).update(&Record { body: named("c"), ..first })).await.unwrap();
+    store.commit(at(5).insert("p", "t6", &named("a"))).await.unwrap();
+    whole(&place, store).await;
+}
+
+pub(crate) async fn a_removed_record_is_hidden_and_frees_its_values(place: impl Place) {
+    let store = place.open();
+    store.commit(at(1).insert("p", "t1", &named("a"))).await.unwrap();
+    let first = thing(&store, "t1").await;
+    store.commit(at(2).remove(&first)).await.unwrap();
+    assert_eq!(store.get::<Thing>("p", "t1").await.unwrap(), None);
+    assert_eq!(store.find::<Thing>(&Query::of("p").is("name", "a")).await.unwrap().total, 0);
+    let hidden = store.find::<Thing>(&Query::of("p").is("name", "a").with_deleted()).await.unwrap().records.remove(0);
+    assert_eq!((hidden.deleted_at, hidden.updated_at, hidden.revision), (Some(Time(2)), Time(2), 2));
+    store.commit(at(3).insert("p", "t2", &named("a"))).await.unwrap();
+    for batch in [at(4).update(&hidden), at(4).remove(&hidden), at(4).check(&hidden)] {
+        assert_eq!(store.commit(batch).await, Err(CommitError::Stale));
+    }
+    let taken = CommitError::Taken { collection: "things", field: "id" };
+    assert_eq!(store.commit(at(4).insert("p", "t1", &named("z"))).await, Err(taken), "an id is never free again");
+    let store = whole(&place, store).await;
+    store.commit(at(5).purge(&hidden)).await.unwrap();
+    assert_eq!(store.find::<Thing>(&Query::of("p").with_deleted()).await.unwrap().total, 1);
+    store.commit(at(6).insert("p", "t1", &named("z"))).await.unwrap();
+    whole(&place, store).await;
+}
+
+pub(crate) async fn of_many_who_want_one_record_one_gets_it(place: impl Place) {
+    let store = place.open();
+    store.commit(at(1).insert("p", "t1", &named("free"))).await.unwrap();
+    let read = thing(&store, "t1").await;
+    let racers = (0..32).map(|racer| {
+        let (store, mine) = (store.clone(), Record { body: named(&format!("r{racer}")), ..read.clone() });
+        tokio::spawn(async move { store.commit(at(2).update(&mine)).await })
+    });
+    let mut winners = 0;
+    for racer in racers.collect::<Vec<_>>() {
+        match racer.await.unwrap() {
+            Ok(()) => winners += 1,
+            Err(error) => assert_eq!(error, CommitError::Stale),
+        }
+    }
+    assert_eq!((winners, thing(&store, "t1").await.revision), (1, 2));
+}
+
+pub(crate) async fn of_many_who_want_one_value_one_gets_it(place: impl Place) {
+    let store = place.open();
+    let racers = (0..32).map(|racer| {
+        let store = store.clone();
+        tokio::spawn(async move { store.commit(at(1).insert("p", &format!("t{racer}"), &named("one"))).await })
+    });
+    let mut winners = 0;
+    for racer in racers.collect::<Vec<_>>() {
+        winners += usize::from(racer.await.unwrap().is_ok());
+    }
+    assert_eq!((winners, store.find::<Thing>(&Query::of("p")).await.unwrap().total), (1, 1));
+    whole(&place, store).await;
+}
+
+pub(crate) async fn sixteen_writers_lose_nothing(place: impl Place) {
+    let store = place.open();
+    store.commit(at(1).insert("p", "sum", &Thing { rank: Some(0), ..Thing::default() })).await.unwrap();
+    let writers = (0..16).map(|writer| {
+        let store = store.clone();
+        tokio::spawn(async move {
+            for round in 0..12 {
+                let pair = |half: &str| format!("w{writer}-{round}-{half}");
+                let body = Thing { rank: Some(round), colour: Some(format!("w{writer}")), ..Thing::default() };
+                store.commit(at(2).insert("p", &pair("a"), &body).insert("p", &pair("b"), &body)).await.unwrap();
+                let seen = store.find::<Thing>(&Query::of("p").is("colour", format!("w{writer}"))).await.unwrap();
+                assert_eq!(seen.total, 2 * (round as u64 + 1), "a list shows no half of a batch");
+                while bump(&store).await.is_err() {}
+            }
+        })
+    });
+    for writer in writers.collect::<Vec<_>>() {
+        writer.await.unwrap();
+    }
+    let store = whole(&place, store).await;
+    assert_eq!(store.find::<Thing>(&Query::of("p")).await.unwrap().total, 1 + 16 * 12 * 2);
+    assert_eq!(thing(&store, "sum").await.body.rank, Some(16 * 12));
+}
+
+async fn bump(store: &Store) -> Result<(), EditError<()>> {
+    let change = |thing: &mut Thing| {
+        thing.rank = thing.rank.map(|rank| rank + 1);
+        Ok(())
+    };
+    store.edit("p", "sum", Time(3), change).await.map(|_| ())
+}
+
+pub(crate) async fn an_edit_changes_what_is_there_or_says_why_not(place: impl Place) {
+    let store = place.open();
+    store.commit(at(1).insert("p", "t1", &named("a"))).await.unwrap();
+    let rename = |name: &'static str| {
+        move |thing: &mut Thing| -> Result<Option<String>, &str> {
+            if name.is_empty() { Err("no name") } else { Ok(thing.name.replace(name.to_owned())) }
+        }
+    };
+    assert_eq!(store.edit("p", "t1", Time(2), rename("b")).await.unwrap(), Some(Some("a".to_owned())));
+    assert_eq!(store.edit("q", "t1", Time(2), rename("c")).await.unwrap(), None);
+    assert!(matches!(store.edit("p", "t1", Time(2), rename("")).await, Err(EditError::Change("no name"))));
+    assert_eq!(thing(&store, "t1").await.body, named("b"));
+}
+
+pub(crate) async fn a_large_body_is_kept_whole(place: impl Place) {
+    let store = place.open();
+    let large = |fill: &str, length: usize| note(&fill.repeat(length));
+    let sizes = [6_000, 6_144, 6_145, 16_384, 1_000_000];
+    let mut batch = at(1);
+    for size in sizes {
+        batch = batch.insert("p", &format!("n{size}"), &large("x", size));
+    }
+    store.commit(batch).await.unwrap();
+    let store = whole(&place, store).await;
+    for size in sizes {
+        let record: Record<Note> = store.get("p", &format!("n{size}")).await.unwrap().unwrap();
+        assert_eq!(record.body, large("x", size));
+        let smaller = Record { body: large("\u{e9}", size / 2 + 1), ..record.clone() };
+        store.commit(at(2).update(&smaller)).await.unwrap();
+        let again: Record<Note> = store.get("p", &record.id).await.unwrap().unwrap();
+        assert_eq!(again.body, smaller.body);
+        store.commit(if size % 2 == 0 { at(3).remove(&again) } else { at(3).purge(&again) }).await.unwrap();
+    }
+    whole(&place, store).await;
+}
+
+pub(crate) async fn a_large_body_is_never_read_half_old_half_new(place: impl Place) {
+    let store = place.open();
+    let filled = |digit: i64| note(&digit.to_string().repeat(100_000));
+    store.commit(at(0).insert("p", "n", &filled(0))).await.unwrap();
+    let writer = tokio::spawn({
+        let store = store.clone();
+        async move {
+            for digit in 1..=9 {
+                let change = |note: &mut Note| Ok::<_, ()>(*note = filled(digit));
+                store.edit("p", "n", Time(digit), change).await.unwrap();
+            }
+        }
+    });
+    while !writer.is_finished() {
+        let read: Record<Note> = store.get("p", "n").await.unwrap().unwrap();
+        assert_eq!(read.body, filled(read.updated_at.0));
+        tokio::task::yield_now().await;
+    }
+    writer.await.unwrap();
+}
+
+pub(crate) async fn any_unicode_is_kept_and_found(place: impl Place) {
+    let store = place.open();
+    let texts = [
+        "",
+        " ",
+        "\u{1}",
+        "a\u{0}b",
+        "a",
+        "aa",
+        "\u{e9}",
+        "e\u{301}",
+        "\u{1F469}\u{200D}\u{1F4BB}",
+        "\u{10FFFF}",
+        "%_\\'\"",
+    ];
+    let mut batch = at(1);
+    for (place, text) in texts.iter().enumerate() {
+        batch = batch.insert("p\u{1F600}", &format!("\u{e9}{place}"), &named(text));
+    }
+    store.commit(batch).await.unwrap();
+    let store = whole(&place, store).await;
+    for (place, text) in texts.iter().enumerate() {
+        let found = store.find::<Thing>(&Query::of("p\u{1F600}").is("name", *text)).await.unwrap();
+        assert_eq!(found.records.iter().map(|r| &*r.id).collect::<Vec<_>>(), [format!("\u{e9}{place}")]);
+    }
+    let sorted = store.find::<Thing>(&Query::of("p\u{1F600}").by("name")).await.unwrap();
+    let names = sorted.records.into_iter().map(|record| record.body.name.unwrap()).collect::<Vec<_>>();
+    assert_eq!(
+        names,
+        texts.iter().map(|text| (*text).to_owned()).collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>()
+    );
+}
+
+pub(crate) async fn what_cannot_be_stored_is_refused_in_words(place: impl Place) {
+    let store = place.open();
+    let long = "x".repeat(1025);
+    let many = Thing { tags: (0..257).map(|n| n.to_string()).collect(), ..Thing::default() };
+    for batch in [
+        at(1).insert("p", "", &named("a")),
+        at(1).insert("p", &long, &named("a")),
+        at(1).insert(&long, "t", &named("a")),
+        at(1).insert("p", "t", &named(&long)),
+        at(1).insert("p", "t", &many),
+        at(1).insert("p", "t", &named("a")).insert("p", "t", &named("b")),
+    ] {
+        assert!(matches!(store.commit(batch).await, Err(CommitError::Invalid(_))));
+    }
+    assert_eq!(store.find::<Thing>(&Query::everywhere()).await.unwrap().total, 0);
+    assert!(store.find::<Thing>(&Query::of("p").is("rest", "x")).await.is_err());
+    store.commit(at(1).insert("", &"i".repeat(256), &named(&long[1..]))).await.unwrap();
+    assert_eq!(store.find::<Thing>(&Query::of("").is("name", &long[1..])).await.unwrap().total, 1);
+}
+
+pub(crate) async fn pages_follow_one_another_without_gap_or_overlap(place: impl Place) {
+    let store = place.open();
+    let mut batch = at(0);
+    for n in 0..100_i64 {
+        let body = Thing { rank: Some(n % 7), ..Thing::default() };
+        batch = batch.insert_created(Time(n / 3), "p", &format!("t{:02}", (n * 37) % 100), &body);
+    }
+    store.commit(batch).await.unwrap();
+    for query in
+        [Query::of("p"), Query::of("p").newest(), Query::of("p").by("rank"), Query::of("p").by("rank").newest()]
+    {
+        let all = store.find::<Thing>(&query).await.unwrap();
+        assert_eq!((all.total, all.records.len()), (100, 100));
+        for size in [1, 7, 100] {
+            let mut paged = Vec::new();
+            for page in 0..101 / size + 2 {
+                let found = store.find::<Thing>(&query.clone().page(page * size, size)).await.unwrap();
+                assert_eq!(found.total, 100);
+                paged.extend(found.records);
+            }
+            assert_eq!(paged, all.records);
+        }
+    }
+}
+
+pub(crate) async fn a_closed_store_answers_unavailable(place: impl Place) {
+    let store = place.open();
+    let other = store.clone();
+    store.close().await;
+    assert_eq!(other.health(), Health::Closed);
+    assert!(other.lookup::<Thing>("t").await.is_err());
+    assert!(other.find::<Thing>(&Query::of("p")).await.is_err());
+    assert!(matches!(other.commit(at(1).insert("p", "t", &named("a"))).await, Err(CommitError::Unavailable(_))));
+    place.open();
+}
+
+pub(crate) async fn a_blob_reads_as_it_was_put(place: impl Place) {
+    let store = place.open();
+    for (key, bytes) in [("a", Bytes::new()), ("A-b_c.9", Bytes::from(vec![7; 3_000_000]))] {
+        assert_eq!(store.blobs().get(key).await.unwrap(), None);
+        store.blobs().put(key, Bytes::from_static(b"first")).await.unwrap();
+        store.blobs().put(key, bytes.clone()).await.unwrap();
+        assert_eq!(store.blobs().get(key).await.unwrap(), Some(bytes));
+    }
+    assert_eq!(store.verify().await.blobs, 2);
+    store.blobs().remove("a").await.unwrap();
+    store.blobs().remove("a").await.unwrap();
+    assert_eq!(store.blobs().get("a").await.unwrap(), None);
+    for key in ["", ".", "..", ".a", "a/b", "a\\b", "a\0", "\u{e9}", &"k".repeat(201)] {
+        assert!(store.blobs().put(key, Bytes::new()).await.is_err());
+        assert!(store.blobs().get(key).await.is_err());
+    }
+}
+
+macro_rules! promises {
+    ($place:ty) => {
+        $crate::suite::promises! { $place:
+            suite: a_record_reads_as_it_was_written, another_projects_record_is_not_found,
+                a_batch_holds_wholly_or_not_at_all, a_stale_revision_is_refused,
+                a_unique_value_is_held_by_one_live_record_of_a_project,
+                a_removed_record_is_hidden_and_frees_its_values, of_many_who_want_one_record_one_gets_it,
+                of_many_who_want_one_value_one_gets_it, sixteen_writers_lose_nothing,
+                an_edit_changes_what_is_there_or_says_why_not, a_large_body_is_kept_whole,
+                a_large_body_is_never_read_half_old_half_new, any_unicode_is_kept_and_found,
+                what_cannot_be_stored_is_refused_in_words, pages_follow_one_another_without_gap_or_overlap,
+                a_closed_store_answers_unavailable, a_blob_reads_as_it_was_put;
+        }
+        $crate::suite::promises! { $place:
+            random: queries_over_many_records_mean_what_the_reference_says;
+        }
+
+        #[test]
+        fn random_batches_and_queries_do_what_the_reference_does() {
+            $crate::random::random_batches_and_queries_do_what_the_reference_does::<$place>();
+        }
+    };
+    ($place:ty: $module:ident: $($promise:ident),*;) => {
+        $(#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+        async fn $promise() {
+            $crate::$module::$promise(<$place as $crate::suite::Place>::new()).await;
+        })*
+    };
+}
+pub(crate) use promises;
