@@ -1,0 +1,80 @@
+//! Digests.
+
+use data_encoding::{BASE64, HEXLOWER, HEXLOWER_PERMISSIVE};
+use md5::Md5;
+use sha1::Sha1;
+use sha2::{Digest, Sha256, Sha512};
+use toolkit_sdk::prelude::*;
+
+#[derive(Clone, Copy, Default, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Algorithm {
+    Md5,
+    Sha1,
+    #[default]
+    Sha256,
+    Sha512,
+}
+
+/// How the bytes to hash are written in `text`.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Encoding {
+    #[default]
+    Utf8,
+    Hex,
+    Base64,
+}
+
+/// How the digest is written.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Spelling {
+    #[default]
+    Hex,
+    Base64,
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Content {
+    /// What to hash.
+    text: String,
+    #[serde(default)]
+    text_encoding: Encoding,
+    #[serde(default)]
+    algorithm: Algorithm,
+    #[serde(default)]
+    digest_encoding: Spelling,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Digested {
+    digest: String,
+    algorithm: Algorithm,
+    /// How many bytes were hashed.
+    size: usize,
+}
+
+/// Computes the MD5, SHA-1, SHA-256 or SHA-512 digest of text or of bytes given as hex or base64. Use it to compare content
+/// or to check a published checksum; MD5 and SHA-1 do not withstand forgery.
+#[tool(read_only, idempotent, example = r#"{"text": "hello", "algorithm": "sha256"}"#)]
+pub(crate) fn hash(input: Content) -> Result<Digested> {
+    let text = input.text.trim_ascii().as_bytes();
+    let bytes = match input.text_encoding {
+        Encoding::Utf8 => Ok(input.text.clone().into_bytes()),
+        Encoding::Hex => HEXLOWER_PERMISSIVE.decode(text).map_err(|error| format!("`text` is not hex: {error}")),
+        Encoding::Base64 => BASE64.decode(text).map_err(|error| format!("`text` is not base64: {error}")),
+    };
+    let bytes = bytes.map_err(ToolError::invalid_input)?;
+    let digest = match input.algorithm {
+        Algorithm::Md5 => Md5::digest(&bytes).to_vec(),
+        Algorithm::Sha1 => Sha1::digest(&bytes).to_vec(),
+        Algorithm::Sha256 => Sha256::digest(&bytes).to_vec(),
+        Algorithm::Sha512 => Sha512::digest(&bytes).to_vec(),
+    };
+    let digest = match input.digest_encoding {
+        Spelling::Hex => HEXLOWER.encode(&digest),
+        Spelling::Base64 => BASE64.encode(&digest),
+    };
+    Ok(Digested { digest, algorithm: input.algorithm, size: bytes.len() })
+}

@@ -1,0 +1,113 @@
+//! Questions about JSON: a query, and whether it satisfies a schema.
+
+use std::error::Error;
+
+use jmespath::Expression;
+use jsonschema::{Retrieve, Uri};
+use toolkit_sdk::prelude::*;
+
+/// Each of these makes the evaluation one call deeper at most; expressions that people write have a dozen.
+const DEEPENING: [char; 11] = ['.', '|', '&', '!', '(', '[', '{', '*', '=', '<', '>'];
+const MOST_OPERATORS: usize = 100;
+/// A schema that needs more is wrong in one place, not in a hundred.
+const MOST_PROBLEMS: usize = 100;
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Query {
+    /// Any JSON value.
+    data: Value,
+    /// A JMESPath expression, for example `people[?age > `30`].name | sort(@)` or `{total: sum(items[].price)}`.
+    expression: String,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Found {
+    /// What the expression selects; null when nothing matches.
+    result: Value,
+}
+
+/// Selects, filters and reshapes JSON with a JMESPath expression: pick fields, filter and sort lists, count and sum. Use it
+/// to cut a large answer down to what is needed.
+#[tool(
+    read_only,
+    idempotent,
+    important,
+    example = r#"{"data": {"people": [{"name": "Ada", "age": 36}]}, "expression": "people[?age > `30`].name"}"#
+)]
+pub(crate) fn query_json(input: Query) -> Result<Found> {
+    let operators = input.expression.matches(DEEPENING).count();
+    if operators > MOST_OPERATORS {
+        let message =
+            format!("the expression has {operators} operators, at most {MOST_OPERATORS}; split it in two queries");
+        return Err(ToolError::invalid_input(message));
+    }
+    fn wrong(error: impl std::fmt::Display) -> ToolError {
+        ToolError::invalid_input(format!("cannot apply the expression: {error}"))
+    }
+    let expression: Expression<'_> = jmespath::compile(&input.expression).map_err(wrong)?;
+    let found = expression.search(input.data).map_err(wrong)?;
+    let result = serde_json::to_value(&*found).map_err(wrong)?;
+    Ok(Found { result })
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Checked {
+    /// The JSON value to check.
+    data: Value,
+    /// A JSON Schema: draft 4, 6, 7, 2019-09 or 2020-12, which is assumed when `$schema` is missing. `$ref` reaches only
+    /// into the schema itself.
+    schema: Value,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Verdict {
+    valid: bool,
+    /// At most 100.
+    problems: Vec<Problem>,
+}
+
+/// One place where the value breaks the schema.
+#[derive(Serialize, JsonSchema)]
+struct Problem {
+    /// JSON Pointer into the data, empty for the whole.
+    path: String,
+    /// JSON Pointer into the schema.
+    schema_path: String,
+    message: String,
+}
+
+/// Checks a JSON value against a JSON Schema, formats such as `email` and `date-time` included, and lists every place where
+/// it does not fit. A value that does not fit is an answer, not a failure.
+#[tool(
+    read_only,
+    idempotent,
+    example = r#"{"data": {"age": "36"}, "schema": {"type": "object", "properties": {"age": {"type": "integer"}}}}"#
+)]
+pub(crate) fn validate_json(input: Checked) -> Result<Verdict> {
+    let validator = jsonschema::options()
+        .should_validate_formats(true)
+        .with_retriever(NothingOutside)
+        .build(&input.schema)
+        .map_err(|error| {
+            ToolError::invalid_input(format!("the schema is not valid at `{}`: {error}", error.instance_path()))
+        })?;
+    let problems: Vec<Problem> = validator
+        .iter_errors(&input.data)
+        .take(MOST_PROBLEMS)
+        .map(|error| Problem {
+            path: error.instance_path().to_string(),
+            schema_path: error.schema_path().to_string(),
+            message: error.to_string(),
+        })
+        .collect();
+    Ok(Verdict { valid: problems.is_empty(), problems })
+}
+
+/// A reference that leaves the schema is an error.
+struct NothingOutside;
+
+impl Retrieve for NothingOutside {
+    fn retrieve(&self, _: &Uri<String>) -> Result<Value, Box<dyn Error + Send + Sync>> {
+        Err("a `$ref` reaches only into the schema itself; put the other schema under `$defs`".into())
+    }
+}

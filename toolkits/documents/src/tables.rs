@@ -1,0 +1,214 @@
+//! Tables as delimited text (CSV, TSV) and as JSON.
+
+use csv::{ReaderBuilder, StringRecord, WriterBuilder};
+use serde_json::{Map, Number};
+use toolkit_sdk::prelude::*;
+
+/// Numbers up to this many digits survive a round trip through a JSON number.
+const EXACT_DIGITS: usize = 15;
+
+/// What stands between two values.
+#[derive(Clone, Copy, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Delimiter {
+    #[default]
+    Comma,
+    Semicolon,
+    Tab,
+    Pipe,
+}
+
+impl Delimiter {
+    const ALL: [Self; 4] = [Self::Comma, Self::Semicolon, Self::Tab, Self::Pipe];
+
+    fn byte(self) -> u8 {
+        match self {
+            Self::Comma => b',',
+            Self::Semicolon => b';',
+            Self::Tab => b'\t',
+            Self::Pipe => b'|',
+        }
+    }
+
+    /// The one that the first line has most of, quoted values aside.
+    fn detect(text: &str) -> Self {
+        let mut quoted = false;
+        let first_line = text.bytes().filter(move |byte| {
+            quoted ^= *byte == b'"';
+            !quoted
+        });
+        let counts = first_line.take_while(|byte| *byte != b'\n').fold([0; 4], |mut counts, byte| {
+            if let Some(at) = Self::ALL.iter().position(|delimiter| delimiter.byte() == byte) {
+                counts[at] += 1;
+            }
+            counts
+        });
+        let most = Self::ALL.into_iter().zip(counts).rev().max_by_key(|(_, count)| *count);
+        most.map_or(Self::Comma, |(delimiter, _)| delimiter)
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Csv {
+    /// The whole text, with line breaks.
+    text: String,
+    /// Left out: found from the first line.
+    delimiter: Option<Delimiter>,
+    /// False when the first line is already data; the columns are then called `column_1`, `column_2` and so on.
+    #[serde(default = "yes")]
+    header: bool,
+    /// False keeps every value a string. Otherwise a column becomes numbers or booleans when all its values are, and empty
+    /// values become null in it; identifiers such as `007` stay strings.
+    #[serde(default = "yes")]
+    detect_types: bool,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Rows {
+    /// Column names in the order of the text.
+    columns: Vec<String>,
+    /// One object a line, by column name.
+    rows: Vec<Map<String, Value>>,
+    row_count: usize,
+}
+
+/// Reads CSV, TSV or other delimited text (RFC 4180 quoting) into an array of objects, one for each line. Lines with too
+/// few or too many values are an error that names the line.
+#[tool(read_only, idempotent, important, example = r#"{"text": "name,age\nAda,36\nAlan,41\n"}"#)]
+pub(crate) fn csv_to_json(input: Csv) -> Result<Rows> {
+    let text = input.text.trim_start_matches('\u{feff}');
+    let delimiter = input.delimiter.unwrap_or_else(|| Delimiter::detect(text));
+    let mut reader = ReaderBuilder::new().delimiter(delimiter.byte()).has_headers(false).from_reader(text.as_bytes());
+    let read: Result<Vec<StringRecord>, csv::Error> = reader.records().collect();
+    let mut records = read.map_err(|error| ToolError::invalid_input(format!("cannot read the table: {error}")))?;
+    let width = records.first().map_or(0, StringRecord::len);
+    let names = if input.header && !records.is_empty() { records.remove(0) } else { StringRecord::new() };
+    let columns = column_names(&names, width);
+    let kinds: Vec<Kind> = (0..width)
+        .map(|at| if input.detect_types { Kind::of(records.iter().filter_map(|row| row.get(at))) } else { Kind::Text })
+        .collect();
+    let rows: Vec<_> = records
+        .iter()
+        .map(|row| columns.iter().cloned().zip(row.iter().zip(&kinds).map(|(text, kind)| kind.value(text))).collect())
+        .collect();
+    Ok(Rows { row_count: rows.len(), columns, rows })
+}
+
+/// Fills empty names and makes the same name twice two names.
+fn column_names(names: &StringRecord, width: usize) -> Vec<String> {
+    let mut columns: Vec<String> = Vec::with_capacity(width);
+    for at in 0..width {
+        let name = names.get(at).unwrap_or_default().trim();
+        let name = if name.is_empty() { format!("column_{}", at + 1) } else { name.to_owned() };
+        let free = |candidate: &String| !columns.contains(candidate);
+        let numbered = (2..).map(|number| format!("{name}_{number}"));
+        columns.extend(std::iter::once(name.clone()).chain(numbered).find(free));
+    }
+    columns
+}
+
+/// What all values of a column are.
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    Number,
+    Boolean,
+    Text,
+}
+
+impl Kind {
+    fn of<'a>(values: impl Iterator<Item = &'a str>) -> Self {
+        let mut kinds = values.filter(|text| !text.is_empty()).map(|text| match text {
+            "true" | "false" => Self::Boolean,
+            _ if number(text).is_some() => Self::Number,
+            _ => Self::Text,
+        });
+        let first = kinds.next().unwrap_or(Self::Text);
+        if kinds.all(|kind| kind == first) { first } else { Self::Text }
+    }
+
+    fn value(self, text: &str) -> Value {
+        match self {
+            Self::Text => text.into(),
+            _ if text.is_empty() => Value::Null,
+            Self::Boolean => (text == "true").into(),
+            Self::Number => number(text).map_or_else(|| text.into(), Value::Number),
+        }
+    }
+}
+
+/// The number, when it is one in JSON's own spelling and short enough to stay exact.
+fn number(text: &str) -> Option<Number> {
+    let digits = text.bytes().filter(u8::is_ascii_digit).count();
+    let plain = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-' || byte == b'.');
+    if plain && digits <= EXACT_DIGITS { serde_json::from_str(text).ok() } else { None }
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Table {
+    /// One object for each line. Objects and arrays inside a row are written as JSON, null as an empty value.
+    rows: Vec<Map<String, Value>>,
+    /// Columns to write and their order; left out: every key, in the order of first appearance.
+    columns: Option<Vec<String>>,
+    #[serde(default)]
+    delimiter: Delimiter,
+    /// Whether the first line holds the column names.
+    #[serde(default = "yes")]
+    header: bool,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct CsvText {
+    text: String,
+    columns: Vec<String>,
+    row_count: usize,
+}
+
+/// Writes an array of objects as CSV, TSV or other delimited text, quoted where needed (RFC 4180).
+#[tool(read_only, idempotent, example = r#"{"rows": [{"name": "Ada", "age": 36}, {"name": "Alan"}]}"#)]
+pub(crate) fn json_to_csv(input: Table) -> Result<CsvText> {
+    let columns = input.columns.unwrap_or_else(|| keys(&input.rows));
+    if columns.is_empty() {
+        return Err(ToolError::invalid_input(
+            "there is no column to write; give at least one row with a key, or `columns`",
+        ));
+    }
+    let text = write(&columns, &input.rows, input.delimiter, input.header)
+        .map_err(|error| ToolError::invalid_input(format!("cannot write the table: {error}")))?;
+    Ok(CsvText { text, columns, row_count: input.rows.len() })
+}
+
+fn keys(rows: &[Map<String, Value>]) -> Vec<String> {
+    let mut all = Map::new();
+    for key in rows.iter().flat_map(Map::keys) {
+        all.entry(key).or_insert(Value::Null);
+    }
+    all.into_iter().map(|(key, _)| key).collect()
+}
+
+fn write(
+    columns: &[String],
+    rows: &[Map<String, Value>],
+    delimiter: Delimiter,
+    header: bool,
+) -> std::result::Result<String, Box<dyn std::error::Error>> {
+    let mut writer = WriterBuilder::new().delimiter(delimiter.byte()).from_writer(Vec::new());
+    if header {
+        writer.write_record(columns)?;
+    }
+    for row in rows {
+        writer.write_record(columns.iter().map(|column| cell(row.get(column))))?;
+    }
+    Ok(String::from_utf8(writer.into_inner()?)?)
+}
+
+fn cell(value: Option<&Value>) -> String {
+    match value {
+        None | Some(Value::Null) => String::new(),
+        Some(Value::String(text)) => text.clone(),
+        Some(other) => other.to_string(),
+    }
+}
+
+fn yes() -> bool {
+    true
+}

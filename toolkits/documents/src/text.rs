@@ -1,0 +1,144 @@
+//! Plain text: what changed, and what matches.
+
+use std::collections::BTreeMap;
+
+use regex::{Captures, Regex, RegexBuilder};
+use similar::{ChangeTag, TextDiff};
+use toolkit_sdk::prelude::*;
+
+/// Compiled size of a pattern; `\w{1000}` and the like go past it.
+const PATTERN_BYTES: usize = 1 << 20;
+/// Groups inside groups; the compiler calls itself once per level.
+const PATTERN_DEPTH: u32 = 32;
+const MOST_MATCHES: usize = 10_000;
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Versions {
+    /// The old text.
+    before: String,
+    /// The new text.
+    after: String,
+    /// Name of the old text in the diff's header.
+    #[serde(default = "before")]
+    before_name: String,
+    /// Name of the new text in the diff's header.
+    #[serde(default = "after")]
+    after_name: String,
+    /// Unchanged lines to show around each change.
+    #[serde(default = "three")]
+    #[schemars(range(max = 100))]
+    context: usize,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Diff {
+    /// A unified diff; empty when the texts are equal.
+    diff: String,
+    /// Lines that are only in the new text.
+    added: usize,
+    /// Lines that are only in the old text.
+    removed: usize,
+    identical: bool,
+}
+
+/// Compares two texts line by line and answers a unified diff, as `diff -u` and version control show it.
+#[tool(read_only, idempotent, important, example = r#"{"before": "one\ntwo\n", "after": "one\n2\n"}"#)]
+pub(crate) fn diff_text(input: Versions) -> Result<Diff> {
+    let changes = TextDiff::from_lines(&input.before, &input.after);
+    let count = |tag| changes.iter_all_changes().filter(|change| change.tag() == tag).count();
+    let (added, removed) = (count(ChangeTag::Insert), count(ChangeTag::Delete));
+    let mut diff = changes.unified_diff();
+    diff.context_radius(input.context.min(100)).header(&input.before_name, &input.after_name);
+    let identical = added + removed == 0;
+    Ok(Diff { diff: if identical { String::new() } else { diff.to_string() }, added, removed, identical })
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Pattern {
+    text: String,
+    /// A regular expression: Perl-like syntax with Unicode, without look-around and back-references. Name a group with
+    /// `(?<name>…)`.
+    pattern: String,
+    /// Upper and lower case are the same.
+    #[serde(default)]
+    ignore_case: bool,
+    /// `^` and `$` match at each line, not only at the ends of the text.
+    #[serde(default)]
+    multi_line: bool,
+    /// `.` matches a line break too.
+    #[serde(default)]
+    dot_matches_new_line: bool,
+    /// How many matches to answer.
+    #[serde(default = "hundred")]
+    #[schemars(range(min = 1, max = 10000))]
+    limit: usize,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Matches {
+    matches: Vec<Match>,
+    /// Whether there are more than `limit`.
+    more: bool,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Match {
+    /// The whole match.
+    text: String,
+    /// Where it begins, in characters from the start of the text.
+    start: usize,
+    /// What each group matched, by name, or by number from 1 when it has none; null where a group took no part.
+    groups: BTreeMap<String, Option<String>>,
+}
+
+/// Finds every match of a regular expression in a text, with its groups. Time is linear in the text whatever the pattern.
+/// Use it to pull numbers, addresses, identifiers or log fields out of text.
+#[tool(
+    read_only,
+    idempotent,
+    important,
+    example = r#"{"text": "Order 17 of 2026-11-21", "pattern": "(?<year>\\d{4})-(?<month>\\d{2})"}"#
+)]
+pub(crate) fn extract_matches(input: Pattern) -> Result<Matches> {
+    let regex = RegexBuilder::new(&input.pattern)
+        .case_insensitive(input.ignore_case)
+        .multi_line(input.multi_line)
+        .dot_matches_new_line(input.dot_matches_new_line)
+        .size_limit(PATTERN_BYTES)
+        .nest_limit(PATTERN_DEPTH)
+        .build()
+        .map_err(|error| ToolError::invalid_input(format!("cannot use the pattern: {error}")))?;
+    let limit = input.limit.clamp(1, MOST_MATCHES);
+    let mut found = regex.captures_iter(&input.text);
+    let mut seen = (0, 0);
+    let matches =
+        found.by_ref().take(limit).map(|captures| one_match(&regex, &captures, &input.text, &mut seen)).collect();
+    Ok(Matches { matches, more: found.next().is_some() })
+}
+
+/// `seen` is the place up to which characters were counted: bytes, characters.
+fn one_match(regex: &Regex, captures: &Captures<'_>, text: &str, seen: &mut (usize, usize)) -> Match {
+    let whole = captures.get_match();
+    *seen = (whole.start(), seen.1 + text[seen.0..whole.start()].chars().count());
+    let groups = regex.capture_names().enumerate().skip(1).map(|(number, name)| {
+        let name = name.map_or_else(|| number.to_string(), str::to_owned);
+        (name, captures.get(number).map(|group| group.as_str().to_owned()))
+    });
+    Match { text: whole.as_str().to_owned(), start: seen.1, groups: groups.collect() }
+}
+
+fn before() -> String {
+    "before".to_owned()
+}
+
+fn after() -> String {
+    "after".to_owned()
+}
+
+fn three() -> usize {
+    3
+}
+
+fn hundred() -> usize {
+    100
+}

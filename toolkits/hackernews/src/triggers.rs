@@ -1,0 +1,72 @@
+//! News.
+
+use toolkit_sdk::prelude::*;
+
+use crate::items::{Item, MOST, items};
+use crate::stories::List;
+
+/// A list that stories enter as soon as they are posted; the others rank what is already there.
+#[derive(Clone, Copy, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Watched {
+    /// Every story.
+    #[default]
+    New,
+    /// Ask HN.
+    Ask,
+    /// Show HN.
+    Show,
+    /// Job offers.
+    Job,
+}
+
+impl From<Watched> for List {
+    fn from(watched: Watched) -> Self {
+        match watched {
+            Watched::New => Self::New,
+            Watched::Ask => Self::Ask,
+            Watched::Show => Self::Show,
+            Watched::Job => Self::Job,
+        }
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Config {
+    /// Which stories to report.
+    #[serde(default)]
+    list: Watched,
+    /// Only stories whose title contains one of these words, upper and lower case alike; empty: all.
+    #[serde(default)]
+    words: Vec<String>,
+}
+
+/// Where the last poll stood.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Cursor {
+    /// The highest number seen; numbers only grow.
+    highest: u64,
+}
+
+/// Fires for each new story of a list, oldest first, with its title, link, author and text. Choose all stories, Ask HN, Show
+/// HN or jobs, and words that the title must contain.
+#[trigger(poll)]
+pub(crate) fn new_story(config: Config, cursor: Option<Cursor>) -> Result<Polled<Item, Cursor>> {
+    let mut ids = List::from(config.list).ids()?;
+    ids.sort_unstable();
+    let newest = ids.last().copied().unwrap_or_default();
+    let Some(Cursor { highest }) = cursor else {
+        return Ok(Polled::new(Cursor { highest: newest }));
+    };
+    ids.retain(|id| *id > highest);
+    let more = ids.len() > MOST;
+    ids.truncate(MOST);
+    let words: Vec<String> = config.words.iter().map(|word| word.to_lowercase()).collect();
+    let wanted = |story: &Item| {
+        let title = story.title.as_deref().unwrap_or_default().to_lowercase();
+        words.is_empty() || words.iter().any(|word| title.contains(word))
+    };
+    let stories = items(&ids)?.into_iter().filter(wanted).map(|story| (story.id, story));
+    let highest = ids.last().copied().unwrap_or(highest);
+    Ok(Polled::new(Cursor { highest }).events(stories).more(more))
+}

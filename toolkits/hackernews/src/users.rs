@@ -1,0 +1,59 @@
+//! People.
+
+use toolkit_sdk::prelude::*;
+
+use crate::items::{API, MOST};
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Name {
+    /// The user's name, upper and lower case as written on the site.
+    #[schemars(length(min = 1, max = 64))]
+    name: String,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct User {
+    name: String,
+    karma: i64,
+    /// When the account was made, in seconds since 1970.
+    created_at: u64,
+    /// What the user says about themselves, as HTML.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    about: Option<String>,
+    /// How many stories and comments the user posted.
+    post_count: usize,
+    /// Numbers of the latest 30 of them, newest first.
+    latest_posts: Vec<u64>,
+}
+
+#[derive(Deserialize)]
+struct Stored {
+    id: String,
+    #[serde(default)]
+    karma: i64,
+    #[serde(default)]
+    created: u64,
+    about: Option<String>,
+    #[serde(default)]
+    submitted: Vec<u64>,
+}
+
+/// Gets a user of Hacker News by name: karma, age of the account, what they say about themselves, and their latest posts. To
+/// read all posts of a user use `search_posts` with `author`.
+#[tool(read_only, idempotent, open_world, example = r#"{"name": "pg"}"#)]
+pub(crate) fn get_user(input: Name) -> Result<User> {
+    let found: Option<Stored> = API.get("/user/{name}.json").path("name", &input.name).send()?.json()?;
+    let Some(mut user) = found else {
+        return Err(ToolError::not_found(format!("Hacker News has no user `{}`", input.name)));
+    };
+    let post_count = user.submitted.len();
+    user.submitted.truncate(MOST);
+    Ok(User {
+        name: user.id,
+        karma: user.karma,
+        created_at: user.created,
+        about: user.about,
+        post_count,
+        latest_posts: user.submitted,
+    })
+}

@@ -1,0 +1,143 @@
+//! Sending mail, and what became of it.
+
+use toolkit_sdk::prelude::*;
+
+use crate::api::{API, Id, Page, Part, read};
+use crate::outgoing::{Attached, Attachment, Mail};
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct One {
+    #[serde(flatten)]
+    mail: Mail,
+    /// When to send, at most 30 days ahead: RFC 3339, or words such as `in 1 hour`. Left out: now.
+    scheduled_at: Option<String>,
+    /// Files, together at most 40 MB.
+    #[serde(default)]
+    attachments: Vec<Attachment>,
+    /// A name of your own for this mail, for example `invoice-17`. Sending again under the same name within 24 hours sends
+    /// nothing and answers the first id.
+    #[schemars(length(min = 1, max = 256))]
+    idempotency_key: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Outgoing {
+    #[serde(flatten)]
+    mail: Mail,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    scheduled_at: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    attachments: Vec<Attached>,
+}
+
+/// Sends one email, now or later, with HTML or plain text and attachments. Answers the id to look it up, reschedule or cancel
+/// it. The sender's domain must be verified: see `list_domains`. For many different mails use `send_email_batch`.
+#[tool(
+    open_world,
+    important,
+    example = r#"{"from": "Acme <hello@acme.com>", "to": ["ada@example.com"], "subject": "Hello", "text": "It works."}"#
+)]
+pub(crate) fn send_email(input: One) -> Result<Id> {
+    input.mail.check()?;
+    let attachments: Result<Vec<Attached>> = input.attachments.into_iter().map(Attached::try_from).collect();
+    let body = Outgoing { mail: input.mail, scheduled_at: input.scheduled_at, attachments: attachments? };
+    API.post("/emails").header_opt("idempotency-key", input.idempotency_key).json(&body).send()?.json()
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Many {
+    /// Each is a mail of its own.
+    #[schemars(length(min = 1, max = 100))]
+    emails: Vec<Mail>,
+    /// A name of your own for the whole batch; sending again under it within 24 hours sends nothing.
+    #[schemars(length(min = 1, max = 256))]
+    idempotency_key: Option<String>,
+}
+
+#[derive(Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Sent {
+    /// In the order of the mails.
+    data: Vec<Id>,
+}
+
+/// Sends up to 100 different emails at once, without attachments and without a later time. All are sent, or, when one of them
+/// is not valid, none.
+#[tool(
+    open_world,
+    example = r#"{"emails": [{"from": "hello@acme.com", "to": ["ada@example.com"], "subject": "Hello", "text": "It works."}]}"#
+)]
+pub(crate) fn send_email_batch(input: Many) -> Result<Sent> {
+    input.emails.iter().try_for_each(Mail::check)?;
+    API.post("/emails/batch").header_opt("idempotency-key", input.idempotency_key).json(&input.emails).send()?.json()
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct EmailId {
+    /// What `send_email` answered.
+    #[schemars(length(min = 1))]
+    id: String,
+}
+
+/// A sent or scheduled email.
+#[derive(Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Email {
+    id: String,
+    from: String,
+    to: Vec<String>,
+    #[serde(default)]
+    subject: String,
+    created_at: String,
+    /// What happened last: `scheduled`, `queued`, `sent`, `delivered`, `delivery_delayed`, `opened`, `clicked`, `bounced`,
+    /// `complained`, `failed`, `canceled`, `suppressed`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_event: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    scheduled_at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    html: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cc: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bcc: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reply_to: Option<Vec<String>>,
+}
+
+/// Gets one email with its content and what happened to it last: delivered, bounced, opened and so on.
+#[tool(read_only, idempotent, important, example = r#"{"id": "49a3999c-0ce1-4ea6-ab68-afcd6dc2e794"}"#)]
+pub(crate) fn get_email(input: EmailId) -> Result<Email> {
+    API.get("/emails/{id}").path("id", &input.id).send()?.json()
+}
+
+/// Lists sent and scheduled emails, newest first, without their content, with what happened to each last.
+#[tool(read_only, idempotent, example = r#"{"limit": 10}"#)]
+pub(crate) fn list_emails(input: Part) -> Result<Page<Email>> {
+    read(API.get("/emails"), &input)
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct NewTime {
+    /// What `send_email` answered.
+    #[schemars(length(min = 1))]
+    id: String,
+    /// The new time, at most 30 days ahead: RFC 3339, or words such as `in 1 hour`.
+    scheduled_at: String,
+}
+
+/// Changes when a scheduled email is sent. Works only while it is not sent.
+#[tool(
+    idempotent,
+    example = r#"{"id": "49a3999c-0ce1-4ea6-ab68-afcd6dc2e794", "scheduled_at": "2026-11-22T09:00:00Z"}"#
+)]
+pub(crate) fn reschedule_email(input: NewTime) -> Result<Id> {
+    let body = json!({ "scheduled_at": input.scheduled_at });
+    API.patch("/emails/{id}").path("id", &input.id).json(&body).send()?.json()
+}
+
+/// Cancels a scheduled email, so that it is never sent. This cannot be undone.
+#[tool(destructive, idempotent, example = r#"{"id": "49a3999c-0ce1-4ea6-ab68-afcd6dc2e794"}"#)]
+pub(crate) fn cancel_email(input: EmailId) -> Result<Id> {
+    API.post("/emails/{id}/cancel").path("id", &input.id).send()?.json()
+}
