@@ -1,1 +1,100 @@
+//! Decides. One room per concept; a room owns its collections, and nobody else writes them.
+//!
+//! Public functions take the [`App`] first, then the project, then a request. Nothing here knows how requests arrive. Good
+//! rooms to read first: [`tools`], then [`catalog`], then [`connections`].
 
+pub mod auth_configs;
+pub mod catalog;
+pub mod clock;
+pub mod connections;
+mod error;
+pub mod ids;
+pub mod json;
+pub mod projects;
+pub mod tools;
+pub mod vault;
+
+use std::sync::Arc;
+
+use sandbox::Sandbox;
+use store::{Collection, Store};
+
+pub use clock::Clock;
+pub use error::{Error, Result, Row};
+pub use store::Time;
+
+/// Stands where a record has its project, in records of the whole installation.
+pub(crate) const INSTALLATION: &str = "installation";
+
+/// Every collection, for whoever opens the store.
+pub static COLLECTIONS: &[&Collection] = &[
+    &vault::COLLECTION,
+    &projects::ORGANISATIONS,
+    &projects::PROJECTS,
+    &projects::API_KEYS,
+    &catalog::COLLECTION,
+    &auth_configs::COLLECTION,
+    &connections::COLLECTION,
+    &tools::log::COLLECTION,
+];
+
+/// What every room works with.
+pub struct App {
+    pub(crate) store: Store,
+    pub(crate) vault: Arc<vault::Vault>,
+    pub(crate) sandbox: Sandbox,
+    /// Time.
+    pub clock: Clock,
+    /// What can be called.
+    pub catalog: catalog::Catalog,
+    /// Keys in memory.
+    pub keys: projects::Keys,
+    pub(crate) log: tools::log::Log,
+    /// Ids of logs and requests.
+    pub sequence: ids::Sequence,
+}
+
+/// What an app is made of.
+pub struct Parts {
+    /// Opened with [`COLLECTIONS`].
+    pub store: Store,
+    /// Opened on the same store.
+    pub vault: Arc<vault::Vault>,
+    /// Runs tools.
+    pub sandbox: Sandbox,
+    /// Time.
+    pub clock: Clock,
+    /// The execution log.
+    pub log: tools::log::Settings,
+}
+
+impl App {
+    /// Reads the catalogue and starts nothing: the writer of the execution log is handed out, to be run until it ends.
+    ///
+    /// # Errors
+    /// When the catalogue cannot be read.
+    pub async fn open(parts: Parts) -> Result<(Self, tools::log::Writer)> {
+        let Parts { store, vault, sandbox, clock, log } = parts;
+        let catalog = catalog::load(&store).await?;
+        let (log, writer) = tools::log::open(log, store.clone(), vault.clone(), clock.clone());
+        let keys = projects::Keys::new(&vault);
+        let app = Self { store, vault, sandbox, clock, catalog, keys, log, sequence: ids::Sequence::new() };
+        Ok((app, writer))
+    }
+
+    /// Why nothing can be changed now, if so.
+    #[must_use]
+    pub fn trouble(&self) -> Option<String> {
+        match self.store.health() {
+            store::Health::Ready => None,
+            store::Health::Full => Some("the disk is full".into()),
+            store::Health::Failed(why) => Some(format!("the store has failed: {why}")),
+            store::Health::Closed => Some("the store is closed".into()),
+        }
+    }
+}
+
+/// As much of a text from outside as a message needs.
+pub(crate) fn cut(text: &str) -> String {
+    text.chars().take(80).collect()
+}

@@ -1,0 +1,215 @@
+//! Publishing: from bytes to something that can be called.
+//!
+//! What is published never changes: a version holds one digest for good. Order: check and compile (in the sandbox), keep the
+//! component, commit the version, swap the catalogue. A crash after any step leaves a component nobody names, or a version
+//! that is complete; never a version without its component.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use manifest::Manifest;
+use sandbox::{Digest, InstallError};
+use serde::{Deserialize, Serialize};
+use store::{Batch, Collection, CommitError, Document, Field, Kind, Query, Record, Store, Time};
+
+use super::{Catalog, Index, Release};
+use crate::{App, Error, INSTALLATION, Result};
+
+/// The largest component, in bytes.
+const COMPONENT: usize = 16 << 20;
+const PAGE: u64 = 500;
+
+/// The collection of published versions. The id is `<slug>.<version>`.
+pub(crate) static COLLECTION: Collection = Collection {
+    name: "toolkit_versions",
+    fields: &[Field::new("slug", Kind::Text), Field::new("digest", Kind::Text)],
+};
+
+/// A published version, as stored. The component itself is a blob under its digest.
+#[derive(Debug, Serialize, Deserialize)]
+struct Stored {
+    slug: String,
+    version: String,
+    digest: Digest,
+    size: u64,
+    manifest: Manifest,
+    #[serde(default)]
+    deprecated_at: Option<Time>,
+}
+
+impl Document for Stored {
+    const COLLECTION: &'static Collection = &COLLECTION;
+}
+
+/// What publishing came to.
+pub struct Published {
+    /// The version.
+    pub release: Arc<Release>,
+    /// False when the same bytes were published before.
+    pub new: bool,
+}
+
+/// Reads the catalogue from the store.
+///
+/// # Errors
+/// When the store cannot be read.
+pub async fn load(store: &Store) -> Result<Catalog> {
+    let mut index = Index::default();
+    for page in 0.. {
+        let query = Query::of(INSTALLATION).page(page * PAGE, PAGE);
+        let found = store.find::<Stored>(&query).await?;
+        let last = (found.records.len() as u64) < PAGE;
+        found.records.into_iter().for_each(|record| index.put(Arc::new(release(record))));
+        if last {
+            break;
+        }
+    }
+    Ok(Catalog::new(index))
+}
+
+/// Publishes a component under a version.
+///
+/// # Errors
+/// When the version holds other bytes, the component breaks rules or limits, or the store refuses. Nothing is changed then.
+pub async fn publish(app: &App, slug: &str, version: &str, component: Bytes) -> Result<Published> {
+    if component.len() > COMPONENT {
+        return Err(Error::ComponentTooLarge);
+    }
+    let digest = Digest::of(&component);
+    if let Some(release) = same(app, slug, version, digest)? {
+        return Ok(Published { release, new: false });
+    }
+    let mut problems = named_right(slug, version, &component);
+    let installed = match app.sandbox.install(component.clone()).await {
+        Ok(installed) => Some(installed),
+        Err(InstallError::Refused(more)) => {
+            problems.extend(more.into_iter().filter(|line| !problems.contains(line)).collect::<Vec<_>>());
+            None
+        }
+        Err(InstallError::TooLarge) => return Err(Error::ComponentTooLarge),
+        Err(InstallError::CompileLimit(what)) => return Err(Error::CompileLimit(what)),
+        Err(InstallError::Unavailable(why)) => return Err(Error::Unavailable(why)),
+    };
+    let Some(installed) = installed.filter(|_| problems.is_empty()) else {
+        return Err(Error::ComponentInvalid(problems));
+    };
+    let problems = conflicts(&app.catalog.index(), &installed.manifest);
+    if !problems.is_empty() {
+        return Err(Error::ComponentInvalid(problems));
+    }
+    app.store.blobs().put(&blob(digest), component).await?;
+    let stored = Stored {
+        slug: slug.to_owned(),
+        version: version.to_owned(),
+        digest,
+        size: installed.size,
+        manifest: installed.manifest,
+        deprecated_at: None,
+    };
+    enter(app, stored).await
+}
+
+/// Leaves a version to those who name it exactly. Doing it again changes nothing.
+///
+/// # Errors
+/// When there is no such version, or the store refuses.
+pub async fn deprecate(app: &App, slug: &str, version: &str) -> Result<Arc<Release>> {
+    let missing = || Error::VersionNotFound { slug: super::cut(slug), version: super::cut(version) };
+    let _changing = app.catalog.changing.lock().await;
+    let slug = slug.to_ascii_lowercase();
+    let mut record = app.store.get::<Stored>(INSTALLATION, &id(&slug, version)).await?.ok_or_else(missing)?;
+    if record.body.deprecated_at.is_none() {
+        let now = app.clock.now();
+        record.body.deprecated_at = Some(now);
+        app.store.commit(Batch::at(now).update(&record)).await?;
+    }
+    let release = Arc::new(release(record));
+    app.catalog.put(release.clone());
+    Ok(release)
+}
+
+impl Catalog {
+    /// Swaps in a catalogue with one more release. The caller holds `changing`.
+    fn put(&self, release: Arc<Release>) {
+        let mut next = Index::clone(&self.current.load());
+        next.put(release);
+        self.current.store(Arc::new(next));
+    }
+}
+
+async fn enter(app: &App, stored: Stored) -> Result<Published> {
+    let _changing = app.catalog.changing.lock().await;
+    let now = app.clock.now();
+    let id = id(&stored.slug, &stored.version);
+    match app.store.commit(Batch::at(now).insert(INSTALLATION, &id, &stored)).await {
+        Ok(()) => {}
+        // Somebody published the version meanwhile.
+        Err(CommitError::Taken { .. }) => {
+            let Stored { slug, version, digest, .. } = stored;
+            return match same(app, &slug, &version, digest)? {
+                Some(release) => Ok(Published { release, new: false }),
+                None => Err(Error::VersionTaken { slug, version }),
+            };
+        }
+        Err(cause) => return Err(cause.into()),
+    }
+    let Stored { digest, size, manifest, .. } = stored;
+    let release = Arc::new(Release::new(manifest, digest, size, now, None));
+    app.catalog.put(release.clone());
+    Ok(Published { release, new: true })
+}
+
+/// The version, when it holds these very bytes.
+fn same(app: &App, slug: &str, version: &str, digest: Digest) -> Result<Option<Arc<Release>>> {
+    let index = app.catalog.index();
+    let Some(release) = index.toolkit(slug).and_then(|toolkit| toolkit.releases.get(version)) else { return Ok(None) };
+    if release.digest == digest {
+        return Ok(Some(release.clone()));
+    }
+    Err(Error::VersionTaken { slug: slug.to_owned(), version: version.to_owned() })
+}
+
+/// Whether the component is what it is published as.
+fn named_right(slug: &str, version: &str, component: &[u8]) -> Vec<String> {
+    // What cannot be read is reported by the sandbox, with everything else.
+    let Ok(manifest) = manifest::extract(component) else { return Vec::new() };
+    let mut problems = Vec::new();
+    if manifest.slug != slug {
+        problems.push(format!("slug: the component is `{}`, it cannot be published as `{slug}`", manifest.slug));
+    }
+    if manifest.version.as_str() != version {
+        let own = manifest.version;
+        problems.push(format!("version: the component is {own}, it cannot be published as {}", super::cut(version)));
+    }
+    problems
+}
+
+/// What stands against a manifest that is right in itself: names of others, and schemas that cannot be used.
+fn conflicts(index: &Index, manifest: &Manifest) -> Vec<String> {
+    let mut problems = Vec::new();
+    for tool in &manifest.tools {
+        if let Some(other) = index.toolkit_of(&tool.slug).filter(|other| *other.slug != *manifest.slug) {
+            problems.push(format!("tools.{}: the name is used by toolkit {}", tool.slug, other.slug));
+        }
+        for (name, schema) in [("input", &tool.input), ("output", &tool.output)] {
+            if let Some(problem) = super::Schema::new(schema).problem() {
+                problems.push(format!("tools.{}.{name}: {problem}", tool.slug));
+            }
+        }
+    }
+    problems
+}
+
+fn release(record: Record<Stored>) -> Release {
+    let Stored { digest, size, manifest, deprecated_at, .. } = record.body;
+    Release::new(manifest, digest, size, record.created_at, deprecated_at)
+}
+
+fn id(slug: &str, version: &str) -> String {
+    format!("{slug}.{version}")
+}
+
+/// The key under which a component is kept.
+pub(crate) fn blob(digest: Digest) -> String {
+    format!("{digest}.wasm")
+}

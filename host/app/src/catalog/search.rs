@@ -1,0 +1,233 @@
+//! Lists over the catalogue.
+//!
+//! All of it is in memory, so a list is a filter over what there is. Search is literal: every word of the question must
+//! stand in the slug, the name or the description; the more of them stand in slug and name, the earlier.
+
+use std::{collections::HashMap, sync::Arc};
+
+use super::{Found, Index, LATEST, Release, Tool, Toolkit};
+
+/// Which version of each toolkit a list looks at.
+#[derive(Debug, Clone)]
+pub struct VersionWish {
+    /// For toolkits that `each` does not name.
+    pub all: String,
+    /// By toolkit.
+    pub each: HashMap<String, String>,
+}
+
+impl VersionWish {
+    /// One version for every toolkit.
+    #[must_use]
+    pub fn all(version: &str) -> Self {
+        Self { all: version.to_owned(), each: HashMap::new() }
+    }
+
+    /// The version meant for a toolkit.
+    #[must_use]
+    pub fn of(&self, toolkit: &str) -> &str {
+        self.each.get(toolkit).unwrap_or(&self.all)
+    }
+}
+
+/// Which tools. Empty parts ask for nothing.
+#[derive(Debug, Clone)]
+pub struct ToolFilter {
+    /// These and no others, whatever else is asked.
+    pub slugs: Vec<String>,
+    /// Of these toolkits.
+    pub toolkits: Vec<String>,
+    /// Having one of these tags or hints.
+    pub tags: Vec<String>,
+    /// Needing one of these scopes.
+    pub scopes: Vec<String>,
+    /// Having or not having the label.
+    pub important: Option<bool>,
+    /// Words.
+    pub search: String,
+    /// Tools of toolkits that are deprecated as a whole too.
+    pub deprecated: bool,
+    /// In which version.
+    pub versions: VersionWish,
+}
+
+/// Who made a toolkit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ToolkitKind {
+    /// Anybody.
+    Any,
+    /// The installation.
+    Native,
+    /// A project.
+    Custom,
+}
+
+/// Which toolkits. Empty parts ask for nothing.
+#[derive(Debug, Clone)]
+pub struct ToolkitFilter {
+    /// Of this category.
+    pub category: String,
+    /// Words.
+    pub search: String,
+    /// Toolkits that are deprecated as a whole too.
+    pub deprecated: bool,
+    /// By name instead of newest first.
+    pub alphabetically: bool,
+    /// Who made them.
+    pub kind: ToolkitKind,
+}
+
+impl Index {
+    /// The tools a filter lets through. Without search: newest toolkit first, then in the order of its manifest.
+    #[must_use]
+    pub fn tools(&self, filter: &ToolFilter) -> Vec<Found> {
+        if !filter.slugs.is_empty() {
+            let found = filter.slugs.iter().filter_map(|slug| {
+                let toolkit = self.toolkit_of(slug)?;
+                self.tool(slug, filter.versions.of(&toolkit.slug)).ok()
+            });
+            return found.collect();
+        }
+        let words = words(&filter.search);
+        let mut found = Vec::new();
+        for toolkit in self.newest_first() {
+            if !(filter.deprecated || !toolkit.is_deprecated()) || !named(&filter.toolkits, &toolkit.slug) {
+                continue;
+            }
+            let Some(release) = listed(toolkit, filter.versions.of(&toolkit.slug)) else { continue };
+            for tool in release.tools.iter().filter(|tool| filter.lets(tool)) {
+                if let Some(score) = score(&words, &tool.slug, &tool.name, &tool.description) {
+                    found.push((score, Found { release: release.clone(), tool: tool.clone() }));
+                }
+            }
+        }
+        found.sort_by_key(|(score, _)| std::cmp::Reverse(*score));
+        found.into_iter().map(|(_, found)| found).collect()
+    }
+
+    /// The toolkits a filter lets through.
+    #[must_use]
+    pub fn find_toolkits(&self, filter: &ToolkitFilter) -> Vec<Arc<Toolkit>> {
+        if filter.kind == ToolkitKind::Custom {
+            return Vec::new();
+        }
+        let words = words(&filter.search);
+        let mut found: Vec<_> = self
+            .newest_first()
+            .into_iter()
+            .filter(|toolkit| filter.deprecated || !toolkit.is_deprecated())
+            .filter(|toolkit| filter.category.is_empty() || in_category(toolkit.current(), &filter.category))
+            .filter_map(|toolkit| {
+                let release = toolkit.current();
+                Some((score(&words, &toolkit.slug, &release.name, &release.description)?, toolkit.clone()))
+            })
+            .collect();
+        if filter.alphabetically {
+            found.sort_by_key(|(_, toolkit)| (toolkit.current().name.to_lowercase(), toolkit.slug.clone()));
+        } else {
+            found.sort_by_key(|(score, _)| std::cmp::Reverse(*score));
+        }
+        found.into_iter().map(|(_, toolkit)| toolkit).collect()
+    }
+
+    /// Every category in use, by name.
+    #[must_use]
+    pub fn categories(&self) -> Vec<String> {
+        let mut all: Vec<_> = self.toolkits().flat_map(|toolkit| toolkit.current().categories.clone()).collect();
+        all.sort();
+        all.dedup();
+        all
+    }
+
+    fn newest_first(&self) -> Vec<&Arc<Toolkit>> {
+        let mut all: Vec<_> = self.toolkits().collect();
+        all.sort_by_key(|toolkit| (std::cmp::Reverse(toolkit.created_at()), toolkit.slug.clone()));
+        all
+    }
+}
+
+impl ToolFilter {
+    fn lets(&self, tool: &Tool) -> bool {
+        let any =
+            |wanted: &[String], has: &dyn Fn(&str) -> bool| wanted.is_empty() || wanted.iter().any(|one| has(one));
+        self.important.is_none_or(|important| important == tool.is_important())
+            && any(&self.tags, &|tag| labels(tool).any(|label| label.eq_ignore_ascii_case(tag)))
+            && any(&self.scopes, &|scope| tool.scopes.iter().any(|own| own == scope))
+    }
+}
+
+/// The labels of a tool: its tags, and its hints by their names in the Model Context Protocol.
+pub(super) fn labels(tool: &Tool) -> impl Iterator<Item = &str> {
+    let hints = [
+        ("readOnlyHint", tool.hints.read_only),
+        ("destructiveHint", tool.hints.destructive),
+        ("idempotentHint", tool.hints.idempotent),
+        ("openWorldHint", tool.hints.open_world),
+    ];
+    let hints = hints.into_iter().filter(|(_, holds)| *holds).map(|(name, _)| name);
+    tool.tags.iter().map(String::as_str).chain(hints)
+}
+
+impl Tool {
+    /// Tags and hints.
+    pub fn labels(&self) -> impl Iterator<Item = &str> {
+        labels(self)
+    }
+}
+
+/// The version to list; a toolkit deprecated as a whole is listed in its newest.
+fn listed<'a>(toolkit: &'a Toolkit, version: &str) -> Option<&'a Arc<Release>> {
+    match toolkit.release(version) {
+        Ok(release) => Some(release),
+        Err(super::Unresolved::Deprecated) => Some(toolkit.newest()),
+        Err(super::Unresolved::Unknown) if version == LATEST => None,
+        Err(super::Unresolved::Unknown) => None,
+    }
+}
+
+fn named(wanted: &[String], slug: &str) -> bool {
+    wanted.is_empty() || wanted.iter().any(|one| one.eq_ignore_ascii_case(slug))
+}
+
+fn in_category(release: &Release, category: &str) -> bool {
+    release.categories.iter().any(|own| own.eq_ignore_ascii_case(category))
+}
+
+fn words(search: &str) -> Vec<String> {
+    search.split_whitespace().map(str::to_lowercase).collect()
+}
+
+/// How well a text fits; `None` when a word is missing.
+fn score(words: &[String], slug: &str, name: &str, description: &str) -> Option<u32> {
+    if words.is_empty() {
+        return Some(0);
+    }
+    let (slug, name, description) = (slug.to_lowercase(), name.to_lowercase(), description.to_lowercase());
+    words.iter().try_fold(0, |sum, word| {
+        let hit = u32::from(slug.contains(word)) * 4
+            + u32::from(name.contains(word)) * 2
+            + u32::from(description.contains(word));
+        (hit > 0).then_some(sum + hit)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_word_must_stand_somewhere_and_slugs_count_most() {
+        let ask = |text: &str| score(&words(text), "DOCS_READ_PAGE", "Read page", "Fetches one page as text");
+        assert_eq!(ask(""), Some(0));
+        assert!(ask("READ page") > ask("fetches"));
+        assert_eq!(ask("read nothing"), None);
+        assert_eq!(ask("%"), None);
+    }
+
+    #[test]
+    fn a_version_wish_falls_back_for_toolkits_it_does_not_name() {
+        let wish =
+            VersionWish { each: HashMap::from([("a".into(), "20260101_00".into())]), ..VersionWish::all(LATEST) };
+        assert_eq!((wish.of("a"), wish.of("b")), ("20260101_00", LATEST));
+    }
+}

@@ -1,0 +1,76 @@
+//! Which version of a toolkit a caller means. This is the only place that decides it.
+
+use std::collections::BTreeMap;
+
+/// The greatest version.
+pub const LATEST: &str = "latest";
+/// The first version: every toolkit has it.
+pub const BASE: &str = "00000000_00";
+
+/// Why no version answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unresolved {
+    /// The toolkit has no such version.
+    Unknown,
+    /// Every version that could answer is deprecated; an exact version still would.
+    Deprecated,
+}
+
+/// Finds the version meant by `latest`, by an exact `YYYYMMDD_NN`, or by the base version `00000000_00`.
+///
+/// Versions compare as text. `latest` is the greatest and the base version the oldest one that is not deprecated; an exact
+/// version answers even when it is deprecated.
+///
+/// # Errors
+/// See [`Unresolved`].
+pub(super) fn resolve<'a, R>(
+    releases: &'a BTreeMap<String, R>,
+    wanted: &str,
+    is_deprecated: impl Fn(&R) -> bool,
+) -> Result<&'a R, Unresolved> {
+    let mut usable = releases.values().filter(|release| !is_deprecated(release));
+    let found = match wanted {
+        LATEST => usable.next_back(),
+        BASE => usable.next(),
+        exact => return releases.get(exact).ok_or(Unresolved::Unknown),
+    };
+    found.ok_or(if releases.is_empty() { Unresolved::Unknown } else { Unresolved::Deprecated })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(releases: &[(&str, bool)], wanted: &str) -> Result<String, Unresolved> {
+        let map = releases.iter().map(|(v, gone)| ((*v).to_owned(), ((*v).to_owned(), *gone))).collect();
+        resolve(&map, wanted, |(_, gone)| *gone).map(|(version, _)| version.clone())
+    }
+
+    const THREE: [(&str, bool); 3] = [("20260101_00", false), ("20260101_01", false), ("20261121_00", false)];
+
+    #[test]
+    fn latest_is_the_greatest_and_base_the_oldest() {
+        assert_eq!(of(&THREE, LATEST).unwrap(), "20261121_00");
+        assert_eq!(of(&THREE, BASE).unwrap(), "20260101_00");
+        assert_eq!(of(&THREE, "20260101_01").unwrap(), "20260101_01");
+    }
+
+    #[test]
+    fn an_unknown_or_malformed_version_is_unknown() {
+        for wanted in ["20260101_02", "", "LATEST", "newest", "20260101"] {
+            assert_eq!(of(&THREE, wanted), Err(Unresolved::Unknown), "{wanted}");
+        }
+        assert_eq!(of(&[], LATEST), Err(Unresolved::Unknown));
+    }
+
+    #[test]
+    fn a_deprecated_version_answers_by_its_exact_name_only() {
+        let some = [("20260101_00", true), ("20260601_00", false), ("20261121_00", true)];
+        assert_eq!(of(&some, LATEST).unwrap(), "20260601_00");
+        assert_eq!(of(&some, BASE).unwrap(), "20260601_00");
+        assert_eq!(of(&some, "20261121_00").unwrap(), "20261121_00");
+        let all = [("20260101_00", true)];
+        assert_eq!(of(&all, LATEST), Err(Unresolved::Deprecated));
+        assert_eq!(of(&all, "20260101_00").unwrap(), "20260101_00");
+    }
+}

@@ -1,0 +1,248 @@
+//! Which credential a call runs with, and the grant that hands it over at the last moment.
+//!
+//! A named account must be of the project, of the toolkit and of the user; without one the user's newest active account of
+//! the toolkit is taken. The credential is opened for one call and dropped with it.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use manifest::{AuthMode, Placement};
+use sandbox::{Credential, Grant, GrantError, Secret};
+use store::{Query, Record};
+
+use super::{Account, Status, Values, open, record, scheme};
+use crate::{
+    App, Error, Result, auth_configs,
+    catalog::Found,
+    ids::{AccountId, AuthConfigId},
+    projects::Project,
+};
+
+/// Header names that carry the message or its routing; a caller's own credential cannot set them.
+const FRAMING: [&str; 9] =
+    ["host", "connection", "content-length", "content-type", "transfer-encoding", "te", "trailer", "upgrade", "expect"];
+
+/// Shorter values of a caller's own parameters are not taken for secrets: a parameter may be `v=2`, and every 2 of the
+/// answer would be removed.
+const SECRET: usize = 6;
+
+/// A credential that came with the request instead of a stored one.
+#[derive(Debug)]
+pub enum Custom {
+    /// Parts to be put into each outgoing request as they are.
+    Parameters {
+        /// The parts.
+        placed: Vec<Placed>,
+        /// Told to the toolkit as its field `base_url`.
+        base_url: Option<String>,
+    },
+    /// All fields of a scheme.
+    Connection {
+        /// Name of the scheme.
+        scheme: String,
+        /// Slug.
+        toolkit: String,
+        /// The fields.
+        values: Values,
+    },
+}
+
+/// One part of an outgoing request.
+#[derive(Debug, Clone)]
+pub enum Placed {
+    /// Name and value.
+    Header(String, String),
+    /// Name and value.
+    Query(String, String),
+}
+
+/// Where the credential of a call came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    /// A connected account.
+    ConnectedAccount,
+    /// All fields came with the request.
+    InstantAccount,
+    /// Ready parts came with the request.
+    CustomAuth,
+    /// None was needed.
+    NoAuth,
+}
+
+/// What a caller says about the account.
+#[derive(Debug)]
+pub(crate) struct Choice {
+    pub user_id: Option<String>,
+    pub account: Option<AccountId>,
+    pub custom: Option<Custom>,
+}
+
+/// The right to one credential during one call.
+pub(crate) struct Granted {
+    pub grant: Option<Arc<dyn Grant>>,
+    /// Open fields for the toolkit.
+    pub fields: Vec<(String, String)>,
+    pub account: Option<AccountId>,
+    pub auth_config: Option<AuthConfigId>,
+    pub source: Source,
+}
+
+/// Chooses the credential for a tool.
+pub(crate) async fn grant(app: &App, project: &Project, found: &Found, user: &str, choice: Choice) -> Result<Granted> {
+    match (choice.custom, choice.account) {
+        (Some(custom), _) => custom_grant(found, custom),
+        (None, Some(id)) => named(app, project, found, &id, choice.user_id.as_deref()).await,
+        (None, None) if found.tool.no_auth => Ok(Granted::nothing()),
+        (None, None) => newest(app, project, found, user).await,
+    }
+}
+
+async fn named(app: &App, project: &Project, found: &Found, id: &AccountId, user: Option<&str>) -> Result<Granted> {
+    if user.is_none() && project.stored.config.two_factor {
+        return Err(Error::AccountUserMissing(id.to_string()));
+    }
+    let record = record(app, project, id).await.map_err(|cause| match cause {
+        Error::AccountNotFound(_) => Error::NamedAccountNotFound(id.to_string()),
+        other => other,
+    })?;
+    if let Some(user) = user.filter(|user| **user != record.body.user_id) {
+        return Err(Error::AccountUserMismatch { account: id.to_string(), user: crate::cut(user) });
+    }
+    if *record.body.toolkit != *found.release.slug {
+        // It exists, but it is no account for this toolkit.
+        return Err(Error::NoAccount { user: record.body.user_id, toolkit: found.release.slug.to_string() });
+    }
+    of_account(app, project, found, record).await
+}
+
+async fn newest(app: &App, project: &Project, found: &Found, user: &str) -> Result<Granted> {
+    let toolkit = &*found.release.slug;
+    let query = Query::of(project.id.as_str())
+        .is("user_id", user)
+        .is("toolkit", toolkit)
+        .is("status", Status::Active.as_str())
+        .newest()
+        .page(0, 1);
+    match app.store.find::<Account>(&query).await?.records.into_iter().next() {
+        Some(record) => of_account(app, project, found, record).await,
+        None => Err(Error::NoAccount { user: crate::cut(user), toolkit: toolkit.to_owned() }),
+    }
+}
+
+async fn of_account(app: &App, project: &Project, found: &Found, record: Record<Account>) -> Result<Granted> {
+    let not_active = |state: &str| Error::AccountNotActive { account: record.id.clone(), state: state.to_owned() };
+    if record.body.status != Status::Active {
+        return Err(not_active(record.body.status.as_str()));
+    }
+    let config = auth_configs::find(app, project, &record.body.auth_config).await?;
+    let config = config.ok_or_else(|| not_active("without its auth config, which was deleted"))?;
+    if !config.body.allows(&found.tool.slug) {
+        return Err(Error::ToolNotAllowed { config: config.id, tool: found.tool.slug.to_string() });
+    }
+    let values = open(app, project, &record).await?;
+    let mut granted = of_values(found, record.body.scheme, &values)?;
+    granted.account = Some(AccountId::parse(&record.id)?);
+    granted.auth_config = Some(record.body.auth_config);
+    granted.source = Source::ConnectedAccount;
+    Ok(granted)
+}
+
+fn of_values(found: &Found, mode: AuthMode, values: &Values) -> Result<Granted> {
+    let Some(scheme) = found.release.scheme(mode) else {
+        if mode == AuthMode::NoAuth {
+            return Ok(Granted::nothing());
+        }
+        let toolkit = found.release.slug.to_string();
+        return Err(Error::SchemeNotOffered { toolkit, scheme: mode.as_str().to_owned() });
+    };
+    let fields = scheme::open_fields(scheme, values);
+    Ok(Granted::of(scheme::credential(scheme, values), fields, Source::InstantAccount))
+}
+
+fn custom_grant(found: &Found, custom: Custom) -> Result<Granted> {
+    match custom {
+        Custom::Connection { scheme, toolkit, values } => {
+            if !toolkit.eq_ignore_ascii_case(&found.release.slug) {
+                let text = format!("custom_connection_data.toolkitSlug: the tool belongs to {}", found.release.slug);
+                return Err(Error::invalid(text));
+            }
+            let mode = auth_configs::offered(&found.release, &scheme)?;
+            let values = match found.release.scheme(mode) {
+                Some(scheme) => scheme::complete(scheme, values).map_err(Error::AccountFields)?,
+                None => values,
+            };
+            of_values(found, mode, &values)
+        }
+        Custom::Parameters { placed, base_url } => {
+            let secrets =
+                placed.iter().flat_map(secrets).filter(|value| value.len() >= SECRET).map(Secret::from).collect();
+            let placements = placed.iter().map(placement).collect::<Result<_>>()?;
+            let fields = base_url.map(|url| ("base_url".to_owned(), url)).into_iter().collect();
+            Ok(Granted::of(Credential { placements, secrets }, fields, Source::CustomAuth))
+        }
+    }
+}
+
+/// The value, and what follows the name of the scheme in a value such as `Bearer abc`.
+fn secrets(placed: &Placed) -> impl Iterator<Item = &str> {
+    let (Placed::Header(_, value) | Placed::Query(_, value)) = placed;
+    std::iter::once(value.as_str()).chain(value.split_once(' ').map(|(_, rest)| rest))
+}
+
+fn placement(placed: &Placed) -> Result<Placement> {
+    match placed {
+        Placed::Query(name, value) => Ok(Placement::Query { name: name.clone(), value: value.clone() }),
+        Placed::Header(name, value) => {
+            let name = name.to_ascii_lowercase();
+            let token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
+            let printable = value.bytes().all(|b| b == b'\t' || (0x20..0x7f).contains(&b));
+            if name.is_empty() || !name.bytes().all(token) || FRAMING.contains(&name.as_str()) || !printable {
+                return Err(Error::invalid(format!(
+                    "custom_auth_params: header `{}` cannot be set",
+                    crate::cut(&name)
+                )));
+            }
+            Ok(Placement::Header { name, value: value.clone() })
+        }
+    }
+}
+
+impl Granted {
+    fn nothing() -> Self {
+        Self { grant: None, fields: Vec::new(), account: None, auth_config: None, source: Source::NoAuth }
+    }
+
+    fn of(credential: Credential, fields: Vec<(String, String)>, source: Source) -> Self {
+        let grant: Arc<dyn Grant> = Arc::new(Ready(Arc::new(credential)));
+        Self { grant: Some(grant), fields, account: None, auth_config: None, source }
+    }
+}
+
+/// A credential that is ready and cannot be renewed.
+struct Ready(Arc<Credential>);
+
+#[async_trait]
+impl Grant for Ready {
+    async fn credential(&self) -> std::result::Result<Arc<Credential>, GrantError> {
+        Ok(self.0.clone())
+    }
+
+    async fn renew(&self, _rejected: &Credential) -> std::result::Result<Option<Arc<Credential>>, GrantError> {
+        Ok(None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_callers_own_header_cannot_frame_or_route_the_message() {
+        let header = |name: &str, value: &str| placement(&Placed::Header(name.into(), value.into()));
+        assert_eq!(header("X-Key", "v").unwrap(), Placement::Header { name: "x-key".into(), value: "v".into() });
+        for (name, value) in [("Host", "a"), ("content-length", "0"), ("", "a"), ("a b", "a"), ("x", "a\r\nhost: b")] {
+            assert!(header(name, value).is_err(), "{name}");
+        }
+    }
+}

@@ -1,0 +1,449 @@
+//! Everything this crate may refuse, and the one table of what that means to a caller.
+//!
+//! A room raises a variant; the table gives it a number, a slug, a status and a hint; the server renders it. A tool that ran
+//! and failed is not an error but an answer, see [`crate::tools::Execution`].
+
+use std::time::Duration;
+
+/// Shorthand for what the rooms answer.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Why something was not done. Nothing was changed when one of these is returned.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    // who asks
+    /// No key.
+    #[error("no API key was given")]
+    KeyMissing,
+    /// Unknown, revoked, of a deleted project, or mistyped.
+    #[error("Invalid API key: {shown}")]
+    KeyInvalid {
+        /// The first characters, then asterisks.
+        shown: String,
+    },
+    /// More than one credential.
+    #[error("more than one API key was given")]
+    KeyAmbiguous,
+    /// A working key of another kind.
+    #[error("this operation takes {wanted} key, not {given} key")]
+    KeyOfOtherKind {
+        /// With its article, for example `an organization`.
+        wanted: &'static str,
+        /// The same for what was given.
+        given: &'static str,
+    },
+    /// Too many wrong keys from one address.
+    #[error("too many failed authentications from this address")]
+    TooManyFailures {
+        /// When to try again.
+        after: Duration,
+    },
+    /// The organisation's allowance is used up.
+    #[error("the organization has used up its requests of the last ten minutes")]
+    RateExceeded {
+        /// When to try again.
+        after: Duration,
+    },
+    /// The project has too much under way. Nothing was started.
+    #[error("the project has too many calls under way")]
+    ProjectBusy,
+    /// The node has too much under way. Nothing was started.
+    #[error("the server has too many calls under way")]
+    NodeBusy,
+    /// The operation took longer than it may.
+    #[error("the operation took longer than {} s", .0.as_secs())]
+    Deadline(Duration),
+
+    // what is asked
+    /// The request breaks rules; one line each.
+    #[error("the request is invalid: {}", first(.0))]
+    Invalid(Vec<String>),
+    /// An id that cannot be one.
+    #[error("`{given}` is not the id of {what}")]
+    MalformedId {
+        /// With its article, for example `an auth config`.
+        what: &'static str,
+        /// As given.
+        given: String,
+    },
+    /// A page marker that this server did not make.
+    #[error("the cursor cannot be read")]
+    CursorInvalid,
+
+    // projects
+    /// No such project in the organisation.
+    #[error("project {0} not found")]
+    ProjectNotFound(String),
+    /// The name is in use.
+    #[error("a project named `{0}` exists already")]
+    ProjectNameTaken(String),
+
+    // catalogue
+    /// No such toolkit, or no such version of it.
+    #[error("toolkit {0} not found")]
+    ToolkitNotFound(String),
+    /// No such tool in the version asked for.
+    #[error("tool {slug} not found{}", in_version(.version))]
+    ToolNotFound {
+        /// As asked.
+        slug: String,
+        /// The version asked for, empty when none was.
+        version: String,
+    },
+    /// Every version that could answer is deprecated.
+    #[error("tool {0} is deprecated in every version")]
+    ToolDeprecated(String),
+    /// Other bytes stand under the version.
+    #[error("version {version} of {slug} is published with other content")]
+    VersionTaken {
+        /// Toolkit.
+        slug: String,
+        /// Version.
+        version: String,
+    },
+    /// No such version of the toolkit.
+    #[error("version {version} of toolkit {slug} not found")]
+    VersionNotFound {
+        /// Toolkit.
+        slug: String,
+        /// Version.
+        version: String,
+    },
+    /// The component breaks rules; one line each.
+    #[error("the component cannot be published: {}", first(.0))]
+    ComponentInvalid(Vec<String>),
+    /// The component is larger than a component may be.
+    #[error("the component is larger than 16 MiB")]
+    ComponentTooLarge,
+    /// Compiling the component used up its limits.
+    #[error("the component cannot be compiled within limits: {0}")]
+    CompileLimit(String),
+
+    // auth configs
+    /// No such auth config in the project.
+    #[error("auth config {0} not found")]
+    AuthConfigNotFound(String),
+    /// The server has no credentials of its own for the toolkit.
+    #[error("toolkit {0} has no managed credentials on this server")]
+    NoManagedAuth(String),
+    /// The toolkit does not offer the scheme.
+    #[error("toolkit {toolkit} cannot be connected with {scheme}")]
+    SchemeNotOffered {
+        /// Slug.
+        toolkit: String,
+        /// Name of the scheme.
+        scheme: String,
+    },
+    /// The scheme is known but not built.
+    #[error("auth scheme {0} is not supported by this server")]
+    SchemeUnsupported(String),
+
+    // connected accounts
+    /// No such account in the project.
+    #[error("connected account {0} not found")]
+    AccountNotFound(String),
+    /// A general refusal.
+    #[error("{0}")]
+    AccountRefused(String),
+    /// Fields of the scheme are missing or wrong; one line each.
+    #[error("the connection lacks what the toolkit needs: {}", first(.0))]
+    AccountFields(Vec<String>),
+
+    // running tools
+    /// The user has no usable account.
+    #[error("no active connected account of user `{user}` for toolkit {toolkit}")]
+    NoAccount {
+        /// The project's name for the person.
+        user: String,
+        /// Slug.
+        toolkit: String,
+    },
+    /// The account named is not there.
+    #[error("connected account {0} not found")]
+    NamedAccountNotFound(String),
+    /// An account was named, its user was not.
+    #[error("connected account {0} was named without its user")]
+    AccountUserMissing(String),
+    /// The account belongs to somebody else.
+    #[error("connected account {account} does not belong to user `{user}`")]
+    AccountUserMismatch {
+        /// Id.
+        account: String,
+        /// As given.
+        user: String,
+    },
+    /// The account exists and may not be used.
+    #[error("connected account {account} is {state}")]
+    AccountNotActive {
+        /// Id.
+        account: String,
+        /// Its status, or what else holds it back.
+        state: String,
+    },
+    /// The auth config forbids the tool.
+    #[error("auth config {config} does not allow tool {tool}")]
+    ToolNotAllowed {
+        /// Id.
+        config: String,
+        /// Slug.
+        tool: String,
+    },
+    /// Arguments break the tool's schema; one line each.
+    #[error("the arguments do not fit {tool}: {}", first(.problems))]
+    ArgumentsInvalid {
+        /// Slug.
+        tool: String,
+        /// One line each.
+        problems: Vec<String>,
+    },
+    /// Arguments from a sentence need a language model.
+    #[error("arguments from text need a language model, and none is configured")]
+    TextUnavailable,
+    /// A part of the contract that is not built.
+    #[error("{0} is not supported by this server")]
+    Unsupported(&'static str),
+
+    /// No such record in the project.
+    #[error("log {0} not found")]
+    LogNotFound(String),
+
+    // the house
+    /// The disk is full.
+    #[error("the server's storage is full")]
+    StorageFull,
+    /// Something the server needs does not answer.
+    #[error("the server cannot do this now: {0}")]
+    Unavailable(String),
+    /// A fault of ours. The text is for the server's log, not for callers.
+    #[error("internal error: {0}")]
+    Internal(String),
+}
+
+/// What a variant means to a caller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Row {
+    /// Private to the platform.
+    pub code: u32,
+    /// Stable, for programs.
+    pub slug: &'static str,
+    /// In the numbering every client knows.
+    pub status: u16,
+    /// What to do about it.
+    pub fix: &'static str,
+}
+
+const fn row(code: u32, slug: &'static str, status: u16, fix: &'static str) -> Row {
+    Row { code, slug, status, fix }
+}
+
+impl Error {
+    /// The table.
+    #[must_use]
+    #[rustfmt::skip]
+    pub fn row(&self) -> Row {
+        match self {
+            Self::KeyMissing => row(10401, "HTTP_Unauthorized", 401, "send the project key, or the organization key where the operation asks for it"),
+            Self::KeyInvalid { .. } => row(10401, "HTTP_Unauthorized", 401, "check the key, or make a new one; a deleted key never works again"),
+            Self::KeyAmbiguous => row(10401, "HTTP_Unauthorized", 401, "send exactly one key"),
+            Self::KeyOfOtherKind { .. } => row(10401, "HTTP_Unauthorized", 401, "send the other kind of key in its own header"),
+            Self::TooManyFailures { .. } => row(10430, "HTTP_TooManyFailedAuthentications", 429, "wait, then send a working key"),
+            Self::RateExceeded { .. } => row(10429, "HTTP_TooManyRequests", 429, "wait, or raise `limits.rate`"),
+            Self::ProjectBusy => row(10431, "Server_ProjectBusy", 429, "nothing was started: try again in a moment"),
+            Self::NodeBusy => row(10503, "Server_Busy", 503, "nothing was started: try again in a moment"),
+            Self::Deadline(_) => row(10504, "Server_DeadlineExceeded", 503, "try again; ask for less at once if it happens again"),
+
+            Self::Invalid(_) => row(10400, "Request_Invalid", 400, "correct what `errors` lists"),
+            Self::MalformedId { .. } => row(10422, "Request_MalformedId", 400, "use the id as the server gave it"),
+            Self::CursorInvalid => row(10423, "Request_CursorInvalid", 400, "use `next_cursor` as it was answered, or leave the cursor out"),
+
+            Self::ProjectNotFound(_) => row(701, "Project_NotFound", 404, "list the projects of the organization"),
+            Self::ProjectNameTaken(_) => row(702, "Project_NameTaken", 400, "choose another name"),
+
+            Self::ToolkitNotFound(_) => row(2501, "Toolkit_NotFound", 404, "list the toolkits to see the slugs"),
+            Self::ToolNotFound { .. } => row(2401, "Tool_ToolNotFound", 404, "list the tools to see the slugs, and `available_versions` for the versions"),
+            Self::ToolDeprecated(_) => row(2410, "Tool_ToolDeprecated", 410, "name an exact version to go on using it"),
+            Self::VersionTaken { .. } => row(2502, "Toolkit_VersionTaken", 409, "publish under a new version; what is published never changes"),
+            Self::VersionNotFound { .. } => row(2506, "Toolkit_VersionNotFound", 404, "read the toolkit to see its `available_versions`"),
+            Self::ComponentInvalid(_) => row(2503, "Toolkit_ComponentInvalid", 400, "correct what `errors` lists; `toolkit check` finds the same before publishing"),
+            Self::ComponentTooLarge => row(2504, "Toolkit_ComponentTooLarge", 413, "leave out dependencies or data"),
+            Self::CompileLimit(_) => row(2505, "Toolkit_CompileLimit", 422, "make the component smaller or simpler"),
+
+            Self::AuthConfigNotFound(_) => row(301, "Auth_Config_NotFound", 404, "list the auth configs of the project"),
+            Self::NoManagedAuth(_) => row(306, "Auth_Config_DefaultAuthConfigNotFound", 400, "create the auth config with type `use_custom_auth` and an `authScheme`"),
+            Self::SchemeNotOffered { .. } => row(302, "Auth_Config_SchemeNotOffered", 400, "read the toolkit to see its `auth_config_details`"),
+            Self::SchemeUnsupported(_) => row(307, "Auth_Config_SchemeUnsupported", 501, "use API_KEY, BEARER_TOKEN, BASIC or NO_AUTH"),
+
+            Self::AccountNotFound(_) => row(601, "ConnectedAccount_NotFound", 404, "list the connected accounts of the project"),
+            Self::AccountRefused(_) => row(600, "ConnectedAccount_BadRequest", 400, "correct the request"),
+            Self::AccountFields(_) => row(612, "ConnectedAccount_MissingRequiredFields", 400, "send the fields that `errors` lists in `connection.state.val`"),
+
+            Self::NamedAccountNotFound(_) | Self::NoAccount { .. } => row(1810, "ActionExecute_ConnectedAccountNotFound", 404, "connect an account for this user first"),
+            Self::AccountUserMissing(_) => row(1811, "ActionExecute_ConnectedAccountEntityIdRequired", 400, "send `user_id` with `connected_account_id`"),
+            Self::AccountUserMismatch { .. } => row(1812, "ActionExecute_ConnectedAccountEntityIdMismatch", 400, "send the `user_id` that the account was connected for"),
+            Self::AccountNotActive { .. } => row(1813, "ActionExecute_ConnectedAccountExpired", 422, "enable or reconnect the account, or use another one"),
+            Self::ToolNotAllowed { .. } => row(1814, "ActionExecute_ToolNotAllowed", 403, "use a tool that the auth config allows, or change its `tool_access_config`"),
+            Self::ArgumentsInvalid { .. } => row(1820, "ActionExecute_ArgumentsInvalid", 400, "correct what `errors` lists; `input_parameters` of the tool is the schema"),
+            Self::TextUnavailable => row(1821, "ActionExecute_TextUnavailable", 501, "send `arguments`; this server has no setting for a language model"),
+            Self::Unsupported(_) => row(10501, "Request_Unsupported", 501, "leave it out"),
+
+            Self::LogNotFound(_) => row(801, "Log_NotFound", 404, "list the logs of the project"),
+
+            Self::StorageFull => row(10507, "Server_StorageFull", 507, "tell the operator to make room; nothing was changed"),
+            Self::Unavailable(_) => row(10503, "Server_Unavailable", 503, "try again in a moment"),
+            Self::Internal(_) => row(10500, "Server_InternalError", 500, "tell the operator the `request_id`; the server's log has the reason"),
+        }
+    }
+
+    /// One line per problem, where there may be several.
+    #[must_use]
+    pub fn problems(&self) -> &[String] {
+        match self {
+            Self::Invalid(lines)
+            | Self::ComponentInvalid(lines)
+            | Self::AccountFields(lines)
+            | Self::ArgumentsInvalid { problems: lines, .. } => lines,
+            _ => &[],
+        }
+    }
+
+    /// When to try again, where trying again makes sense.
+    #[must_use]
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::TooManyFailures { after } | Self::RateExceeded { after } => Some(*after),
+            Self::ProjectBusy | Self::NodeBusy | Self::Unavailable(_) | Self::Deadline(_) => {
+                Some(Duration::from_secs(1))
+            }
+            _ => None,
+        }
+    }
+
+    /// One problem with the request.
+    pub fn invalid(problem: impl Into<String>) -> Self {
+        Self::Invalid(vec![problem.into()])
+    }
+}
+
+fn first(lines: &[String]) -> String {
+    match lines {
+        [] => "no detail".into(),
+        [only] => only.clone(),
+        [first, rest @ ..] => format!("{first} (and {} more)", rest.len()),
+    }
+}
+
+fn in_version(version: &str) -> String {
+    if version.is_empty() { String::new() } else { format!(" in version {version}") }
+}
+
+impl From<store::Error> for Error {
+    fn from(cause: store::Error) -> Self {
+        match cause {
+            store::Error::Full => Self::StorageFull,
+            store::Error::Unavailable(_) => Self::Unavailable(cause.to_string()),
+            // Damage, or a query of ours that the store does not know.
+            other => Self::Internal(other.to_string()),
+        }
+    }
+}
+
+impl From<store::EditError<Error>> for Error {
+    fn from(cause: store::EditError<Error>) -> Self {
+        match cause {
+            store::EditError::Change(cause) => cause,
+            store::EditError::Read(cause) => cause.into(),
+            store::EditError::Commit(cause) => cause.into(),
+        }
+    }
+}
+
+impl From<store::CommitError> for Error {
+    fn from(cause: store::CommitError) -> Self {
+        match cause {
+            store::CommitError::Full => Self::StorageFull,
+            store::CommitError::Invalid(_) => Self::Internal(cause.to_string()),
+            other => Self::Unavailable(other.to_string()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn samples() -> Vec<Error> {
+        let text = || "x".to_owned();
+        let lines = || vec!["a".to_owned(), "b".to_owned()];
+        let after = Duration::from_secs(3);
+        vec![
+            Error::KeyMissing,
+            Error::KeyInvalid { shown: text() },
+            Error::KeyAmbiguous,
+            Error::KeyOfOtherKind { wanted: "a project", given: "an organization" },
+            Error::TooManyFailures { after },
+            Error::RateExceeded { after },
+            Error::ProjectBusy,
+            Error::NodeBusy,
+            Error::Deadline(after),
+            Error::Invalid(lines()),
+            Error::MalformedId { what: "an account", given: text() },
+            Error::CursorInvalid,
+            Error::ProjectNotFound(text()),
+            Error::ProjectNameTaken(text()),
+            Error::ToolkitNotFound(text()),
+            Error::ToolNotFound { slug: text(), version: text() },
+            Error::ToolDeprecated(text()),
+            Error::VersionTaken { slug: text(), version: text() },
+            Error::VersionNotFound { slug: text(), version: text() },
+            Error::ComponentInvalid(lines()),
+            Error::ComponentTooLarge,
+            Error::CompileLimit(text()),
+            Error::AuthConfigNotFound(text()),
+            Error::NoManagedAuth(text()),
+            Error::SchemeNotOffered { toolkit: text(), scheme: text() },
+            Error::SchemeUnsupported(text()),
+            Error::AccountNotFound(text()),
+            Error::AccountRefused(text()),
+            Error::AccountFields(lines()),
+            Error::NoAccount { user: text(), toolkit: text() },
+            Error::NamedAccountNotFound(text()),
+            Error::AccountUserMissing(text()),
+            Error::AccountUserMismatch { account: text(), user: text() },
+            Error::AccountNotActive { account: text(), state: text() },
+            Error::ToolNotAllowed { config: text(), tool: text() },
+            Error::ArgumentsInvalid { tool: text(), problems: lines() },
+            Error::TextUnavailable,
+            Error::Unsupported("x"),
+            Error::LogNotFound(text()),
+            Error::StorageFull,
+            Error::Unavailable(text()),
+            Error::Internal(text()),
+        ]
+    }
+
+    #[test]
+    fn every_row_has_a_slug_a_status_of_an_error_and_a_hint() {
+        for error in samples() {
+            let row = error.row();
+            assert!((400..600).contains(&row.status), "{error:?}");
+            assert!(row.slug.contains('_') && !row.fix.is_empty() && !row.fix.ends_with('.'), "{error:?}");
+        }
+    }
+
+    #[test]
+    fn a_slug_has_one_code_and_one_status() {
+        let mut seen = std::collections::HashMap::new();
+        for error in samples() {
+            let row = error.row();
+            let before = seen.insert(row.slug, (row.code, row.status)).unwrap_or((row.code, row.status));
+            assert_eq!(before, (row.code, row.status), "{}", row.slug);
+        }
+    }
+
+    #[test]
+    fn several_problems_are_counted_in_the_message_and_listed_whole() {
+        let error = Error::Invalid(vec!["a is missing".into(), "b is wrong".into()]);
+        assert_eq!(error.to_string(), "the request is invalid: a is missing (and 1 more)");
+        assert_eq!(error.problems().len(), 2);
+    }
+}

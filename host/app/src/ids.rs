@@ -1,0 +1,198 @@
+//! Ids: a prefix that says what it is, and twelve random characters.
+//!
+//! Each kind is a type of its own, so that an account's id cannot be handed where a project's is wanted. Log ids begin with
+//! their time, so that they sort by it.
+
+use std::{
+    fmt,
+    sync::atomic::{AtomicU64, Ordering},
+};
+
+use serde::{Deserialize, Serialize};
+use store::Time;
+
+use crate::{Error, Result};
+
+/// In ASCII order, so that a number written in it sorts as the number does. No `_` and `-`: a double click takes all of it.
+const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+const RANDOM: usize = 12;
+
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident, $what:literal, [$prefix:literal $(, $other:literal)*]) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(String);
+
+        impl $name {
+            /// A new one.
+            #[must_use]
+            pub fn random() -> Self {
+                Self(format!("{}{}", $prefix, random_text(RANDOM)))
+            }
+
+            /// Reads one.
+            ///
+            /// # Errors
+            /// When the text cannot be such an id.
+            pub fn parse(text: &str) -> Result<Self> {
+                if well_formed(text, &[$prefix $(, $other)*]) {
+                    Ok(Self(text.to_owned()))
+                } else {
+                    Err(Error::MalformedId { what: $what, given: text.chars().take(80).collect() })
+                }
+            }
+
+            /// As text.
+            #[must_use]
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+    };
+}
+
+id!(
+    /// An organisation.
+    OrganisationId, "an organization", ["ok_", "org_"]
+);
+id!(
+    /// A project.
+    ProjectId, "a project", ["proj_", "pr_"]
+);
+id!(
+    /// An auth config.
+    AuthConfigId, "an auth config", ["ac_"]
+);
+id!(
+    /// A connected account.
+    AccountId, "a connected account", ["ca_"]
+);
+id!(
+    /// An execution and its record.
+    LogId, "a log", ["log_"]
+);
+
+/// Gives ids that do not repeat within a process, without asking for random bytes each time. They are no secrets.
+#[derive(Debug)]
+pub struct Sequence(AtomicU64);
+
+impl Sequence {
+    /// Begins at a random place, so that two processes hardly meet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self(AtomicU64::new(u64::from_le_bytes(random())))
+    }
+
+    /// The next log's. It sorts after all of earlier milliseconds.
+    #[must_use]
+    pub fn log(&self, time: Time) -> LogId {
+        let mut text = *b"log_000000000000";
+        write_number(&mut text[4..11], u64::try_from(time.0).unwrap_or(0));
+        write_number(&mut text[11..], self.0.fetch_add(1, Ordering::Relaxed));
+        LogId(text.iter().map(|&byte| char::from(byte)).collect())
+    }
+
+    /// The next request's.
+    #[must_use]
+    pub fn request(&self) -> String {
+        let mut text = *b"req_00000000000";
+        write_number(&mut text[4..], self.0.fetch_add(1, Ordering::Relaxed));
+        text.iter().map(|&byte| char::from(byte)).collect()
+    }
+}
+
+impl Default for Sequence {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// The last digits of a number, `N` of them.
+pub(crate) fn number_text<const N: usize>(number: u64) -> String {
+    let mut out = [0; N];
+    write_number(&mut out, number);
+    out.into_iter().map(char::from).collect()
+}
+
+/// The last digits of the number, as many as fit.
+fn write_number(out: &mut [u8], mut number: u64) {
+    for place in out.iter_mut().rev() {
+        *place = ALPHABET[(number % 62) as usize];
+        number /= 62;
+    }
+}
+
+/// Random characters of the alphabet.
+#[must_use]
+pub fn random_text(length: usize) -> String {
+    let mut out = vec![0; length];
+    fill(&mut out);
+    out.into_iter().map(char::from).collect()
+}
+
+fn fill(out: &mut [u8]) {
+    let mut index = 0;
+    while index < out.len() {
+        for byte in random::<32>() {
+            // Bytes past the last whole multiple of 62 would make some characters likelier.
+            if byte < 248 && index < out.len() {
+                out[index] = ALPHABET[usize::from(byte % 62)];
+                index += 1;
+            }
+        }
+    }
+}
+
+/// Random bytes of the operating system.
+#[must_use]
+pub(crate) fn random<const N: usize>() -> [u8; N] {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes).expect("the operating system gives random bytes once it has started");
+    bytes
+}
+
+fn well_formed(text: &str, prefixes: &[&str]) -> bool {
+    prefixes.iter().filter_map(|prefix| text.strip_prefix(prefix)).any(|rest| {
+        (1..=64).contains(&rest.len()) && rest.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_id_reads_back_and_another_kind_does_not() {
+        let id = AccountId::random();
+        assert_eq!(id.as_str().len(), 3 + RANDOM);
+        assert_eq!(AccountId::parse(id.as_str()).unwrap(), id);
+        for text in ["", "ca_", "ac_abcdefghijkl", "ca_abc/def", "ca_a\0b", "CA_abcdefghijkl"] {
+            assert!(AccountId::parse(text).is_err(), "{text}");
+        }
+        ProjectId::parse("pr_abcdefghijkl").unwrap();
+    }
+
+    #[test]
+    fn log_ids_sort_by_time() {
+        let ids = Sequence::new();
+        let made: Vec<_> = [1_767_225_600_000, 1_767_225_600_001, 1_767_225_700_000, 1_999_999_999_999]
+            .map(|at| ids.log(Time(at)))
+            .into();
+        assert!(made.is_sorted());
+        LogId::parse(made[0].as_str()).unwrap();
+    }
+
+    #[test]
+    fn log_ids_do_not_repeat_within_a_millisecond() {
+        let ids = Sequence::new();
+        let many: std::collections::HashSet<_> = (0..10_000).map(|_| ids.log(Time(1))).collect();
+        assert_eq!(many.len(), 10_000);
+    }
+}

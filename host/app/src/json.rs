@@ -1,0 +1,143 @@
+//! JSON from outside, read strictly.
+//!
+//! Depth is bounded, a name may stand once in an object, and no text holds NUL, which not every store can keep. One pass
+//! does all of it, so that checking costs no second parse.
+
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Value};
+
+/// How deep arrays and objects may be nested.
+pub const DEPTH: usize = 64;
+
+/// Reads one JSON value.
+///
+/// # Errors
+/// When the bytes are not one JSON value in UTF-8, or break a rule of this module; the text names line and column.
+pub fn read(bytes: &[u8]) -> Result<Value, serde_json::Error> {
+    let mut from = serde_json::Deserializer::from_slice(bytes);
+    let value = Strict { left: DEPTH }.deserialize(&mut from)?;
+    from.end()?;
+    Ok(value)
+}
+
+#[derive(Clone, Copy)]
+struct Strict {
+    left: usize,
+}
+
+impl Strict {
+    fn inside<E: serde::de::Error>(self) -> Result<Self, E> {
+        let left = self.left.checked_sub(1).ok_or_else(|| E::custom(format_args!("nested deeper than {DEPTH}")))?;
+        Ok(Self { left })
+    }
+}
+
+fn text<E: serde::de::Error>(text: &str) -> Result<(), E> {
+    if text.as_bytes().contains(&0) { Err(E::custom("text holds a NUL character")) } else { Ok(()) }
+}
+
+impl<'de> DeserializeSeed<'de> for Strict {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Strict {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_str<E: serde::de::Error>(self, value: &str) -> Result<Value, E> {
+        text(value)?;
+        Ok(value.into())
+    }
+
+    fn visit_string<E: serde::de::Error>(self, value: String) -> Result<Value, E> {
+        text(&value)?;
+        Ok(value.into())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
+        let inside = self.inside()?;
+        let mut out = Vec::new();
+        while let Some(item) = items.next_element_seed(inside)? {
+            out.push(item);
+        }
+        Ok(Value::Array(out))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Value, A::Error> {
+        let inside = self.inside()?;
+        let mut out = Map::new();
+        while let Some(name) = members.next_key::<String>()? {
+            text(&name)?;
+            let value = members.next_value_seed(inside)?;
+            if out.contains_key(&name) {
+                return Err(A::Error::custom(format_args!("`{name}` stands twice in an object")));
+            }
+            out.insert(name, value);
+        }
+        Ok(Value::Object(out))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ordinary_json_reads_as_it_is() {
+        for text in [r#"{"a":[1,-2,1.5,"x",null,true],"b":{"c":{}}}"#, "18446744073709551615", "\"\"", "[]"] {
+            assert_eq!(read(text.as_bytes()).unwrap(), serde_json::from_str::<Value>(text).unwrap());
+        }
+    }
+
+    #[test]
+    fn depth_is_bounded() {
+        let nested = |depth: usize| "[".repeat(depth) + &"]".repeat(depth);
+        read(nested(DEPTH).as_bytes()).unwrap();
+        assert!(read(nested(DEPTH + 1).as_bytes()).unwrap_err().to_string().contains("deeper than 64"));
+        assert!(read("[".repeat(100_000).as_bytes()).is_err());
+    }
+
+    #[test]
+    fn a_name_twice_a_nul_and_anything_after_are_refused() {
+        for (text, word) in [
+            (r#"{"a":1,"a":2}"#, "stands twice"),
+            (r#"{"a":{"b":1,"b":1}}"#, "stands twice"),
+            (r#"{"a":"\u0000"}"#, "NUL"),
+            (r#"{"\u0000":1}"#, "NUL"),
+            ("{} x", "trailing"),
+        ] {
+            let error = read(text.as_bytes()).unwrap_err().to_string();
+            assert!(error.contains(word), "{text}: {error}");
+        }
+        assert!(read(b"\"\xff\"").is_err());
+    }
+}

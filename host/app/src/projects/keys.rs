@@ -1,0 +1,306 @@
+//! API keys.
+//!
+//! A key is a prefix, 32 random characters (190 bits) and a checksum: a mistyped key is refused without looking, and a
+//! scanner of public places can tell a key from noise.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, PoisonError, RwLock,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use serde::{Deserialize, Serialize};
+use store::{Batch, Collection, Document, Query, Record, Time};
+use zeroize::Zeroizing;
+
+use super::{Organisation, Project, SharedProject, StoredProject};
+use crate::{
+    App, Error, INSTALLATION, Result,
+    ids::{self, OrganisationId},
+    vault::{Place, Sealed, Vault, keyed_hash},
+};
+
+const RANDOM: usize = 32;
+const CHECKSUM: usize = 6;
+
+/// The collection of keys; the owner stands where other records have their project.
+pub(crate) static COLLECTION: Collection = Collection { name: "api_keys", fields: &[] };
+
+/// What a key opens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum KeyKind {
+    /// One project.
+    Project,
+    /// The organisation: its projects and the catalogue.
+    Organisation,
+}
+
+impl KeyKind {
+    /// What its keys begin with.
+    #[must_use]
+    pub fn prefix(self) -> &'static str {
+        match self {
+            Self::Project => "ak_",
+            Self::Organisation => "oak_",
+        }
+    }
+
+    /// With its article.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Project => "a project",
+            Self::Organisation => "an organization",
+        }
+    }
+}
+
+/// A key, as stored. The id of the record is the keyed hash of the secret.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct ApiKey {
+    /// Names the key where the secret must not be shown.
+    key_id: String,
+    name: String,
+    kind: KeyKind,
+    /// Kept because project detail shows it.
+    secret: Sealed<String>,
+    /// The organisation it belongs to or its project belongs to.
+    organisation: OrganisationId,
+}
+
+impl Document for ApiKey {
+    const COLLECTION: &'static Collection = &COLLECTION;
+}
+
+/// A key with its secret.
+pub struct ShownKey {
+    /// Names the key.
+    pub id: String,
+    /// For people.
+    pub name: String,
+    /// The secret.
+    pub secret: Zeroizing<String>,
+    /// When it was made.
+    pub created_at: Time,
+}
+
+/// Who sent a request.
+#[derive(Debug)]
+pub struct Holder {
+    /// Names the key.
+    pub key_id: String,
+    /// For people.
+    pub key_name: String,
+    /// When the key was made.
+    pub key_created_at: Time,
+    /// What it opens.
+    pub owner: Owner,
+    /// Name of the organisation.
+    pub organisation_name: String,
+}
+
+/// What a key opens.
+#[derive(Debug)]
+pub enum Owner {
+    /// One project.
+    Project(SharedProject),
+    /// The organisation.
+    Organisation(OrganisationId),
+}
+
+impl Holder {
+    /// The organisation whose allowance the request uses.
+    #[must_use]
+    pub fn organisation(&self) -> &OrganisationId {
+        match &self.owner {
+            Owner::Project(project) => &project.organisation,
+            Owner::Organisation(id) => id,
+        }
+    }
+}
+
+/// Keys in memory, by the keyed hash of their secret.
+pub struct Keys {
+    pepper: Zeroizing<[u8; 32]>,
+    holders: RwLock<HashMap<[u8; 32], Arc<Holder>>>,
+    /// Counts what was forgotten, so that a holder read before is not remembered after.
+    forgotten: AtomicU64,
+}
+
+impl Keys {
+    pub(crate) fn new(vault: &Vault) -> Self {
+        Self { pepper: vault.derive("api keys"), holders: RwLock::default(), forgotten: AtomicU64::new(0) }
+    }
+
+    /// Carries out what ends keys of an owner, and forgets them whatever comes of it.
+    pub(super) async fn forget<T>(&self, owner: &str, ending: impl Future<Output = T>) -> T {
+        let outcome = ending.await;
+        let mut holders = self.holders.write().unwrap_or_else(PoisonError::into_inner);
+        self.forgotten.fetch_add(1, Ordering::SeqCst);
+        holders.retain(|_, holder| match &holder.owner {
+            Owner::Project(project) => project.id.as_str() != owner,
+            Owner::Organisation(id) => id.as_str() != owner,
+        });
+        outcome
+    }
+
+    fn hash(&self, secret: &str) -> [u8; 32] {
+        keyed_hash(&self.pepper, secret.as_bytes())
+    }
+
+    /// The holder of a key, if it is remembered: never asks the store.
+    #[must_use]
+    pub fn remembered(&self, secret: &str) -> Option<Arc<Holder>> {
+        if !well_formed(secret) {
+            return None;
+        }
+        self.holders.read().unwrap_or_else(PoisonError::into_inner).get(&self.hash(secret)).cloned()
+    }
+
+    fn remember(&self, hash: [u8; 32], holder: &Arc<Holder>, seen: u64) {
+        let mut holders = self.holders.write().unwrap_or_else(PoisonError::into_inner);
+        if self.forgotten.load(Ordering::SeqCst) == seen {
+            holders.insert(hash, holder.clone());
+        }
+    }
+}
+
+/// Finds who holds a key.
+///
+/// # Errors
+/// [`Error::KeyInvalid`] for a key that opens nothing (any more).
+pub async fn authenticate(app: &App, secret: &str) -> Result<Arc<Holder>> {
+    if let Some(holder) = app.keys.remembered(secret) {
+        return Ok(holder);
+    }
+    let invalid = || Error::KeyInvalid { shown: masked(secret) };
+    if !well_formed(secret) {
+        return Err(invalid());
+    }
+    let seen = app.keys.forgotten.load(Ordering::SeqCst);
+    let hash = app.keys.hash(secret);
+    let record = app.store.lookup::<ApiKey>(&hex::encode(hash)).await?.ok_or_else(invalid)?;
+    let holder = Arc::new(holder(app, record).await?.ok_or_else(invalid)?);
+    app.keys.remember(hash, &holder, seen);
+    Ok(holder)
+}
+
+async fn holder(app: &App, record: Record<ApiKey>) -> Result<Option<Holder>> {
+    let key = record.body;
+    let Some(organisation) = app.store.get::<Organisation>(INSTALLATION, key.organisation.as_str()).await? else {
+        return Ok(None);
+    };
+    let owner = match key.kind {
+        KeyKind::Organisation => Owner::Organisation(key.organisation),
+        KeyKind::Project => {
+            let found = app.store.get::<StoredProject>(key.organisation.as_str(), &record.project).await?;
+            let Some(found) = found else { return Ok(None) };
+            Owner::Project(Arc::new(Project::of(key.organisation, found)?))
+        }
+    };
+    Ok(Some(Holder {
+        key_id: key.key_id,
+        key_name: key.name,
+        key_created_at: record.created_at,
+        owner,
+        organisation_name: organisation.body.name,
+    }))
+}
+
+/// Adds a new key to a batch.
+pub(super) async fn mint(
+    app: &App,
+    batch: Batch,
+    kind: KeyKind,
+    owner: &str,
+    organisation: &OrganisationId,
+    name: &str,
+) -> Result<(ShownKey, Batch)> {
+    let secret = Zeroizing::new(new_secret(kind));
+    let id = hex::encode(app.keys.hash(&secret));
+    let key = app.vault.key(owner, batch.now).await?;
+    let stored = ApiKey {
+        key_id: format!("key_{}", ids::random_text(12)),
+        name: name.to_owned(),
+        kind,
+        secret: key.seal(place(owner, &id), &*secret)?,
+        organisation: organisation.clone(),
+    };
+    let shown = ShownKey { id: stored.key_id.clone(), name: name.to_owned(), secret, created_at: batch.now };
+    Ok((shown, batch.insert(owner, &id, &stored)))
+}
+
+/// The live keys of an owner, oldest first. At most a thousand.
+pub(super) async fn of(app: &App, owner: &str) -> Result<Vec<Record<ApiKey>>> {
+    let mut found = app.store.find(&Query::of(owner).page(0, 1_000)).await?.records;
+    found.sort_by_key(|record: &Record<ApiKey>| record.created_at);
+    Ok(found)
+}
+
+pub(super) async fn show(app: &App, record: &Record<ApiKey>) -> Result<ShownKey> {
+    let key = app.vault.key(&record.project, app.clock.now()).await?;
+    let secret = Zeroizing::new(key.open(place(&record.project, &record.id), &record.body.secret)?);
+    Ok(ShownKey {
+        id: record.body.key_id.clone(),
+        name: record.body.name.clone(),
+        secret,
+        created_at: record.created_at,
+    })
+}
+
+fn place<'a>(owner: &'a str, id: &'a str) -> Place<'a> {
+    Place { collection: COLLECTION.name, project: owner, id, field: "secret" }
+}
+
+fn new_secret(kind: KeyKind) -> String {
+    let body = format!("{}{}", kind.prefix(), ids::random_text(RANDOM));
+    let sum = checksum(&body);
+    body + &sum
+}
+
+fn checksum(text: &str) -> String {
+    ids::number_text::<CHECKSUM>(u64::from(crc32fast::hash(text.as_bytes())))
+}
+
+fn well_formed(secret: &str) -> bool {
+    let kinds = [KeyKind::Project, KeyKind::Organisation];
+    let Some(kind) = kinds.into_iter().find(|kind| secret.starts_with(kind.prefix())) else { return false };
+    let split = kind.prefix().len() + RANDOM;
+    secret.is_ascii() && secret.len() == split + CHECKSUM && checksum(&secret[..split]) == secret[split..]
+}
+
+/// The first characters, then asterisks.
+fn masked(secret: &str) -> String {
+    let shown: String = secret.chars().take(6).filter(|c| c.is_ascii_graphic()).collect();
+    format!("{shown}********")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_key_is_well_formed_and_a_mistyped_one_is_not() {
+        for kind in [KeyKind::Project, KeyKind::Organisation] {
+            let secret = new_secret(kind);
+            assert!(well_formed(&secret), "{secret}");
+            for index in 0..secret.len() {
+                let mut typed = secret.clone().into_bytes();
+                typed[index] = if typed[index] == b'x' { b'y' } else { b'x' };
+                assert!(!well_formed(&String::from_utf8(typed).unwrap()), "changed at {index}");
+            }
+        }
+        for other in ["", "ak_", "ak_short", "uak_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", "ak_å"] {
+            assert!(!well_formed(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn a_refused_key_is_shown_by_its_first_characters_only() {
+        assert_eq!(masked("ak_abcdefgh"), "ak_abc********");
+        assert_eq!(masked("\u{7}\u{7}"), "********");
+    }
+}

@@ -1,0 +1,290 @@
+//! Organisation, projects, and the keys that speak for them.
+//!
+//! The id of a key's document is the keyed hash of its secret, so that authentication is one `get` and a stolen store holds
+//! nothing that authenticates. Holders are remembered in memory; whatever ends a key forgets it there in the same step.
+
+mod keys;
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use store::{Batch, Collection, CommitError, Document, Field, Found, Kind, Query, Record, Time};
+use uuid::Uuid;
+use zeroize::Zeroizing;
+
+pub(crate) use keys::COLLECTION as API_KEYS;
+pub use keys::{Holder, KeyKind, Keys, Owner, ShownKey, authenticate};
+
+use crate::{
+    App, Error, INSTALLATION, Result,
+    ids::{OrganisationId, ProjectId},
+};
+
+/// The collections this room owns, beside the keys.
+pub(crate) static ORGANISATIONS: Collection = Collection { name: "organisations", fields: &[] };
+pub(crate) static PROJECTS: Collection = Collection { name: "projects", fields: &[Field::unique("name", Kind::Text)] };
+
+/// The organisation, as stored. There is one per installation.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Organisation {
+    /// For people.
+    pub name: String,
+    /// The next number for clients that expect running numbers.
+    #[serde(default)]
+    next_number: i64,
+}
+
+impl Document for Organisation {
+    const COLLECTION: &'static Collection = &ORGANISATIONS;
+}
+
+/// A project, as stored.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct StoredProject {
+    /// 3 to 75 letters, digits, `_` and `-`; unique in the organisation.
+    pub name: String,
+    /// A running number.
+    pub number: i64,
+    /// The id of older clients.
+    pub uuid: Uuid,
+    /// What the project decided for itself.
+    #[serde(default)]
+    pub config: Config,
+}
+
+impl Document for StoredProject {
+    const COLLECTION: &'static Collection = &PROJECTS;
+}
+
+/// A project as requests see it.
+#[derive(Debug, Clone)]
+pub struct Project {
+    /// Id.
+    pub id: ProjectId,
+    /// Its id again, as the sandbox counts its calls.
+    pub tenant: Arc<str>,
+    /// Who it belongs to.
+    pub organisation: OrganisationId,
+    /// What is stored.
+    pub stored: StoredProject,
+    /// When it was made.
+    pub created_at: Time,
+    /// When it was changed.
+    pub updated_at: Time,
+}
+
+/// What a project decided for itself.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Config {
+    /// A call that pins an account must name its user too.
+    pub two_factor: bool,
+    /// Secrets in answers are masked.
+    pub mask_secrets: bool,
+    /// What the execution log keeps.
+    pub log_visibility: LogVisibility,
+    /// MCP endpoints want the project's key.
+    pub require_mcp_key: bool,
+    /// For hosted pages.
+    pub logo_url: Option<String>,
+    /// For hosted pages.
+    pub display_name: Option<String>,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            two_factor: true,
+            mask_secrets: true,
+            log_visibility: LogVisibility::ShowAll,
+            require_mcp_key: false,
+            logo_url: None,
+            display_name: None,
+        }
+    }
+}
+
+/// What the execution log keeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LogVisibility {
+    /// Arguments and results, sealed.
+    ShowAll,
+    /// Only that a tool ran.
+    DontStoreData,
+}
+
+/// A project to be made.
+#[derive(Debug, Clone)]
+pub struct NewProject {
+    /// See [`StoredProject::name`].
+    pub name: String,
+    /// What it decides for itself.
+    pub config: Config,
+    /// Whether to make a key with it.
+    pub with_key: bool,
+}
+
+/// Makes the organisation of a new installation, with a key that is shown once.
+///
+/// # Errors
+/// When the store refuses.
+pub async fn found(app: &App, name: &str) -> Result<(OrganisationId, Zeroizing<String>)> {
+    let (id, now) = (OrganisationId::random(), app.clock.now());
+    let body = Organisation { name: name.to_owned(), next_number: 1 };
+    let (key, batch) = keys::mint(app, Batch::at(now), KeyKind::Organisation, id.as_str(), &id, "default").await?;
+    app.store.commit(batch.insert(INSTALLATION, id.as_str(), &body)).await?;
+    Ok((id, key.secret))
+}
+
+/// The organisation, when the installation has one already.
+///
+/// # Errors
+/// When the store cannot be read.
+pub async fn organisation(app: &App) -> Result<Option<Record<Organisation>>> {
+    Ok(app.store.find(&Query::of(INSTALLATION).page(0, 1)).await?.records.into_iter().next())
+}
+
+/// Makes a project.
+///
+/// # Errors
+/// When the name is malformed or taken, or the store refuses.
+pub async fn create(
+    app: &App,
+    organisation: &OrganisationId,
+    request: NewProject,
+) -> Result<(Project, Option<ShownKey>)> {
+    check_name(&request.name)?;
+    let now = app.clock.now();
+    let id = ProjectId::random();
+    // Another creation may take the same number first; then the next one is ours.
+    for _ in 0..5 {
+        let mut owner = owner(app, organisation).await?;
+        let stored = StoredProject {
+            name: request.name.clone(),
+            number: owner.body.next_number,
+            uuid: Uuid::new_v4(),
+            config: request.config.clone(),
+        };
+        owner.body.next_number += 1;
+        let mut batch = Batch::at(now).insert(organisation.as_str(), id.as_str(), &stored).update(&owner);
+        let mut key = None;
+        if request.with_key {
+            let (made, with_key) =
+                keys::mint(app, batch, KeyKind::Project, id.as_str(), organisation, "default").await?;
+            (key, batch) = (Some(made), with_key);
+        }
+        match app.store.commit(batch).await {
+            Ok(()) => {
+                let (organisation, tenant) = (organisation.clone(), id.as_str().into());
+                return Ok((Project { id, tenant, organisation, stored, created_at: now, updated_at: now }, key));
+            }
+            Err(CommitError::Taken { .. }) => return Err(Error::ProjectNameTaken(request.name)),
+            Err(CommitError::Stale) => {}
+            Err(cause) => return Err(cause.into()),
+        }
+    }
+    Err(Error::Unavailable("too many projects are being made at once".into()))
+}
+
+/// A project of the organisation.
+///
+/// # Errors
+/// When there is none.
+pub async fn get(app: &App, organisation: &OrganisationId, id: &ProjectId) -> Result<Project> {
+    Project::of(organisation.clone(), record(app, organisation, id).await?)
+}
+
+/// A page of the organisation's projects, newest first, with their total.
+///
+/// # Errors
+/// When the store cannot be read.
+pub async fn list(app: &App, organisation: &OrganisationId, offset: u64, limit: u64) -> Result<(Vec<Project>, u64)> {
+    let query = Query::of(organisation.as_str()).newest().page(offset, limit);
+    let Found { records, total } = app.store.find::<StoredProject>(&query).await?;
+    let projects = records.into_iter().map(|record| Project::of(organisation.clone(), record));
+    Ok((projects.collect::<Result<_>>()?, total))
+}
+
+/// Deletes a project. Its keys stop at once.
+///
+/// # Errors
+/// When there is none, or the store refuses.
+pub async fn remove(app: &App, organisation: &OrganisationId, id: &ProjectId) -> Result<()> {
+    let record = record(app, organisation, id).await?;
+    let mut batch = Batch::at(app.clock.now()).remove(&record);
+    for key in keys::of(app, id.as_str()).await? {
+        batch = batch.remove(&key);
+    }
+    app.keys.forget(id.as_str(), app.store.commit(batch)).await.map_err(Into::into)
+}
+
+/// Deletes every key of a project and makes one new one.
+///
+/// # Errors
+/// When there is no such project, or the store refuses.
+pub async fn regenerate_key(app: &App, organisation: &OrganisationId, id: &ProjectId) -> Result<ShownKey> {
+    let project = record(app, organisation, id).await?;
+    let mut batch = Batch::at(app.clock.now()).check(&project);
+    for key in keys::of(app, id.as_str()).await? {
+        batch = batch.remove(&key);
+    }
+    let (key, batch) = keys::mint(app, batch, KeyKind::Project, id.as_str(), organisation, "default").await?;
+    app.keys.forget(id.as_str(), app.store.commit(batch)).await?;
+    Ok(key)
+}
+
+/// The keys of a project or organisation, opened, oldest first.
+///
+/// # Errors
+/// When the store cannot be read or a key does not open.
+pub async fn show_keys(app: &App, owner: &str) -> Result<Vec<ShownKey>> {
+    let mut shown = Vec::new();
+    for record in keys::of(app, owner).await? {
+        shown.push(keys::show(app, &record).await?);
+    }
+    Ok(shown)
+}
+
+async fn owner(app: &App, id: &OrganisationId) -> Result<Record<Organisation>> {
+    let found = app.store.get::<Organisation>(INSTALLATION, id.as_str()).await?;
+    found.ok_or_else(|| Error::Internal(format!("the organization {id} of a key does not exist")))
+}
+
+async fn record(app: &App, organisation: &OrganisationId, id: &ProjectId) -> Result<Record<StoredProject>> {
+    let found = app.store.get::<StoredProject>(organisation.as_str(), id.as_str()).await?;
+    found.ok_or_else(|| Error::ProjectNotFound(id.to_string()))
+}
+
+impl Project {
+    fn of(organisation: OrganisationId, record: Record<StoredProject>) -> Result<Self> {
+        let Record { id, created_at, updated_at, body: stored, .. } = record;
+        Ok(Self { id: ProjectId::parse(&id)?, tenant: id.into(), organisation, stored, created_at, updated_at })
+    }
+}
+
+fn check_name(name: &str) -> Result<()> {
+    let allowed = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
+    if (3..=75).contains(&name.len()) && name.bytes().all(allowed) {
+        return Ok(());
+    }
+    Err(Error::invalid("name: must be 3 to 75 letters, digits, `_` and `-`"))
+}
+
+/// What a holder of a project key acts for; cheap to clone.
+pub type SharedProject = Arc<Project>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn project_names_keep_their_rule() {
+        for name in ["abc", "A_b-9", &"x".repeat(75)] {
+            check_name(name).unwrap();
+        }
+        for name in ["", "ab", "a b", "å-long", &"x".repeat(76)] {
+            assert!(check_name(name).is_err(), "{name}");
+        }
+    }
+}

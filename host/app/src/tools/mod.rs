@@ -1,0 +1,241 @@
+//! Running a tool. [`execute`] is the only way to do it.
+
+pub mod log;
+
+use std::{borrow::Cow, collections::BTreeMap};
+
+use bytes::Bytes;
+use sandbox::{Action, Answer, Call, Context, Digest, Failure, Outcome, Refusal, kind};
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use crate::{
+    App, Error, Result,
+    catalog::{self, Found},
+    connections::{self, Choice, Custom},
+    ids::{AccountId, LogId},
+    projects::SharedProject,
+};
+
+/// Told when calls wait for their records and one could not be written. The tool ran.
+const NOT_WRITTEN: &str = "log_not_written: the tool ran, but its record could not be written";
+
+/// A tool to be run.
+#[derive(Debug)]
+pub struct Execute {
+    /// Slug, in any case.
+    pub tool: String,
+    /// `latest`, an exact version, or the base version.
+    pub version: String,
+    /// On whose behalf; absent for the default user.
+    pub user_id: Option<String>,
+    /// With this account; absent for the user's newest.
+    pub account: Option<AccountId>,
+    /// With a credential that came along.
+    pub custom: Option<Custom>,
+    /// The arguments, a JSON object as it came.
+    pub arguments: Bytes,
+    /// Names the request in the log.
+    pub request_id: String,
+}
+
+/// What running a tool came to. A tool that failed is one of these too.
+#[derive(Debug)]
+pub struct Execution {
+    /// Names the record of it.
+    pub log_id: LogId,
+    /// What the tool answered, as JSON; of a failure, what is known about it.
+    pub data: Bytes,
+    /// `kind: message` of a failure.
+    pub error: Option<String>,
+}
+
+/// What of a failure is told beside its message.
+#[derive(Serialize)]
+struct FailureData<'a> {
+    kind: &'a str,
+    message: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    upstream_status: Option<u16>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retry_after_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    details: Option<&'a RawValue>,
+}
+
+/// Runs a tool for a user of a project and keeps a record of it.
+///
+/// # Errors
+/// Only before the tool ran: unknown tool or account, arguments that do not fit, no room. After that everything is an
+/// [`Execution`].
+pub async fn execute(app: &App, project: &SharedProject, request: Execute) -> Result<Execution> {
+    let found = app.catalog.tool(&request.tool, &request.version)?;
+    let check = found.tool.input.check_strictly(&request.arguments);
+    check.map_err(|problems| Error::ArgumentsInvalid { tool: found.tool.slug.to_string(), problems })?;
+    let user = connections::user(request.user_id.clone())?;
+    let choice = Choice { user_id: request.user_id, account: request.account, custom: request.custom };
+    let granted = connections::grant(app, project, &found, &user, choice).await?;
+    let slot = app.log.reserve().await?;
+
+    let started_at = app.clock.now();
+    let log_id = app.sequence.log(started_at);
+    let call = || Call {
+        component: found.release.digest,
+        tenant: project.tenant.clone(),
+        action: Action::Execute { tool: found.tool.slug.clone(), arguments: request.arguments.clone() },
+        context: Context { run_id: log_id.to_string(), user_id: user.clone(), fields: granted.fields.clone() },
+        policy: found.tool.policy.clone(),
+        grant: granted.grant.clone(),
+        limits: found.tool.limits,
+        files: Vec::new(),
+        state: BTreeMap::new(),
+    };
+    let outcome = run(app, found.release.digest, call).await?;
+    let told = told(&found, &outcome);
+    let written = slot.enter(log::Entry {
+        id: log_id.clone(),
+        project: project.clone(),
+        user,
+        account: granted.account,
+        auth_config: granted.auth_config,
+        source: granted.source,
+        request_id: request.request_id,
+        started_at,
+        ended_at: app.clock.now(),
+        arguments: request.arguments,
+        data: told.data.clone(),
+        error: told.error.clone(),
+        found,
+        outcome,
+    });
+    let error = if written.await { told.error } else { Some(NOT_WRITTEN.to_owned()) };
+    Ok(Execution { log_id, data: told.data, error })
+}
+
+/// Calls the sandbox; prepares the component first on a node that does not have it yet.
+async fn run(app: &App, component: Digest, call: impl Fn() -> Call) -> Result<Outcome> {
+    match app.sandbox.call(call()).await {
+        Err(Refusal::NotInstalled) => {
+            prepare(app, component).await?;
+            app.sandbox.call(call()).await.map_err(refused)
+        }
+        other => other.map_err(refused),
+    }
+}
+
+async fn prepare(app: &App, component: Digest) -> Result<()> {
+    let bytes = app.store.blobs().get(&catalog::blob(component)).await?;
+    let bytes = bytes.ok_or_else(|| Error::Internal(format!("component {component} is not in the store")))?;
+    match app.sandbox.install(bytes).await {
+        Ok(_) => Ok(()),
+        Err(sandbox::InstallError::Unavailable(why)) => Err(Error::Unavailable(why)),
+        Err(other) => Err(Error::Internal(format!("component {component} cannot be prepared: {other}"))),
+    }
+}
+
+fn refused(refusal: Refusal) -> Error {
+    match refusal {
+        Refusal::TenantBusy => Error::ProjectBusy,
+        Refusal::NodeBusy => Error::NodeBusy,
+        Refusal::NotInstalled => Error::Unavailable("the toolkit cannot be prepared on this node".into()),
+        Refusal::Unavailable(why) => Error::Unavailable(why),
+    }
+}
+
+/// Data and error as callers see them.
+struct Told {
+    data: Bytes,
+    error: Option<String>,
+}
+
+fn told(found: &Found, outcome: &Outcome) -> Told {
+    let invalid = |message: String| failed(kind::OUTPUT_INVALID, &message, None);
+    match &outcome.answer {
+        Ok(Answer::Data(data)) => match found.tool.output.check(data) {
+            Ok(()) => Told { data: as_object(data), error: None },
+            Err(problems) => invalid(format!("the tool's answer does not fit its schema: {}", problems.join("; "))),
+        },
+        Ok(_) => invalid("the tool answered as a trigger does".into()),
+        Err(failure) => failed(&failure.kind, &failure.message, Some(failure)),
+    }
+}
+
+fn failed(kind: &str, message: &str, failure: Option<&Failure>) -> Told {
+    let details = failure.and_then(|failure| failure.details.as_ref());
+    let data = FailureData {
+        kind,
+        message,
+        upstream_status: failure.and_then(|failure| failure.upstream_status),
+        retry_after_ms: failure.and_then(|failure| failure.retry_after).map(|after| after.as_millis() as u64),
+        details: details.and_then(|details| serde_json::from_slice(details).ok()),
+    };
+    let data = serde_json::to_vec(&data).map_or_else(|_| Bytes::from_static(b"{}"), Bytes::from);
+    Told { data, error: Some(format!("{kind}: {message}")) }
+}
+
+/// Clients want an object in `data`: anything else becomes its member `result`.
+fn as_object(data: &Bytes) -> Bytes {
+    let start = data.iter().position(|byte| !byte.is_ascii_whitespace()).unwrap_or(0);
+    if data.get(start) == Some(&b'{') {
+        return data.clone();
+    }
+    [b"{\"result\":", &data[..], b"}"].concat().into()
+}
+
+/// Whether `data` of a success is the answer itself, or has it as its member `result`; in step with what is answered.
+#[must_use]
+pub fn answers_an_object(schema: &RawValue) -> bool {
+    #[derive(serde::Deserialize)]
+    struct Typed<'a> {
+        #[serde(borrow, rename = "type")]
+        kind: Option<Cow<'a, str>>,
+    }
+    serde_json::from_str::<Typed<'_>>(schema.get()).is_ok_and(|schema| schema.kind.as_deref() == Some("object"))
+}
+
+#[cfg(test)]
+mod tests {
+    use sandbox::Cause;
+
+    use super::*;
+
+    #[test]
+    fn data_is_always_an_object() {
+        for (given, told) in
+            [("{\"a\":1}", "{\"a\":1}"), (" {}", " {}"), ("[1]", "{\"result\":[1]}"), ("null", "{\"result\":null}")]
+        {
+            assert_eq!(as_object(&Bytes::from(given)), Bytes::from(told));
+        }
+    }
+
+    #[test]
+    fn a_failure_tells_kind_message_and_what_the_application_said() {
+        let failure = Failure {
+            cause: Cause::Tool,
+            kind: "rate_limited".into(),
+            message: "slow down".into(),
+            retry_after: Some(std::time::Duration::from_secs(2)),
+            upstream_status: Some(429),
+            details: Some(Bytes::from_static(b"{\"x\":1}")),
+        };
+        let told = failed(&failure.kind, &failure.message, Some(&failure));
+        assert_eq!(told.error.as_deref(), Some("rate_limited: slow down"));
+        assert_eq!(
+            told.data,
+            r#"{"kind":"rate_limited","message":"slow down","upstream_status":429,"retry_after_ms":2000,"details":{"x":1}}"#
+        );
+    }
+
+    #[test]
+    fn details_that_are_not_json_are_left_out() {
+        let failure = Failure {
+            cause: Cause::Tool,
+            kind: "internal".into(),
+            message: "m".into(),
+            retry_after: None,
+            upstream_status: None,
+            details: Some(Bytes::from_static(b"<html>")),
+        };
+        assert_eq!(failed("internal", "m", Some(&failure)).data, r#"{"kind":"internal","message":"m"}"#);
+    }
+}

@@ -1,0 +1,162 @@
+//! The file that holds the master key: one line, `toolhost-key-1 <id> <64 hexadecimal digits>`.
+//!
+//! It must be a regular file that only its owner can read, and the owner must be the one who runs the server: a key that
+//! others can read protects nothing.
+
+use std::{
+    fs::{File, OpenOptions},
+    io::{Read, Write},
+    os::unix::fs::{MetadataExt, OpenOptionsExt},
+    path::{Path, PathBuf},
+};
+
+use zeroize::Zeroizing;
+
+use crate::ids;
+
+const HEADER: &str = "toolhost-key-1";
+
+/// A master key.
+pub struct KeyFile {
+    /// Names the key in what it sealed.
+    pub(super) id: String,
+    pub(super) key: Zeroizing<[u8; 32]>,
+}
+
+/// Why a key file is not used.
+#[derive(Debug, thiserror::Error)]
+pub enum KeyFileError {
+    /// There is none.
+    #[error("the key file {} does not exist; put it back, without it the stored secrets cannot be read", .0.display())]
+    Missing(PathBuf),
+    /// Others can read it, or it is not a file of ours.
+    #[error("the key file {} {problem}; {fix}", path.display())]
+    Unsafe {
+        /// Where.
+        path: PathBuf,
+        /// What is wrong.
+        problem: &'static str,
+        /// What to do.
+        fix: &'static str,
+    },
+    /// Not a key.
+    #[error("the key file {} does not hold a key; put back the file the server made", .0.display())]
+    Malformed(PathBuf),
+    /// The system refuses.
+    #[error("cannot {what} the key file {}: {cause}", path.display())]
+    Io {
+        /// `read` or `write`.
+        what: &'static str,
+        /// Where.
+        path: PathBuf,
+        /// The system's word.
+        cause: std::io::Error,
+    },
+}
+
+impl KeyFile {
+    /// Reads a key file.
+    ///
+    /// # Errors
+    /// When there is none, it is not safe, or it does not hold a key.
+    pub fn read(path: &Path) -> Result<Self, KeyFileError> {
+        let io = |cause: std::io::Error| match cause.kind() {
+            std::io::ErrorKind::NotFound => KeyFileError::Missing(path.to_owned()),
+            _ => KeyFileError::Io { what: "read", path: path.to_owned(), cause },
+        };
+        let found = std::fs::symlink_metadata(path).map_err(io)?;
+        let unsafe_because = |problem, fix| KeyFileError::Unsafe { path: path.to_owned(), problem, fix };
+        if !found.file_type().is_file() {
+            return Err(unsafe_because("is not a regular file", "put a file there, not a link or a folder"));
+        }
+        if found.mode() & 0o177 != 0 {
+            return Err(unsafe_because("can be read or changed by others", "run `chmod 600` on it"));
+        }
+        if found.uid() != this_user().map_err(io)? {
+            return Err(unsafe_because("belongs to another user", "run `chown` on it, or run the server as its owner"));
+        }
+        let mut text = Zeroizing::new(String::new());
+        File::open(path).map_err(io)?.take(1024).read_to_string(&mut text).map_err(io)?;
+        Self::parse(&text).ok_or_else(|| KeyFileError::Malformed(path.to_owned()))
+    }
+
+    /// Makes a key file with a new key.
+    ///
+    /// # Errors
+    /// When there is a file already or the system refuses.
+    pub fn create(path: &Path) -> Result<Self, KeyFileError> {
+        let made = Self { id: format!("mk_{}", ids::random_text(8)), key: Zeroizing::new(ids::random()) };
+        let write = || {
+            let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+            file.write_all(made.render().as_bytes())?;
+            file.sync_all()?;
+            // The name of the file is the folder's content, and must be as durable as the file.
+            File::open(path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new(".")))?.sync_all()
+        };
+        write().map_err(|cause| KeyFileError::Io { what: "write", path: path.to_owned(), cause })?;
+        Ok(made)
+    }
+
+    fn render(&self) -> Zeroizing<String> {
+        Zeroizing::new(format!("{HEADER} {} {}\n", self.id, hex::encode(self.key.as_slice())))
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let mut parts = text.split_ascii_whitespace();
+        let (header, id, digits) = (parts.next()?, parts.next()?, parts.next()?);
+        let mut key = Zeroizing::new([0; 32]);
+        hex::decode_to_slice(digits, key.as_mut_slice()).ok()?;
+        let valid = header == HEADER && parts.next().is_none() && *key != [0; 32];
+        valid.then(|| Self { id: id.to_owned(), key })
+    }
+}
+
+/// The user this process runs as; `/proc/self` belongs to it.
+fn this_user() -> std::io::Result<u32> {
+    std::fs::metadata("/proc/self").map(|meta| meta.uid())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn a_key_file_is_made_for_its_owner_only_and_reads_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.key");
+        let made = KeyFile::create(&path).unwrap();
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        let read = KeyFile::read(&path).unwrap();
+        assert_eq!((read.id, *read.key), (made.id, *made.key));
+        assert!(KeyFile::create(&path).is_err(), "an existing key is never replaced");
+    }
+
+    #[test]
+    fn a_key_file_that_others_can_read_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.key");
+        KeyFile::create(&path).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).unwrap();
+        assert!(matches!(KeyFile::read(&path), Err(KeyFileError::Unsafe { .. })));
+    }
+
+    #[test]
+    fn what_is_not_a_key_is_refused() {
+        for text in ["", "toolhost-key-1 mk_a", "toolhost-key-1 mk_a zz", &format!("other mk_a {}", "11".repeat(32))] {
+            assert!(KeyFile::parse(text).is_none(), "{text}");
+        }
+        assert!(KeyFile::parse(&format!("toolhost-key-1 mk_a {}", "11".repeat(32))).is_some());
+        assert!(KeyFile::parse(&format!("toolhost-key-1 mk_a {}", "00".repeat(32))).is_none());
+    }
+
+    #[test]
+    fn a_missing_file_and_a_link_are_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.key");
+        assert!(matches!(KeyFile::read(&path), Err(KeyFileError::Missing(_))));
+        std::os::unix::fs::symlink("/dev/null", &path).unwrap();
+        assert!(matches!(KeyFile::read(&path), Err(KeyFileError::Unsafe { .. })));
+    }
+}

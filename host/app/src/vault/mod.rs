@@ -1,0 +1,335 @@
+//! Secrets at rest.
+//!
+//! A thief of the data directory must not get a credential. Every secret is sealed with XChaCha20-Poly1305 under a data key
+//! of its project; data keys lie in the store, wrapped by the master key; the master key lies in a file outside the data
+//! directory. The associated data of every seal names collection, project, record, field and key, so that a ciphertext
+//! moved to another place, another record or another project does not open. The master key is checked against the store
+//! before anything is written: a wrong one is an error, never a second set of secrets.
+//!
+//! This does not rest on the store keeping anything secret, nor on ids being unguessable.
+
+mod key_file;
+
+use std::{
+    collections::HashMap,
+    marker::PhantomData,
+    sync::{Arc, PoisonError, RwLock},
+};
+
+use base64::{Engine, engine::general_purpose::STANDARD_NO_PAD as BASE64};
+use chacha20poly1305::{
+    KeyInit, XChaCha20Poly1305, XNonce,
+    aead::{Aead, Payload},
+};
+use hmac::{Hmac, Mac};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::DeserializeOwned};
+use sha2::Sha256;
+use store::{Batch, Collection, CommitError, Document, Store, Time};
+use zeroize::Zeroizing;
+
+pub use key_file::{KeyFile, KeyFileError};
+
+use crate::{Error, INSTALLATION, Result, ids};
+
+const NONCE: usize = 24;
+
+/// Where a sealed value lives. It opens nowhere else.
+#[derive(Debug, Clone, Copy)]
+pub struct Place<'a> {
+    /// Name of the collection.
+    pub collection: &'static str,
+    /// The owning project.
+    pub project: &'a str,
+    /// The record.
+    pub id: &'a str,
+    /// The field of its body.
+    pub field: &'static str,
+}
+
+/// A value of `T` that only the vault can read. It serialises to ciphertext.
+pub struct Sealed<T> {
+    /// `v1.<key id>.<base64 of nonce and ciphertext>`
+    text: String,
+    of: PhantomData<fn() -> T>,
+}
+
+impl<T> std::fmt::Debug for Sealed<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Sealed")
+    }
+}
+
+impl<T> Clone for Sealed<T> {
+    fn clone(&self) -> Self {
+        Self { text: self.text.clone(), of: PhantomData }
+    }
+}
+
+impl<T> Serialize for Sealed<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        self.text.serialize(serializer)
+    }
+}
+
+impl<'de, T> Deserialize<'de> for Sealed<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        Ok(Self { text: String::deserialize(deserializer)?, of: PhantomData })
+    }
+}
+
+/// A key that seals values.
+pub struct DataKey {
+    id: String,
+    cipher: XChaCha20Poly1305,
+}
+
+impl DataKey {
+    fn new(id: String, key: &[u8; 32]) -> Self {
+        Self { id, cipher: XChaCha20Poly1305::new(key.into()) }
+    }
+
+    /// Seals a value for one place.
+    ///
+    /// # Errors
+    /// When the value cannot be written as JSON.
+    pub fn seal<T: Serialize>(&self, place: Place<'_>, value: &T) -> Result<Sealed<T>> {
+        let plain = serde_json::to_vec(value).map(Zeroizing::new);
+        let plain = plain.map_err(|cause| Error::Internal(format!("cannot write {} as json: {cause}", place.field)))?;
+        Ok(Sealed { text: self.seal_bytes(place, &plain), of: PhantomData })
+    }
+
+    /// Opens what was sealed for this place.
+    ///
+    /// # Errors
+    /// When the text was sealed elsewhere, with another key, or was changed.
+    pub fn open<T: DeserializeOwned>(&self, place: Place<'_>, sealed: &Sealed<T>) -> Result<T> {
+        let plain = self.open_bytes(place, &sealed.text).ok_or_else(|| {
+            Error::Internal(format!("{} of {} {} does not open", place.field, place.collection, place.id))
+        })?;
+        serde_json::from_slice(&plain).map_err(|_| {
+            Error::Internal(format!("{} of {} {} cannot be read", place.field, place.collection, place.id))
+        })
+    }
+
+    fn seal_bytes(&self, place: Place<'_>, plain: &[u8]) -> String {
+        let nonce: [u8; NONCE] = ids::random();
+        let aad = associated(place, &self.id);
+        let cipher = self.cipher.encrypt(&XNonce::from(nonce), Payload { msg: plain, aad: &aad });
+        let cipher = cipher.expect("a value of this size can always be sealed");
+        let mut bytes = Vec::with_capacity(NONCE + cipher.len());
+        bytes.extend_from_slice(&nonce);
+        bytes.extend_from_slice(&cipher);
+        let mut text = String::with_capacity(self.id.len() + 4 + bytes.len() * 4 / 3 + 4);
+        text.push_str("v1.");
+        text.push_str(&self.id);
+        text.push('.');
+        BASE64.encode_string(&bytes, &mut text);
+        text
+    }
+
+    fn open_bytes(&self, place: Place<'_>, text: &str) -> Option<Zeroizing<Vec<u8>>> {
+        let (key, value) = text.strip_prefix("v1.")?.split_once('.')?;
+        if key != self.id {
+            return None;
+        }
+        let bytes = BASE64.decode(value).ok()?;
+        let (nonce, cipher) = bytes.split_first_chunk::<NONCE>()?;
+        let aad = associated(place, key);
+        let plain = self.cipher.decrypt(&XNonce::from(*nonce), Payload { msg: cipher, aad: &aad }).ok()?;
+        Some(Zeroizing::new(plain))
+    }
+}
+
+/// The parts with their lengths, so that no two places read the same.
+fn associated(place: Place<'_>, key: &str) -> Vec<u8> {
+    let mut out = Vec::with_capacity(96);
+    for part in [place.collection, place.project, place.id, place.field, key] {
+        out.extend_from_slice(&(part.len() as u64).to_le_bytes());
+        out.extend_from_slice(part.as_bytes());
+    }
+    out
+}
+
+/// A data key as the store keeps it, under the id of the project it belongs to.
+#[derive(Serialize, Deserialize)]
+struct Wrapped {
+    /// Names the key in what it sealed.
+    key_id: String,
+    /// The key, sealed by the master key.
+    key: Sealed<[u8; 32]>,
+}
+
+impl Document for Wrapped {
+    const COLLECTION: &'static Collection = &COLLECTION;
+}
+
+/// The collection of data keys.
+pub(crate) static COLLECTION: Collection = Collection { name: "data_keys", fields: &[] };
+
+/// Seals, opens, and derives.
+pub struct Vault {
+    store: Store,
+    master: DataKey,
+    /// Derives what the installation needs beside data keys; made once, never changed.
+    installation: Zeroizing<[u8; 32]>,
+    keys: RwLock<HashMap<String, Arc<DataKey>>>,
+}
+
+/// Why the vault does not open.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The key in the file is not the one the store was made with.
+    #[error("the key in the file does not open this store")]
+    WrongKey,
+    /// The store does not answer.
+    #[error(transparent)]
+    Store(Error),
+}
+
+impl Vault {
+    /// Whether the store was used before, that is, whether it has a master key already.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn exists(store: &Store) -> Result<bool> {
+        Ok(store.get::<Wrapped>(INSTALLATION, INSTALLATION).await?.is_some())
+    }
+
+    /// Opens the vault of a store, making it when the store is new.
+    ///
+    /// # Errors
+    /// [`OpenError::WrongKey`] when the store was made with another master key; nothing was written then.
+    pub async fn open(store: Store, file: &KeyFile, now: Time) -> std::result::Result<Self, OpenError> {
+        let master = DataKey::new(file.id.clone(), &file.key);
+        let found = store.get::<Wrapped>(INSTALLATION, INSTALLATION).await.map_err(|e| OpenError::Store(e.into()))?;
+        let installation = match found {
+            Some(record) => master
+                .open(wrapping(INSTALLATION), &record.body.key)
+                .map(Zeroizing::new)
+                .map_err(|_| OpenError::WrongKey)?,
+            None => {
+                let key = Zeroizing::new(ids::random());
+                let batch = wrap(&master, INSTALLATION, &key, now).map_err(OpenError::Store)?;
+                store.commit(batch).await.map_err(|e| OpenError::Store(e.into()))?;
+                key
+            }
+        };
+        Ok(Self { store, master, installation, keys: RwLock::default() })
+    }
+
+    /// The data key of a project, made on first use.
+    ///
+    /// # Errors
+    /// When the store does not answer or the key does not open.
+    pub async fn key(&self, project: &str, now: Time) -> Result<Arc<DataKey>> {
+        if let Some(key) = self.keys.read().unwrap_or_else(PoisonError::into_inner).get(project) {
+            return Ok(key.clone());
+        }
+        let record = match self.store.get::<Wrapped>(project, project).await? {
+            Some(record) => record,
+            None => self.make(project, now).await?,
+        };
+        let key = Zeroizing::new(self.master.open(wrapping(project), &record.body.key)?);
+        let key = Arc::new(DataKey::new(record.body.key_id, &key));
+        let mut keys = self.keys.write().unwrap_or_else(PoisonError::into_inner);
+        Ok(keys.entry(project.to_owned()).or_insert(key).clone())
+    }
+
+    async fn make(&self, project: &str, now: Time) -> Result<store::Record<Wrapped>> {
+        let key = Zeroizing::new(ids::random());
+        match self.store.commit(wrap(&self.master, project, &key, now)?).await {
+            // Somebody else made it first: theirs is the key.
+            Ok(()) | Err(CommitError::Taken { .. }) => {}
+            Err(cause) => return Err(cause.into()),
+        }
+        let made = self.store.get::<Wrapped>(project, project).await?;
+        made.ok_or_else(|| Error::Internal(format!("the data key of {project} cannot be read after it was made")))
+    }
+
+    /// A key for one purpose, always the same for the same purpose of one installation.
+    #[must_use]
+    pub fn derive(&self, purpose: &str) -> Zeroizing<[u8; 32]> {
+        Zeroizing::new(keyed_hash(&self.installation, purpose.as_bytes()))
+    }
+}
+
+/// HMAC-SHA-256.
+pub(crate) fn keyed_hash(key: &[u8; 32], message: &[u8]) -> [u8; 32] {
+    let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("this hash takes keys of every length");
+    mac.update(message);
+    mac.finalize().into_bytes().into()
+}
+
+fn wrapping(project: &str) -> Place<'_> {
+    Place { collection: COLLECTION.name, project, id: project, field: "key" }
+}
+
+fn wrap(master: &DataKey, project: &str, key: &[u8; 32], now: Time) -> Result<Batch> {
+    let body = Wrapped { key_id: format!("dk_{}", ids::random_text(8)), key: master.seal(wrapping(project), key)? };
+    Ok(Batch::at(now).insert(project, project, &body))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key() -> DataKey {
+        DataKey::new("dk_one".into(), &[7; 32])
+    }
+
+    fn place<'a>(project: &'a str, id: &'a str, field: &'static str) -> Place<'a> {
+        Place { collection: "connected_accounts", project, id, field }
+    }
+
+    #[test]
+    fn what_was_sealed_opens_at_its_place() {
+        let sealed = key().seal(place("p", "ca_1", "val"), &"secret".to_owned()).unwrap();
+        assert_eq!(key().open(place("p", "ca_1", "val"), &sealed).unwrap(), "secret");
+        let json = serde_json::to_string(&sealed).unwrap();
+        assert!(!json.contains("secret") && json.starts_with("\"v1.dk_one."), "{json}");
+        let read: Sealed<String> = serde_json::from_str(&json).unwrap();
+        assert_eq!(key().open(place("p", "ca_1", "val"), &read).unwrap(), "secret");
+    }
+
+    #[test]
+    fn two_ciphertexts_cannot_be_swapped() {
+        let (here, there) = (place("p", "ca_1", "val"), place("p", "ca_2", "val"));
+        let (one, two) = (key().seal(here, &1).unwrap(), key().seal(there, &2).unwrap());
+        assert!(key().open(here, &two).is_err());
+        assert!(key().open(there, &one).is_err());
+    }
+
+    #[test]
+    fn a_seal_holds_collection_project_record_and_field() {
+        let sealed = key().seal(place("p", "ca_1", "val"), &1).unwrap();
+        for elsewhere in [
+            place("q", "ca_1", "val"),
+            place("p", "ca_2", "val"),
+            place("p", "ca_1", "other"),
+            place("pca_1", "", "val"),
+            Place { collection: "auth_configs", ..place("p", "ca_1", "val") },
+        ] {
+            assert!(key().open(elsewhere, &sealed).is_err(), "{elsewhere:?}");
+        }
+    }
+
+    #[test]
+    fn a_changed_byte_or_another_key_does_not_open() {
+        let at = place("p", "ca_1", "val");
+        let sealed = key().seal(at, &"secret".to_owned()).unwrap();
+        for index in 0..sealed.text.len() {
+            let mut bytes = sealed.text.clone().into_bytes();
+            bytes[index] = if bytes[index] == b'A' { b'B' } else { b'A' };
+            let tampered = Sealed::<String> { text: String::from_utf8(bytes).unwrap(), of: PhantomData };
+            assert!(key().open(at, &tampered).is_err(), "byte {index}");
+        }
+        assert!(DataKey::new("dk_one".into(), &[8; 32]).open(at, &sealed).is_err());
+        assert!(DataKey::new("dk_two".into(), &[7; 32]).open(at, &sealed).is_err());
+    }
+
+    #[test]
+    fn a_sealed_value_shows_nothing_when_printed() {
+        let sealed = key().seal(place("p", "ca_1", "val"), &"secret".to_owned()).unwrap();
+        assert_eq!(format!("{sealed:?}"), "Sealed");
+    }
+}
