@@ -301,3 +301,30 @@ pub fn leb128(mut value: usize) -> Vec<u8> {
     out.push(value as u8);
     out
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn guests_made_by_hand_are_valid_components() {
+        let empty = wat::parse_str("(module)").unwrap();
+        let made = [
+            Guest::echo().component(),
+            Guest::constant().component(),
+            Guest::fetch().component(),
+            with_manifest(Guest::fetch().component(), &manifest("x")),
+            with_instances(Guest::fetch().component(), &empty, 3),
+            with_empty_import(Guest::fetch().component(), "wasi:sockets/tcp@0.2.0"),
+        ];
+        for component in made {
+            wasmparser::validate(&component).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_manifest_takes_the_place_of_the_one_before() {
+        let once = with_manifest(Guest::echo().component(), &manifest("x"));
+        assert_eq!(with_manifest(with_manifest(once.clone(), &manifest("y")), &manifest("x")), once);
+    }
+}

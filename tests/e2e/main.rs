@@ -1,1 +1,26 @@
 //! Every promise of the API, asked over HTTP.
+//!
+//! One file per resource, then one per promise that cuts across: what is refused at publishing, what a hostile guest can do,
+//! where credentials go, who sees what, and what survives a killed process or a damaged folder.
+
+mod given;
+mod hostile;
+
+mod auth_configs;
+mod connected_accounts;
+mod logs;
+mod projects;
+mod session;
+mod toolkits;
+mod tools;
+
+mod abi;
+mod coverage;
+mod crash;
+mod credentials;
+mod damage;
+mod documents;
+mod isolation;
+mod limits;
+mod refused;
+mod sandbox;

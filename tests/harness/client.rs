@@ -161,7 +161,6 @@ impl Answer {
     /// # Panics
     /// With the whole answer, if it is not.
     #[track_caller]
-    #[must_use]
     pub fn expect(self, status: u16) -> Self {
         assert_eq!(self.status, status, "the answer was {self:#?}");
         self
@@ -172,12 +171,18 @@ impl Answer {
     /// # Panics
     /// When it was none.
     #[track_caller]
-    #[must_use]
     pub fn data(self) -> Value {
         assert_eq!(self.status, 200, "the answer was {self:#?}");
         assert_eq!(self["successful"], true, "the tool failed: {}", self.text);
         assert_eq!(self["error"], Value::Null);
         self["data"].clone()
+    }
+
+    /// The kind of a tool's failure; empty when it did not fail.
+    #[must_use]
+    pub fn failure(&self) -> &str {
+        let kind = self["data"]["kind"].as_str().unwrap_or_default();
+        if self.status == 200 && self["successful"] == false { kind } else { "" }
     }
 
     /// The lines in `errors`.

@@ -1,0 +1,102 @@
+//! How a project connects accounts of a toolkit.
+
+use harness::Host;
+use serde_json::{Value, json};
+
+use crate::given;
+
+#[tokio::test]
+async fn made_read_listed_and_deleted() {
+    let project = Host::shared().await.new_project().await;
+    let id = given::auth_config(&project).await;
+    assert!(id.starts_with("ac_") && id.len() == 15, "{id}");
+    let path = format!("/auth_configs/{id}");
+    let read = project.get(&path).await.expect(200);
+    assert_eq!(
+        (&read["name"], &read["auth_scheme"], &read["type"]),
+        (&"mine".into(), &"API_KEY".into(), &"custom".into())
+    );
+    assert_eq!((&read["status"], &read["no_of_connections"]), (&"ENABLED".into(), &0.into()));
+    assert_eq!(read["is_service_managed"], false);
+    let list = project.get(&format!("/auth_configs?toolkit_slug={}", given::keyed().await)).await.expect(200);
+    assert_eq!((&list["items"][0]["id"], &list["total_items"]), (&id.into(), &1.into()));
+    project.delete(&path).await.expect(200);
+    project.get(&path).await.expect(404).assert_envelope();
+    project.delete(&path).await.expect(404);
+    assert_eq!(project.get("/auth_configs").await.expect(200)["items"], json!([]));
+}
+
+#[tokio::test]
+async fn a_disabled_config_hides_and_starts_no_connections() {
+    let project = Host::shared().await.new_project().await;
+    let id = given::auth_config(&project).await;
+    project.post("/connected_accounts", &given::account(&id, "amy", "k-0123456789")).await.expect(201);
+    project.patch(&format!("/auth_configs/{id}/DISABLED"), &json!({})).await.expect(200);
+    assert_eq!(project.get("/auth_configs").await.expect(200)["total_items"], 0);
+    assert_eq!(project.get("/auth_configs?show_disabled=true").await.expect(200)["items"][0]["status"], "DISABLED");
+    let refused = project.post("/connected_accounts", &given::account(&id, "bob", "k-0123456789")).await;
+    assert!((400..500).contains(&refused.status), "{refused:?}");
+    let accounts = project.get("/connected_accounts").await.expect(200);
+    assert_eq!(accounts["items"][0]["auth_config"]["is_disabled"], true);
+    project.patch(&format!("/auth_configs/{id}/ENABLED"), &json!({})).await.expect(200);
+    assert_eq!(project.get("/auth_configs").await.expect(200)["total_items"], 1);
+    project.patch(&format!("/auth_configs/{id}/ASLEEP"), &json!({})).await.expect(400);
+}
+
+#[tokio::test]
+async fn what_the_toolkit_does_not_offer_is_refused() {
+    let project = Host::shared().await.new_project().await;
+    let create = |slug: String, config: Value| {
+        let project = project.clone();
+        let body = match config {
+            Value::Null => json!({ "toolkit": { "slug": slug } }),
+            config => json!({ "toolkit": { "slug": slug }, "auth_config": config }),
+        };
+        async move { project.post("/auth_configs", &body).await }
+    };
+    let slug = given::keyed().await.to_owned();
+    let custom = |scheme: &str| json!({ "type": "use_custom_auth", "authScheme": scheme, "credentials": {} });
+    assert_eq!(create(slug.clone(), Value::Null).await.expect(400)["error"]["code"], 306);
+    create(slug.clone(), custom("BASIC")).await.expect(400);
+    create(slug.clone(), custom("MAGIC")).await.expect(400);
+    let unbuilt = create(slug.clone(), custom("SAML")).await;
+    assert!([400, 501].contains(&unbuilt.status), "{unbuilt:?}");
+    create("no_such_toolkit".into(), custom("API_KEY")).await.expect(404).assert_envelope();
+    project.post("/auth_configs", &json!({ "toolkit": 7 })).await.expect(400);
+    assert_eq!(project.get("/auth_configs").await.expect(200)["total_items"], 0);
+}
+
+#[tokio::test]
+async fn a_malformed_id_is_told_from_an_unknown_one() {
+    let project = Host::shared().await.new_project().await;
+    project.get("/auth_configs/ac_AAAAAAAAAAAA").await.expect(404);
+    for malformed in ["ac_short", "ca_AAAAAAAAAAAA", "7", "ac_AAAAAAAAAAA%21"] {
+        project.get(&format!("/auth_configs/{malformed}")).await.expect(400).assert_envelope();
+    }
+}
+
+#[tokio::test]
+async fn active_accounts_are_counted() {
+    let project = Host::shared().await.new_project().await;
+    let id = given::auth_config(&project).await;
+    for user in ["amy", "bob"] {
+        project.post("/connected_accounts", &given::account(&id, user, "k-0123456789")).await.expect(201);
+    }
+    let path = format!("/auth_configs/{id}");
+    assert_eq!(project.get(&path).await.expect(200)["no_of_connections"], 2);
+    let first = project.get("/connected_accounts").await.expect(200)["items"][0]["id"].as_str().unwrap().to_owned();
+    project.delete(&format!("/connected_accounts/{first}")).await.expect(200);
+    assert_eq!(project.get(&path).await.expect(200)["no_of_connections"], 1);
+}
+
+#[tokio::test]
+async fn accounts_of_a_deleted_config_stay_but_do_not_execute() {
+    let project = Host::shared().await.new_project().await;
+    let id = given::auth_config(&project).await;
+    project.post("/connected_accounts", &given::account(&id, "default", "k-0123456789")).await.expect(201);
+    project.delete(&format!("/auth_configs/{id}")).await.expect(200);
+    assert_eq!(project.get("/connected_accounts").await.expect(200)["total_items"], 1);
+    let tool = harness::guest::tool(given::keyed().await);
+    let refused = project.execute(&tool, json!({ "url": "https://api.example.com/echo/orphan" })).await;
+    assert!((400..500).contains(&refused.status), "{refused:?}");
+}

@@ -1,0 +1,223 @@
+//! What cannot be published: a clear answer, nothing stored, the server unharmed.
+
+use harness::{Answer, Guest, Host, client::Body, guest};
+use serde_json::{Value, json};
+
+use crate::{given, hostile};
+
+/// Sends bytes under an address of their own and checks that they left no trace.
+async fn refused(host: &Host, what: &str, bytes: Vec<u8>, slug: &str) -> Answer {
+    let path = format!("/toolkits/{slug}/versions/20260101_00");
+    let answer = host.as_org().put(&path, bytes).await;
+    assert!([400, 413, 422].contains(&answer.status), "{what}: {answer:#?}");
+    answer.assert_envelope();
+    let project = host.as_project();
+    project.get(&format!("/toolkits/{slug}")).await.expect(404);
+    project.get(&format!("/tools/{}", guest::tool(slug))).await.expect(404);
+    let ran = project.execute(given::shared_echo().await, json!({ "after": what })).await;
+    assert_eq!(ran.data(), json!({ "after": what }));
+    answer
+}
+
+fn said(answer: &Answer) -> String {
+    format!("{} {}", answer["error"]["message"], answer.problems().join(" "))
+}
+
+#[tokio::test]
+async fn what_is_no_component() {
+    let host = Host::shared().await;
+    let whole = guest::with_manifest(Guest::echo().component(), &guest::manifest("whole"));
+    let cases = [
+        ("an empty file", Vec::new(), "empty"),
+        ("a core module", Guest::echo().module(), "module"),
+        ("text", b"hello, world".to_vec(), "component"),
+        ("WebAssembly text", b"(component)".to_vec(), "component"),
+        ("a bare header", b"\0asm\x0d\0\x01\0".to_vec(), "manifest"),
+        ("a component without a manifest", Guest::echo().component(), "manifest"),
+        ("half a component", whole[..whole.len() / 2].to_vec(), ""),
+        ("one byte", vec![0], "component"),
+    ];
+    for (what, bytes, word) in cases {
+        let answer = refused(host, what, bytes, &given::slug()).await.expect(400);
+        assert!(said(&answer).contains(word), "{what}: {}", said(&answer));
+    }
+}
+
+#[tokio::test]
+async fn a_hundred_megabytes_of_zeros() {
+    let host = Host::shared().await;
+    let slug = given::slug();
+    let before = host.footprint().resident_kib;
+    let path = format!("/toolkits/{slug}/versions/20260101_00");
+    let body = Body::Raw("application/wasm", vec![0; 100 << 20]);
+    // A server that has answered need not read the rest; a client that still writes may find the connection closed.
+    if let Ok(answer) = host.as_org().try_send(reqwest::Method::PUT, &path, body, &[]).await {
+        answer.expect(413).assert_envelope();
+    }
+    let grown = host.footprint().resident_kib.saturating_sub(before);
+    assert!(grown < 64 << 10, "the server took {grown} KiB for it");
+    host.as_project().get(&format!("/toolkits/{slug}")).await.expect(404);
+    // Told in advance, nothing is read at all.
+    let head = format!(
+        "PUT /api/v3{path} HTTP/1.1\r\nhost: x\r\nx-org-api-key: {}\r\ncontent-type: application/wasm\r\n\
+         content-length: 104857600\r\nconnection: close\r\n\r\n",
+        host.org_key
+    );
+    let answer = host.as_org().raw(head.as_bytes()).await;
+    assert!(answer.starts_with("HTTP/1.1 413"), "{answer}");
+}
+
+#[tokio::test]
+async fn a_component_just_over_the_limit() {
+    let host = Host::shared().await;
+    let slug = given::slug();
+    let mut component = guest::with_manifest(Guest::echo().component(), &guest::manifest(&slug));
+    guest::append(&mut component, 0, &[&[4][..], b"fill", &vec![0; 16 << 20]].concat());
+    refused(host, "17 MiB", component, &slug).await.expect(413);
+}
+
+#[tokio::test]
+async fn what_the_contract_does_not_offer_is_named() {
+    let host = Host::shared().await;
+    let names = [
+        ("feature_threads", "thread"),
+        ("feature_memory64", "memory64"),
+        ("feature_gc", "gc"),
+        ("feature_exceptions", "exception"),
+        ("feature_tail_calls", "tail call"),
+        ("feature_unknown_import", "evil:api/thing"),
+        ("feature_sockets", "wasi:sockets/network"),
+        ("feature_empty_sockets", "wasi:sockets/tcp"),
+        ("feature_empty_future", "toolhost:toolkit/http@2.0.0"),
+    ];
+    let features = hostile::features();
+    assert_eq!(features.len(), names.len());
+    for (guest, (name, word)) in features.into_iter().zip(names) {
+        assert_eq!(guest.name, name);
+        let bytes = guest::with_manifest(guest.component, &guest.manifest);
+        let answer = refused(host, name, bytes, &format!("hostile_{name}")).await;
+        assert!(said(&answer).to_lowercase().contains(word), "{name} is not named: {}", said(&answer));
+    }
+}
+
+#[tokio::test]
+async fn compile_bombs_cost_the_server_little() {
+    let host = Host::shared().await;
+    for guest in hostile::compile_bombs() {
+        let before = host.footprint().resident_kib;
+        let name = guest.name;
+        let bytes = guest::with_manifest(guest.component, &guest.manifest);
+        refused(host, name, bytes, &format!("hostile_{name}")).await.expect(422);
+        let grown = host.footprint().resident_kib.saturating_sub(before);
+        assert!(grown < 32 << 10, "{name}: the server took {grown} KiB for it");
+    }
+}
+
+/// One change to a good manifest, and a word that the answer must say.
+type Break = (fn(&mut Value), &'static str);
+
+#[tokio::test]
+async fn a_broken_manifest_has_every_problem_listed() {
+    let host = Host::shared().await;
+    let breaks: [Break; 14] = [
+        (|m| m["abi"] = json!("9.0.0"), "abi"),
+        (|m| m["name"] = json!(""), "name"),
+        (|m| m["tools"][0]["slug"] = json!("OTHER_RUN"), "OTHER_RUN"),
+        (|m| m["tools"][0]["input"] = json!({ "type": "array" }), "input"),
+        (|m| m["tools"][0]["output"] = json!({ "type": "nonsense" }), "output"),
+        (|m| m["tools"][0]["input"] = json!({ "type": "object", "$ref": "https://example.com/schema" }), "$ref"),
+        (|m| m["tools"][0]["description"] = json!(""), "description"),
+        (|m| m["tools"][0]["description"] = json!("x".repeat(5000)), "description"),
+        (|m| m["tools"][0]["description"] = json!("hidden\u{202e}text"), "description"),
+        (|m| m["egress"] = json!([{ "host": "127.0.0.1" }]), "127.0.0.1"),
+        (|m| m["egress"] = json!([{ "host": "*.com" }]), "*.com"),
+        (|m| m["egress"] = json!([{ "host": "localhost" }]), "localhost"),
+        (|m| m["tools"][0]["egress"] = json!([{ "host": "wider.example.org" }]), "wider.example.org"),
+        (|m| m["tools"] = json!([m["tools"][0].clone(), m["tools"][0].clone()]), "RUN"),
+    ];
+    for (spoil, word) in breaks {
+        let slug = given::slug();
+        let mut manifest = guest::manifest(&slug);
+        manifest["egress"] = json!([{ "host": "api.example.com" }]);
+        spoil(&mut manifest);
+        let bytes = guest::with_manifest(Guest::echo().component(), &manifest);
+        let answer = refused(host, word, bytes, &slug).await.expect(400);
+        assert!(answer.problems().iter().any(|line| line.contains(word)), "{word}: {:?}", answer.problems());
+    }
+    let slug = given::slug();
+    let mut manifest = guest::manifest(&slug);
+    for (spoil, _) in [breaks[0], breaks[1], breaks[6], breaks[9]] {
+        spoil(&mut manifest);
+    }
+    let bytes = guest::with_manifest(Guest::echo().component(), &manifest);
+    let problems = refused(host, "four problems", bytes, &slug).await.expect(400).problems();
+    assert!(problems.len() >= 4, "{problems:?}");
+}
+
+#[tokio::test]
+async fn a_manifest_that_is_no_manifest() {
+    let host = Host::shared().await;
+    let sections: [&[u8]; 6] = [b"", b"{", b"[]", b"\xff\xfe", br#"{"slug":"x"}"#, br#"{"slug":1,"slug":2}"#];
+    for section in sections {
+        let bytes = guest::with_section(Guest::echo().component(), section);
+        refused(host, "no manifest", bytes, &given::slug()).await.expect(400);
+    }
+    let slug = given::slug();
+    let once = guest::with_manifest(Guest::echo().component(), &guest::manifest(&slug));
+    let twice = guest::with_section(once, guest::manifest(&slug).to_string().as_bytes());
+    refused(host, "two manifests", twice, &slug).await.expect(400);
+}
+
+#[tokio::test]
+async fn a_component_under_a_name_that_is_not_its_own() {
+    let host = Host::shared().await;
+    let manifest = guest::manifest(&given::slug());
+    let bytes = guest::with_manifest(Guest::echo().component(), &manifest);
+    let other = given::slug();
+    let answer = refused(host, "another slug", bytes.clone(), &other).await.expect(400);
+    assert!(said(&answer).contains(&other), "{}", said(&answer));
+    let path = format!("/toolkits/{}/versions/20260101_01", manifest["slug"].as_str().unwrap());
+    host.as_org().put(&path, bytes.clone()).await.expect(400);
+    let path = format!("/toolkits/{}/versions/tomorrow", manifest["slug"].as_str().unwrap());
+    host.as_org().put(&path, bytes).await.expect(400);
+}
+
+#[tokio::test]
+async fn a_tool_name_that_another_toolkit_has() {
+    let host = Host::shared().await;
+    let first = given::slug();
+    host.publish(Guest::echo().component(), &guest::manifest(&first)).await;
+    // `a` has `A_B_RUN`; `a_b` would have it too.
+    let mut manifest = guest::manifest(&format!("{first}_b"));
+    manifest["tools"][0]["slug"] = json!(format!("{}_B_RUN", first.to_uppercase()));
+    host.publish(Guest::echo().component(), &manifest).await;
+    let mut thief = guest::manifest(&first);
+    thief["version"] = json!("20260101_01");
+    let mut tool = thief["tools"][0].clone();
+    tool["slug"] = manifest["tools"][0]["slug"].clone();
+    thief["tools"].as_array_mut().unwrap().push(tool);
+    let bytes = guest::with_manifest(Guest::echo().component(), &thief);
+    let answer = host.as_org().put(&guest::address(&thief), bytes).await.expect(400);
+    assert!(answer.problems().iter().any(|line| line.contains("_B_RUN")), "{answer:?}");
+}
+
+#[tokio::test]
+async fn damaged_components_never_harm_the_server() {
+    let host = Host::shared().await;
+    let seed = harness::Dice::seed();
+    eprintln!("seed {seed}");
+    let mut dice = harness::Dice::new(seed);
+    for _ in 0..40 {
+        let slug = given::slug();
+        let mut bytes = guest::with_manifest(Guest::fetch().component(), &guest::manifest(&slug));
+        for _ in 0..=dice.below(4) {
+            let at = dice.below(bytes.len() as u64) as usize;
+            bytes[at] ^= 1 << dice.below(8);
+        }
+        let path = format!("/toolkits/{slug}/versions/20260101_00");
+        let answer = host.as_org().put(&path, bytes).await;
+        // A flipped bit in a name or a description is a different component, and a good one.
+        assert!([201, 400, 413, 422].contains(&answer.status), "{answer:#?}");
+    }
+    host.as_project().execute(given::shared_echo().await, json!({})).await.data();
+}

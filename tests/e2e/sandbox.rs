@@ -1,0 +1,221 @@
+//! What a hostile guest can do to the server and to its neighbours: nothing.
+
+use std::time::Instant;
+
+use futures::{StreamExt, future::join_all, stream};
+use harness::{Guest, Host, guest, host::Setup, wait_until};
+use serde_json::{Value, json};
+
+use crate::{
+    given,
+    hostile::{self, Ends, Hostile},
+};
+
+/// How often each guest runs. Rare races need more; this is what every change pays for.
+const RUNS: usize = 5;
+
+async fn start(allocator: &str) -> Host {
+    let application = Host::application();
+    Setup::new().with("sandbox.allocator", allocator).with_application(&["api.example.com"], application).start().await
+}
+
+/// Publishes; what was wrong, if it was refused.
+async fn publish(host: &Host, guest: &Hostile) -> Option<String> {
+    let bytes = guest::with_manifest(guest.component.clone(), &guest.manifest);
+    let answer = host.as_org().put(&guest::address(&guest.manifest), bytes).await;
+    if answer.status == 201 {
+        return None;
+    }
+    assert!([400, 413, 422].contains(&answer.status), "{}: {answer:#?}", guest.name);
+    answer.assert_envelope();
+    Some(answer["error"]["message"].to_string() + &answer.problems().join("\n"))
+}
+
+/// Runs it; what went differently than it should.
+async fn ends_otherwise(host: &Host, guest: &Hostile) -> Option<String> {
+    let refused = publish(host, guest).await;
+    let kinds = match (guest.ends, &refused) {
+        (Ends::AtPublish | Ends::AtPublishOr(_), Some(_)) => return None,
+        (Ends::AtPublish, None) => return Some(format!("{} was published", guest.name)),
+        (_, Some(why)) => return Some(format!("{} was refused: {why}", guest.name)),
+        (Ends::Well, None) => &[""][..],
+        (Ends::With(kinds) | Ends::AtPublishOr(kinds), None) => kinds,
+    };
+    let tool = guest::tool(guest.manifest["slug"].as_str().unwrap());
+    for run in 0..RUNS {
+        let answer = host.as_project().execute(&tool, guest.arguments.clone()).await;
+        if answer.status != 200 || !kinds.contains(&answer.failure()) {
+            return Some(format!("{}, run {run}: {} {}, not {kinds:?}", guest.name, answer.status, answer.text));
+        }
+    }
+    None
+}
+
+#[tokio::test]
+async fn each_hostile_guest_ends_as_it_should_and_harms_nothing() {
+    let host = start("pooling").await;
+    let echo = given::echo(&host).await;
+    let project = host.as_project();
+    project.execute(&echo, json!({})).await.data();
+    let before = host.footprint();
+    let mut wrong = Vec::new();
+    for guest in hostile::all() {
+        wrong.extend(ends_otherwise(&host, &guest).await);
+        assert_eq!(project.execute(&echo, json!({ "after": guest.name })).await.data(), json!({ "after": guest.name }));
+    }
+    assert!(wrong.is_empty(), "{} went wrong:\n{}", wrong.len(), wrong.join("\n"));
+    for turn in 0..100 {
+        assert_eq!(project.execute(&echo, json!({ "turn": turn })).await.data(), json!({ "turn": turn }));
+    }
+    wait_until("descriptors and threads are back where they began", || async {
+        let now = host.footprint();
+        now.files <= before.files + 2 && now.threads <= before.threads + 2
+    })
+    .await;
+    let printed = host.output();
+    assert!(!printed.contains("panicked"), "{printed}");
+}
+
+#[tokio::test]
+async fn the_on_demand_allocator_holds_the_same_line() {
+    let host = start("on_demand").await;
+    let mut wrong = Vec::new();
+    for guest in hostile::all().into_iter().filter(|guest| !matches!(guest.ends, Ends::AtPublish)) {
+        // Spinning is the same on both, and the longest.
+        if !guest.name.starts_with("spin") && !guest.name.starts_with("block") {
+            wrong.extend(ends_otherwise(&host, &guest).await);
+        }
+    }
+    assert!(wrong.is_empty(), "{} went wrong:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[tokio::test]
+async fn a_flood_of_log_is_cut_with_a_mark() {
+    let host = start("pooling").await;
+    let flood = hostile::all().into_iter().find(|guest| guest.name == "flood_log_bytes").unwrap();
+    assert_eq!(publish(&host, &flood).await, None);
+    let ran = host.as_project().execute(&guest::tool("hostile_flood_log_bytes"), json!({})).await;
+    let log = host.as_project().get(&format!("/logs/tool_execution/{}", ran["log_id"].as_str().unwrap())).await;
+    let log = log.expect(200);
+    // Zero bytes are kept escaped, at six characters each.
+    assert!(log.text.len() < 6 * (256 << 10) + (64 << 10), "{} bytes of log were kept", log.text.len());
+}
+
+#[tokio::test]
+async fn sixteen_spinners_of_one_project_leave_its_neighbours_calls_alone() {
+    let host = start("pooling").await;
+    let echo = given::echo(&host).await;
+    let mut spinner = hostile::spin().remove(0);
+    spinner.manifest["limits"] = json!({ "cpu_ms": 1000, "wall_ms": 30_000 });
+    assert_eq!(publish(&host, &spinner).await, None);
+    let (attacker, victim) = (host.new_project().await, host.new_project().await);
+    let tool = guest::tool("hostile_spin_export");
+    let spinning = (0..16).map(|_| {
+        let (attacker, tool) = (attacker.clone(), tool.clone());
+        async move {
+            for _ in 0..3 {
+                let answer = attacker.execute(&tool, json!({})).await;
+                let refused = answer.status == 429 && !answer.header("retry-after").is_empty();
+                assert!(refused || answer.failure() == "tool_cpu_limit", "{answer:#?}");
+            }
+        }
+    });
+    let calling = async {
+        let mut took = Vec::new();
+        for turn in 0..100 {
+            let begun = Instant::now();
+            assert_eq!(victim.execute(&echo, json!({ "turn": turn })).await.data(), json!({ "turn": turn }));
+            victim.get("/auth/session/info").await.expect(200);
+            took.push(begun.elapsed());
+        }
+        took.sort();
+        eprintln!("beside 16 spinners, a call and a read together: p50 {:?}, p99 {:?}", took[50], took[98]);
+    };
+    futures::join!(join_all(spinning), calling);
+}
+
+#[tokio::test]
+async fn too_many_calls_at_once_are_refused_and_none_hangs() {
+    let host = start("pooling").await;
+    let sleeper = Guest {
+        imports: guest::imports::SLEEP,
+        execute: "(call $sleep (i32.const 300)) (call $ok (local.get $args) (local.get $args_len))",
+        ..Guest::default()
+    };
+    host.publish(sleeper.component(), &guest::manifest("sleeper")).await;
+    let project = host.new_project().await;
+    let calls = stream::iter(0..60).map(|_| project.execute("SLEEPER_RUN", json!({}))).buffer_unordered(60);
+    let mut counts = std::collections::BTreeMap::new();
+    for answer in calls.collect::<Vec<_>>().await {
+        if answer.status == 429 {
+            answer.assert_envelope();
+            assert!(!answer.header("retry-after").is_empty(), "{answer:#?}");
+        }
+        *counts.entry(answer.status).or_insert(0) += 1;
+    }
+    assert!(counts.keys().all(|status| [200, 429].contains(status)), "{counts:?}");
+    assert!(counts[&200] >= 24, "eight run and sixteen wait: {counts:?}");
+    assert!(counts[&429] > 0, "{counts:?}");
+}
+
+#[tokio::test]
+async fn nothing_of_one_call_is_seen_by_the_next() {
+    // Both grow to the same size. One leaves its mark on every byte and every table slot, the other looks for any.
+    let items = "(table $t 1000 funcref) (elem declare func $realloc)";
+    let memory = r#"(memory (export "memory") 16)"#;
+    let fill = "(drop (memory.grow (i32.const 900)))
+        (memory.fill (i32.const 131072) (i32.const 171) (i32.sub (i32.shl (memory.size) (i32.const 16)) (i32.const 131072)))
+        (table.fill $t (i32.const 0) (ref.func $realloc) (i32.const 1000))
+        (call $ok (local.get $args) (local.get $args_len))";
+    let look = "(drop (memory.grow (i32.const 900)))
+        (local.set $i (i32.const 131072))
+        (loop $next
+            (if (i64.ne (i64.load (local.get $i)) (i64.const 0)) (then unreachable))
+            (local.set $i (i32.add (local.get $i) (i32.const 8)))
+            (br_if $next (i32.lt_u (local.get $i) (i32.shl (memory.size) (i32.const 16)))))
+        (loop $next
+            (if (i32.eqz (ref.is_null (table.get $t (local.get $j)))) (then unreachable))
+            (local.set $j (i32.add (local.get $j) (i32.const 1)))
+            (br_if $next (i32.lt_u (local.get $j) (i32.const 1000))))
+        (call $ok (local.get $args) (local.get $args_len))";
+    for allocator in ["pooling", "on_demand"] {
+        let host = start(allocator).await;
+        for (slug, execute) in [("marker", fill), ("seeker", look)] {
+            let guest = Guest { items, memory, execute, ..Guest::default() };
+            host.publish(guest.component(), &guest::manifest(slug)).await;
+        }
+        let (one, other) = (host.new_project().await, host.new_project().await);
+        for _ in 0..20 {
+            let marks = (0..4).map(|_| one.execute("MARKER_RUN", json!({})));
+            for answer in join_all(marks).await {
+                assert_eq!(answer.data(), json!({}), "{allocator}");
+            }
+            let seeks = (0..4).map(|_| other.execute("SEEKER_RUN", json!({})));
+            for answer in join_all(seeks).await {
+                assert_eq!(answer.data(), json!({}), "{allocator}: a byte of another project was seen");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_caller_that_goes_away_ends_its_guest() {
+    let host = start("pooling").await;
+    let mut sleeper = guest::manifest("sleeper");
+    sleeper["limits"] = json!({ "wall_ms": 300_000 });
+    let guest = Guest {
+        imports: guest::imports::SLEEP,
+        execute: "(call $sleep (i32.const 250000)) (call $ok (local.get $args) (local.get $args_len))",
+        ..Guest::default()
+    };
+    host.publish(guest.component(), &sleeper).await;
+    let project = host.new_project().await;
+    for _ in 0..20 {
+        let calls = join_all((0..8).map(|_| project.execute("SLEEPER_RUN", Value::Object(serde_json::Map::new()))));
+        tokio::time::timeout(std::time::Duration::from_millis(50), calls).await.unwrap_err();
+    }
+    // All eight places are free again, or the echo below would wait and be refused.
+    let echo = given::echo(&host).await;
+    wait_until("the project's places are free", || async { project.execute(&echo, json!({})).await.status == 200 })
+        .await;
+}

@@ -1,0 +1,186 @@
+//! Publishing toolkits, their versions, and what the catalogue says about them.
+
+use harness::{Guest, Host, guest};
+use serde_json::{Value, json};
+
+use crate::given;
+
+/// Publishes two versions that answer differently; slug and the older version's bytes.
+async fn two_versions(host: &Host) -> (String, Vec<u8>) {
+    let slug = given::slug();
+    let mut manifest = guest::manifest(&slug);
+    let older = guest::with_manifest(Guest::echo().component(), &manifest);
+    host.as_org().put(&guest::address(&manifest), older.clone()).await.expect(201);
+    manifest["version"] = json!("20260202_00");
+    host.publish(Guest::constant().component(), &manifest).await;
+    (slug, older)
+}
+
+async fn run(client: &harness::Client, slug: &str, version: &str) -> harness::Answer {
+    let body = json!({ "arguments": { "said": "hello" }, "version": version });
+    client.post(&format!("/tools/execute/{}", guest::tool(slug)), &body).await
+}
+
+#[tokio::test]
+async fn two_versions_of_one_toolkit_answer_differently() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let (slug, _) = two_versions(host).await;
+    assert_eq!(run(&project, &slug, "20260101_00").await.data(), json!({ "said": "hello" }));
+    assert_eq!(run(&project, &slug, "20260202_00").await.data(), json!({ "answer": 42 }));
+    assert_eq!(run(&project, &slug, "latest").await.data(), json!({ "answer": 42 }));
+    assert_eq!(run(&project, &slug, "00000000_00").await.data(), json!({ "said": "hello" }));
+    for unknown in ["20260303_00", "newest", "20260101", ""] {
+        let answer = run(&project, &slug, unknown).await.expect(404);
+        assert_eq!(answer["error"]["code"], 2401, "{unknown:?}");
+    }
+}
+
+#[tokio::test]
+async fn without_a_version_the_prefix_decides() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let (slug, _) = two_versions(host).await;
+    let path = format!("/tools/execute/{}", guest::tool(&slug));
+    let body = json!({ "arguments": { "said": "hello" } });
+    assert_eq!(project.post(&path, &body).await.data(), json!({ "said": "hello" }));
+    assert_eq!(project.clone().newer().post(&path, &body).await.data(), json!({ "answer": 42 }));
+    let path = format!("/tools/{}", guest::tool(&slug));
+    assert_eq!(project.get(&path).await.expect(200)["version"], "20260101_00");
+    assert_eq!(project.newer().get(&path).await.expect(200)["version"], "20260202_00");
+}
+
+#[tokio::test]
+async fn the_same_bytes_again_change_nothing_and_other_bytes_are_refused() {
+    let host = Host::shared().await;
+    let (slug, older) = two_versions(host).await;
+    let address = format!("/toolkits/{slug}/versions/20260101_00");
+    let first = host.as_org().put(&address, older.clone()).await.expect(200);
+    let again = host.as_org().put(&address, older).await.expect(200);
+    assert_eq!(first.json, again.json);
+    let other = guest::with_manifest(Guest::constant().component(), &guest::manifest(&slug));
+    let refused = host.as_org().put(&address, other).await.expect(409);
+    refused.assert_envelope();
+    let project = host.new_project().await;
+    assert_eq!(run(&project, &slug, "20260101_00").await.data(), json!({ "said": "hello" }));
+}
+
+#[tokio::test]
+async fn a_deprecated_version_answers_only_those_who_name_it() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let (slug, _) = two_versions(host).await;
+    host.as_org().delete(&format!("/toolkits/{slug}/versions/20260202_00")).await.expect(200);
+    assert_eq!(run(&project, &slug, "latest").await.data(), json!({ "said": "hello" }));
+    assert_eq!(run(&project, &slug, "20260202_00").await.data(), json!({ "answer": 42 }));
+    host.as_org().delete(&format!("/toolkits/{slug}/versions/20260202_00")).await.expect(200);
+    host.as_org().delete(&format!("/toolkits/{slug}/versions/20260101_00")).await.expect(200);
+    let gone = run(&project, &slug, "latest").await.expect(410);
+    assert_eq!(gone["error"]["slug"], "Tool_ToolDeprecated");
+    assert_eq!(run(&project, &slug, "20260101_00").await.data(), json!({ "said": "hello" }));
+    host.as_org().delete(&format!("/toolkits/{slug}/versions/20260303_00")).await.expect(404);
+    host.as_org().delete(&format!("/toolkits/{}/versions/20260101_00", given::slug())).await.expect(404);
+}
+
+#[tokio::test]
+async fn only_the_organisation_publishes() {
+    let host = Host::shared().await;
+    let manifest = guest::manifest(&given::slug());
+    let bytes = guest::with_manifest(Guest::echo().component(), &manifest);
+    host.new_project().await.put(&guest::address(&manifest), bytes.clone()).await.expect(401);
+    host.anonymous().put(&guest::address(&manifest), bytes).await.expect(401);
+    let path = format!("/toolkits/{}", manifest["slug"].as_str().unwrap());
+    host.new_project().await.get(&path).await.expect(404).assert_envelope();
+}
+
+#[tokio::test]
+async fn two_publishers_of_one_version_agree_on_the_winner() {
+    let host = Host::shared().await;
+    let manifest = guest::manifest(&given::slug());
+    let address = guest::address(&manifest);
+    let candidates = [Guest::echo().component(), Guest::constant().component()];
+    let publishing = (0..6).map(|turn| {
+        let (client, address) = (host.as_org(), address.clone());
+        let bytes = guest::with_manifest(candidates[turn % 2].clone(), &manifest);
+        async move { (turn % 2, client.put(&address, bytes).await.status) }
+    });
+    let answers = futures::future::join_all(publishing).await;
+    let created: Vec<_> = answers.iter().filter(|(_, status)| *status == 201).collect();
+    assert_eq!(created.len(), 1, "{answers:?}");
+    let winner = created[0].0;
+    for (turn, status) in &answers {
+        let expected: &[u16] = if *turn == winner { &[200, 201] } else { &[409] };
+        assert!(expected.contains(status), "{answers:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_published_toolkit_survives_a_restart() {
+    let host = harness::host::Setup::new().start().await;
+    let tool = given::echo(&host).await;
+    let (setup, status) = host.terminate().await;
+    assert!(status.success(), "{status}");
+    let host = setup.start().await;
+    assert_eq!(host.as_project().execute(&tool, json!({ "a": 1 })).await.data(), json!({ "a": 1 }));
+}
+
+#[tokio::test]
+async fn a_compiled_file_that_somebody_wrote_is_compiled_again() {
+    let host = harness::host::Setup::new().start().await;
+    let tool = given::echo(&host).await;
+    let (setup, _) = host.terminate().await;
+    let mut touched = 0;
+    for path in files_below(&setup.data()) {
+        if path.extension().is_some_and(|extension| extension == "cwasm" || extension == "artifact") {
+            let mut bytes = std::fs::read(&path).unwrap();
+            let middle = bytes.len() / 2;
+            bytes[middle] ^= 1;
+            std::fs::write(&path, bytes).unwrap();
+            touched += 1;
+        }
+    }
+    assert!(touched > 0, "no compiled file was found in {:?}", files_below(&setup.data()));
+    let host = setup.start().await;
+    assert_eq!(host.as_project().execute(&tool, json!({ "a": 1 })).await.data(), json!({ "a": 1 }));
+}
+
+fn files_below(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    entries.flat_map(|path| if path.is_dir() { files_below(&path) } else { vec![path] }).collect()
+}
+
+#[tokio::test]
+async fn list_and_detail_tell_what_the_manifest_says() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let slug = given::keyed().await;
+    let detail = project.get(&format!("/toolkits/{}", slug.to_uppercase())).await.expect(200);
+    assert_eq!(detail["slug"], *slug);
+    let scheme = &detail["auth_config_details"][0];
+    assert_eq!(scheme["mode"], "API_KEY");
+    let field = &scheme["fields"]["connected_account_initiation"]["required"][0];
+    assert_eq!((&field["name"], &field["required"]), (&"api_key".into(), &true.into()));
+    let listed = project.get(&format!("/toolkits?search={slug}")).await.expect(200);
+    let found = listed["items"].as_array().unwrap().iter().find(|item| item["slug"] == *slug).expect("it is listed");
+    assert_eq!((&found["no_auth"], &found["is_local_toolkit"]), (&false.into(), &false.into()));
+    assert_eq!(found["meta"]["tools_count"], 1);
+    assert!(project.get("/toolkits/categories").await.expect(200).text.contains("tests"));
+    project.get("/toolkits/no_such_toolkit").await.expect(404).assert_envelope();
+}
+
+#[tokio::test]
+async fn the_list_counts_and_pages() {
+    let host = harness::host::Setup::new().start().await;
+    for _ in 0..3 {
+        given::echo(&host).await;
+    }
+    let project = host.as_project();
+    let first = project.get("/toolkits?limit=2").await.expect(200);
+    assert_eq!((&first["total_items"], &first["total_pages"]), (&3.into(), &2.into()));
+    let cursor = harness::fake_app::percent(first["next_cursor"].as_str().unwrap());
+    let second = project.get(&format!("/toolkits?cursor={cursor}")).await.expect(200);
+    assert_eq!(second["items"].as_array().unwrap().len(), 1);
+    assert_eq!(second["next_cursor"], Value::Null);
+    assert_eq!(project.get("/toolkits?limit=9999").await.expect(200)["items"].as_array().unwrap().len(), 3);
+    project.get("/toolkits?cursor=nonsense").await.expect(400).assert_envelope();
+}

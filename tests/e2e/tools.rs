@@ -1,0 +1,197 @@
+//! Tools: what is said about them, and running them.
+
+use harness::{Guest, Host, guest};
+use serde_json::{Value, json};
+
+use crate::given;
+
+/// A toolkit with a strict schema, a tag and a second tool; its slug.
+async fn strict() -> &'static str {
+    static SLUG: tokio::sync::OnceCell<String> = tokio::sync::OnceCell::const_new();
+    SLUG.get_or_init(|| async {
+        let slug = given::slug();
+        let mut manifest = guest::manifest(&slug);
+        let tool = &mut manifest["tools"][0];
+        tool["input"] = json!({
+            "type": "object",
+            "properties": { "count": { "type": "integer", "minimum": 1 }, "name": { "type": "string" } },
+            "required": ["count", "name"],
+        });
+        tool["tags"] = json!(["important", "counting"]);
+        tool["hints"] = json!({ "read_only": true });
+        let mut second = tool.clone();
+        second["slug"] = json!(format!("{}_SECOND", slug.to_uppercase()));
+        second["tags"] = json!([]);
+        second["description"] = json!("Finds a needle in a haystack.");
+        manifest["tools"].as_array_mut().unwrap().push(second);
+        Host::shared().await.publish(Guest::echo().component(), &manifest).await;
+        slug
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_call_answers_data_and_a_log_id() {
+    let project = Host::shared().await.new_project().await;
+    let answer = project.execute(given::shared_echo().await, json!({ "a": [1, 2, { "b": null }] })).await;
+    assert!(answer["log_id"].as_str().unwrap().starts_with("log_"), "{answer:?}");
+    assert_eq!(answer.data(), json!({ "a": [1, 2, { "b": null }] }));
+}
+
+#[tokio::test]
+async fn text_numbers_and_order_come_back_as_they_went() {
+    let project = Host::shared().await.new_project().await;
+    let arguments = r#"{"z":"𝄞 \"quoted\" \\ \u0001","a":1e300,"m":12345678901234567,"half":0.1}"#;
+    let body = format!(r#"{{"arguments":{arguments},"version":"latest"}}"#);
+    let path = format!("/tools/execute/{}", given::shared_echo().await);
+    let body = harness::client::Body::Raw("application/json", body.into_bytes());
+    let answer = project.send(reqwest::Method::POST, &path, body, &[]).await;
+    assert_eq!(answer.data(), serde_json::from_str::<Value>(arguments).unwrap());
+}
+
+#[tokio::test]
+async fn arguments_that_break_the_schema_get_one_line_per_problem() {
+    let project = Host::shared().await.new_project().await;
+    let tool = guest::tool(strict().await);
+    let answer = project.execute(&tool, json!({ "count": 0, "name": 7 })).await.expect(400);
+    answer.assert_envelope();
+    let problems = answer.problems();
+    assert_eq!(problems.len(), 2, "{problems:?}");
+    assert!(problems.iter().any(|line| line.contains("count")), "{problems:?}");
+    assert!(problems.iter().any(|line| line.contains("name")), "{problems:?}");
+    let missing = project.execute(&tool, json!({})).await.expect(400);
+    assert_eq!(missing.problems().len(), 2, "{missing:?}");
+    assert_eq!(project.execute(&tool, json!({ "count": 1, "name": "x" })).await.status, 200);
+}
+
+#[tokio::test]
+async fn an_unknown_tool_is_not_found() {
+    let project = Host::shared().await.new_project().await;
+    for answer in [project.execute("NO_SUCH_TOOL", json!({})).await, project.get("/tools/NO_SUCH_TOOL").await] {
+        let answer = answer.expect(404);
+        answer.assert_envelope();
+        assert_eq!((&answer["error"]["code"], &answer["error"]["slug"]), (&2401.into(), &"Tool_ToolNotFound".into()));
+    }
+}
+
+#[tokio::test]
+async fn slugs_are_found_in_any_case() {
+    let project = Host::shared().await.new_project().await;
+    let tool = given::shared_echo().await.to_lowercase();
+    assert_eq!(project.execute(&tool, json!({ "a": 1 })).await.data(), json!({ "a": 1 }));
+}
+
+#[tokio::test]
+async fn arguments_and_text_exclude_each_other_and_text_needs_a_model() {
+    let project = Host::shared().await.new_project().await;
+    let path = format!("/tools/execute/{}", given::shared_echo().await);
+    project.post(&path, &json!({ "arguments": {}, "text": "do it", "version": "latest" })).await.expect(400);
+    let answer = project.post(&path, &json!({ "text": "do it", "version": "latest" })).await.expect(501);
+    answer.assert_envelope();
+    project.post(&path, &json!({ "arguments": [1], "version": "latest" })).await.expect(400);
+}
+
+#[tokio::test]
+async fn the_old_name_of_the_user_is_understood() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let slug = given::keyed().await;
+    project.connect(slug, "API_KEY", "amy", json!({ "api_key": "k-0123456789" })).await;
+    let path = format!("/tools/execute/{}", guest::tool(slug));
+    let arguments = json!({ "url": "https://api.example.com/echo/alias" });
+    let body = json!({ "arguments": arguments, "entity_id": "amy", "version": "latest" });
+    assert_eq!(project.post(&path, &body).await.data()["method"], "GET");
+    let body = json!({ "arguments": arguments, "user_id": "bob", "version": "latest" });
+    let answer = project.post(&path, &body).await.expect(404);
+    assert_eq!(answer["error"]["code"], 1810);
+}
+
+#[tokio::test]
+async fn the_account_named_must_be_the_users() {
+    let project = Host::shared().await.new_project().await;
+    let slug = given::keyed().await;
+    let id = project.connect(slug, "API_KEY", "amy", json!({ "api_key": "k-0123456789" })).await;
+    let path = format!("/tools/execute/{}", guest::tool(slug));
+    let arguments = json!({ "url": "https://api.example.com/echo/named" });
+    let call = |more: Value| {
+        let mut body = json!({ "arguments": arguments, "version": "latest" });
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let (project, path) = (project.clone(), path.clone());
+        async move { project.post(&path, &body).await }
+    };
+    call(json!({ "connected_account_id": id, "user_id": "amy" })).await.data();
+    assert_eq!(call(json!({ "connected_account_id": id })).await.expect(400)["error"]["code"], 1811);
+    assert_eq!(call(json!({ "connected_account_id": id, "user_id": "bob" })).await.expect(400)["error"]["code"], 1812);
+    let unknown = call(json!({ "connected_account_id": "ca_AAAAAAAAAAAA", "user_id": "amy" })).await.expect(404);
+    assert_eq!(unknown["error"]["code"], 1810);
+}
+
+#[tokio::test]
+async fn a_disabled_account_does_not_execute() {
+    let project = Host::shared().await.new_project().await;
+    let slug = given::keyed().await;
+    let id = project.connect(slug, "API_KEY", "amy", json!({ "api_key": "k-0123456789" })).await;
+    let status = format!("/connected_accounts/{id}/status");
+    project.patch(&status, &json!({ "enabled": false })).await.expect(200);
+    let path = format!("/tools/execute/{}", guest::tool(slug));
+    let body = json!({
+        "arguments": { "url": "https://api.example.com/echo/off" }, "version": "latest",
+        "user_id": "amy", "connected_account_id": id,
+    });
+    assert_eq!(project.post(&path, &body).await.expect(422)["error"]["slug"], "ActionExecute_ConnectedAccountExpired");
+    project.patch(&status, &json!({ "enabled": true })).await.expect(200);
+    project.post(&path, &body).await.data();
+}
+
+#[tokio::test]
+async fn a_tool_that_ran_and_failed_is_an_answer() {
+    let project = Host::shared().await.new_project().await;
+    let slug = given::keyed().await;
+    project.connect(slug, "API_KEY", "default", json!({ "api_key": "k-0123456789" })).await;
+    let answer = project.execute(&guest::tool(slug), json!({ "url": "https://elsewhere.example.org/" })).await;
+    let answer = answer.expect(200);
+    assert_eq!(answer["successful"], false);
+    assert!(answer["error"].as_str().is_some_and(|text| !text.is_empty()), "{answer:?}");
+    assert!(answer["log_id"].is_string());
+}
+
+#[tokio::test]
+async fn the_list_filters_by_toolkit_slug_label_and_text() {
+    let project = Host::shared().await.new_project().await;
+    let slug = strict().await;
+    let found = |path: String| {
+        let project = project.clone();
+        async move {
+            let page = project.get(&path).await.expect(200);
+            let slugs = page["items"].as_array().unwrap().iter().map(|item| item["slug"].as_str().unwrap().to_owned());
+            slugs.collect::<std::collections::BTreeSet<_>>()
+        }
+    };
+    let (first, second) = (guest::tool(slug), format!("{}_SECOND", slug.to_uppercase()));
+    let both = [first.clone(), second.clone()].into();
+    assert_eq!(found(format!("/tools?toolkit_slug={slug}")).await, both);
+    assert_eq!(found(format!("/tools?tool_slugs={first},{second}&toolkit_slug=other")).await, both);
+    assert_eq!(found(format!("/tools?toolkit_slug={slug}&important=true")).await, [first.clone()].into());
+    assert_eq!(found(format!("/tools?toolkit_slug={slug}&tags=counting,other")).await, [first.clone()].into());
+    assert_eq!(found(format!("/tools?toolkit_slug={slug}&search=haystack")).await, [second.clone()].into());
+    assert_eq!(found(format!("/tools?toolkit_slug={slug}&query=haystack")).await, [second].into());
+    assert_eq!(found(format!("/tools?toolkit_slug[]={slug}&important=true")).await, [first].into());
+    assert!(found("/tools?toolkit_slug=no_such_toolkit".into()).await.is_empty());
+}
+
+#[tokio::test]
+async fn a_record_says_schema_hints_and_versions() {
+    let project = Host::shared().await.new_project().await;
+    let slug = strict().await;
+    let tool = project.get(&format!("/tools/{}", guest::tool(slug))).await.expect(200);
+    assert_eq!(tool["toolkit"]["slug"], *slug);
+    assert_eq!(tool["input_parameters"]["required"], json!(["count", "name"]));
+    for part in ["data", "error", "successful"] {
+        assert!(tool["output_parameters"]["properties"][part].is_object(), "{part}: {tool:?}");
+    }
+    assert!(tool["tags"].as_array().unwrap().contains(&json!("readOnlyHint")), "{tool:?}");
+    assert_eq!(tool["available_versions"], json!(["20260101_00"]));
+    assert_eq!(tool["is_deprecated"], false);
+    let slugs = project.get("/tools/enum").await.expect(200);
+    assert!(slugs.json.as_array().unwrap().contains(&guest::tool(slug).into()), "the enum lists it");
+}
