@@ -4,6 +4,7 @@ use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
 
 use htmd::element_handler::Handlers;
+use htmd::options::{BulletListMarker, Options as Style};
 use htmd::{Element, HtmlToMarkdown, Node};
 use pulldown_cmark::{CowStr, Event, Options, Parser, Tag, html};
 use toolkit_sdk::prelude::*;
@@ -46,7 +47,14 @@ pub(crate) fn html_to_markdown(input: Html) -> Result<Markdown> {
         found.get_or_init(|| text.trim().to_owned());
         None
     };
-    let converter = HtmlToMarkdown::builder().skip_tags(skip).add_handler(vec!["title"], take_title).build();
+    let style = Style {
+        bullet_list_marker: BulletListMarker::Dash,
+        ul_bullet_spacing: 1,
+        ol_number_spacing: 1,
+        ..Style::default()
+    };
+    let converter =
+        HtmlToMarkdown::builder().options(style).skip_tags(skip).add_handler(vec!["title"], take_title).build();
     let failed = |error| ToolError::invalid_input(format!("cannot read the HTML: {error}"));
     let tree = converter.html_to_tree(&input.html).map_err(failed)?;
     check_depth(&tree)?;
