@@ -33,6 +33,10 @@
 //! # fn main() {}
 //! ```
 
+// Generated code names this crate from outside and from within.
+#[cfg(target_arch = "wasm32")]
+extern crate self as toolkit_sdk;
+
 #[cfg(target_arch = "wasm32")]
 mod arena;
 pub mod clock;

@@ -63,7 +63,6 @@ mod tests {
 
     #[derive(Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "lowercase")]
-    #[expect(dead_code, reason = "only the schema is looked at")]
     enum Order {
         Up,
         Down,

@@ -4,12 +4,6 @@ use crate::rt::Provide;
 use crate::{context, rt};
 
 /// Generated from the contract.
-#[expect(
-    unsafe_code,
-    unreachable_pub,
-    clippy::allow_attributes_without_reason,
-    reason = "generated code that speaks the canonical ABI"
-)]
 pub mod bindings {
     wit_bindgen::generate!({
         path: "../wit/v1",
