@@ -81,10 +81,7 @@ async fn the_list_filters_and_sorts() {
         let made = project.post("/connected_accounts", &given::account(&config, user, KEY)).await.expect(201);
         ids.push(made["id"].as_str().unwrap().to_owned());
     }
-    project
-        .patch(&format!("/connected_accounts/{}/status", ids[2]), &json!({ "enabled": false }))
-        .await
-        .expect(200);
+    project.patch(&format!("/connected_accounts/{}/status", ids[2]), &json!({ "enabled": false })).await.expect(200);
     let users = |query: String| {
         let project = project.clone();
         async move {

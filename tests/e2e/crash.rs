@@ -1,1 +1,349 @@
+//! What was acknowledged survives `kill -9`; what was not is there whole or not at all.
 //!
+//! Eight clients create, change, delete and execute, each in a project of its own and each keeping a model of what must be
+//! there. The server is killed at a random moment, started again, and compared with the models. A killed process keeps the
+//! page cache: this is about the order of things inside the process, not about power.
+
+use std::{
+    collections::BTreeMap,
+    sync::atomic::{AtomicUsize, Ordering},
+    time::Duration,
+};
+
+use futures::future::join_all;
+use harness::{Answer, Client, Dice, Guest, Host, client::Body, guest, host::Setup, unique};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::given;
+
+const CLIENTS: usize = 8;
+const CYCLES: usize = 60;
+const ACKS: usize = 3_000;
+/// A kill waits for so many acknowledgements.
+const ACKS_PER_CYCLE: usize = 50;
+
+/// What a thing can be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Absent,
+    Enabled,
+    Disabled,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    Config,
+    Account,
+}
+
+/// A thing by the name its client gave it, so that a creation nobody acknowledged can be found.
+type Name = (Kind, String);
+
+struct Thing {
+    id: String,
+    state: State,
+}
+
+/// A change on its way.
+struct Change {
+    name: Name,
+    to: State,
+    method: Method,
+    path: String,
+    body: Value,
+}
+
+struct Worker {
+    key: String,
+    toolkit: String,
+    things: BTreeMap<Name, Thing>,
+    logs: Vec<String>,
+    /// The change that the kill left without an answer.
+    doubt: Option<(Name, State)>,
+    dice: Dice,
+}
+
+impl Worker {
+    async fn new(host: &Host, toolkit: &str, seed: u64) -> Self {
+        let key = host.new_project().await.key().to_owned();
+        let (things, logs) = (BTreeMap::new(), Vec::new());
+        Self { key, toolkit: toolkit.to_owned(), things, logs, doubt: None, dice: Dice::new(seed) }
+    }
+
+    /// Works until the server is gone.
+    async fn work(&mut self, client: &Client, acks: &AtomicUsize) {
+        loop {
+            let done = match self.dice.below(10) {
+                0 | 1 => self.execute(client).await,
+                _ => {
+                    let change = self.next_change();
+                    self.make(client, change).await
+                }
+            };
+            if !done {
+                return;
+            }
+            acks.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    async fn execute(&mut self, client: &Client) -> bool {
+        let path = format!("/tools/execute/{}", guest::tool(&self.toolkit));
+        let body = Body::Json(json!({ "arguments": {}, "version": "latest" }));
+        let Ok(answer) = client.try_send(Method::POST, &path, body, &[]).await else { return false };
+        self.logs.push(answer.expect(200)["log_id"].as_str().unwrap().to_owned());
+        true
+    }
+
+    async fn make(&mut self, client: &Client, change: Change) -> bool {
+        let Change { name, to, method, path, body } = change;
+        let sent = client.try_send(method, &path, Body::Json(body), &[]).await;
+        let Ok(answer) = sent else {
+            self.doubt = Some((name, to));
+            return false;
+        };
+        assert!([200, 201].contains(&answer.status), "{name:?} to {to:?}: {answer:#?}");
+        let id = |answer: &Answer| {
+            let id = if name.0 == Kind::Config { &answer["auth_config"]["id"] } else { &answer["id"] };
+            id.as_str().unwrap().to_owned()
+        };
+        match self.things.get_mut(&name) {
+            Some(thing) => thing.state = to,
+            None => {
+                let id = id(&answer);
+                self.things.insert(name, Thing { id, state: to });
+            }
+        }
+        true
+    }
+
+    fn next_change(&mut self) -> Change {
+        let pick = self.dice.below(self.things.len().max(1) as u64) as usize;
+        let chosen = self.things.iter().nth(pick).filter(|(_, thing)| thing.state != State::Absent);
+        match (self.dice.below(10), chosen) {
+            (0..=2, Some((name, thing))) => {
+                let path = format!("{}/{}", root(name.0), thing.id);
+                Change { name: name.clone(), to: State::Absent, method: Method::DELETE, path, body: Value::Null }
+            }
+            (3..=5, Some((name, thing))) => {
+                let to = if thing.state == State::Enabled { State::Disabled } else { State::Enabled };
+                let (path, body) = match name.0 {
+                    Kind::Config => (format!("/auth_configs/{}/{}", thing.id, word(to)), json!({})),
+                    Kind::Account => {
+                        (format!("/connected_accounts/{}/status", thing.id), json!({ "enabled": to == State::Enabled }))
+                    }
+                };
+                Change { name: name.clone(), to, method: Method::PATCH, path, body }
+            }
+            _ => self.creation(),
+        }
+    }
+
+    fn creation(&mut self) -> Change {
+        let usable = |(name, thing): (&Name, &Thing)| {
+            (name.0 == Kind::Config && thing.state == State::Enabled).then(|| thing.id.clone())
+        };
+        let config = self.things.iter().find_map(usable).filter(|_| self.dice.below(4) > 0);
+        let own = unique(8);
+        let (kind, body) = match config {
+            Some(config) => (Kind::Account, given::account(&config, &own, "k-0123456789")),
+            None => {
+                let config =
+                    json!({ "type": "use_custom_auth", "authScheme": "API_KEY", "name": own, "credentials": {} });
+                (Kind::Config, json!({ "toolkit": { "slug": self.toolkit }, "auth_config": config }))
+            }
+        };
+        Change { name: (kind, own), to: State::Enabled, method: Method::POST, path: root(kind).into(), body }
+    }
+
+    /// Compares what is there with what must be, and takes what the kill left open as it is found.
+    async fn check(&mut self, client: &Client) {
+        let mut found = BTreeMap::new();
+        for kind in [Kind::Config, Kind::Account] {
+            for item in everything(client, kind).await {
+                let (name, thing) = read(kind, &item);
+                assert!(found.insert(name.clone(), thing).is_none(), "{name:?} is there twice");
+            }
+        }
+        for (name, thing) in &mut self.things {
+            let there = found.remove(name);
+            let state = there.as_ref().map_or(State::Absent, |there| there.state);
+            let open = self.doubt.take_if(|(doubted, _)| doubted == name).map(|(_, to)| to);
+            assert!(
+                state == thing.state || Some(state) == open,
+                "{name:?} is {state:?}, not {:?} {open:?}",
+                thing.state
+            );
+            assert!(there.is_none_or(|there| there.id == thing.id), "{name:?} has another id");
+            thing.state = state;
+        }
+        // A creation that was not acknowledged may be there; nothing else may.
+        if let Some((name, to)) = self.doubt.take()
+            && let Some(thing) = found.remove(&name)
+        {
+            assert_eq!(thing.state, to, "{name:?}");
+            self.things.insert(name, thing);
+        }
+        assert!(found.is_empty(), "nobody made {:?}", found.keys());
+        for log in self.logs.drain(..) {
+            client.get(&format!("/logs/tool_execution/{log}")).await.expect(200);
+        }
+        self.check_indexes(client).await;
+    }
+
+    /// A filter finds exactly what the whole list shows, for some of the things.
+    async fn check_indexes(&mut self, client: &Client) {
+        let skip = self.dice.below(self.things.len().max(1) as u64) as usize;
+        for ((_, user), thing) in self.things.iter().skip(skip).filter(|((kind, _), _)| *kind == Kind::Account).take(3)
+        {
+            let page = client.get(&format!("/connected_accounts?user_ids={user}")).await.expect(200);
+            let expected = usize::from(thing.state != State::Absent);
+            assert_eq!(page["total_items"], expected, "{user}: {page:#?}");
+            assert_eq!(page["items"].as_array().unwrap().len(), expected, "{user}: {page:#?}");
+        }
+    }
+}
+
+fn root(kind: Kind) -> &'static str {
+    if kind == Kind::Config { "/auth_configs" } else { "/connected_accounts" }
+}
+
+fn word(state: State) -> &'static str {
+    if state == State::Enabled { "ENABLED" } else { "DISABLED" }
+}
+
+async fn everything(client: &Client, kind: Kind) -> Vec<Value> {
+    let page = client.get(&format!("{}?limit=1000&show_disabled=true", root(kind))).await.expect(200);
+    let items = page["items"].as_array().unwrap().clone();
+    assert_eq!(page["total_items"], items.len(), "the count and the list agree");
+    items
+}
+
+/// Reads a thing whole: every field that it was made with must be there.
+fn read(kind: Kind, item: &Value) -> (Name, Thing) {
+    let text = |value: &Value| value.as_str().unwrap_or_else(|| panic!("torn: {item:#}")).to_owned();
+    let state = match item["status"].as_str() {
+        Some("ENABLED" | "ACTIVE") => State::Enabled,
+        Some("DISABLED" | "INACTIVE") => State::Disabled,
+        _ => panic!("torn: {item:#}"),
+    };
+    text(&item["toolkit"]["slug"]);
+    let name = match kind {
+        Kind::Config => text(&item["name"]),
+        Kind::Account => {
+            assert_eq!(item["state"]["val"]["api_key"], "k-01...", "torn: {item:#}");
+            text(&item["user_id"])
+        }
+    };
+    ((kind, name), Thing { id: text(&item["id"]), state })
+}
+
+#[tokio::test]
+async fn nothing_acknowledged_is_lost_and_nothing_is_torn() {
+    let seed = Dice::seed();
+    eprintln!("seed {seed}");
+    let mut dice = Dice::new(seed);
+    let mut host = Setup::new().start().await;
+    let mut manifest = guest::manifest_with_key("crashing", given::bearer());
+    manifest["tools"][0]["no_auth"] = json!(true);
+    host.publish(Guest::echo().component(), &manifest).await;
+    let seeds: Vec<_> = (0..CLIENTS).map(|_| dice.below(u64::MAX)).collect();
+    let mut workers = join_all(seeds.into_iter().map(|seed| Worker::new(&host, "crashing", seed))).await;
+    let (mut cycles, mut total) = (0, 0);
+    while cycles < CYCLES || total < ACKS {
+        let acks = AtomicUsize::new(0);
+        let clients: Vec<_> = workers.iter().map(|worker| host.with_key(&worker.key)).collect();
+        let (setup, ()) = futures::join!(kill(host, &acks, dice.below(500)), async {
+            join_all(workers.iter_mut().zip(&clients).map(|(worker, client)| worker.work(client, &acks))).await;
+        });
+        total += acks.load(Ordering::Relaxed);
+        cycles += 1;
+        if dice.below(10) == 0 {
+            // Killed again, in the middle of starting.
+            let soon = Duration::from_millis(dice.below(200));
+            tokio::time::timeout(soon, setup.clone().try_start()).await.ok();
+        }
+        host = setup.start().await;
+        let clients: Vec<_> = workers.iter().map(|worker| host.with_key(&worker.key)).collect();
+        join_all(workers.iter_mut().zip(&clients).map(|(worker, client)| worker.check(client))).await;
+    }
+    let things: usize = workers.iter().map(|worker| worker.things.len()).sum();
+    eprintln!("{cycles} kills, {total} acknowledgements, {things} things: none lost, none torn");
+    let printed = host.output();
+    assert!(!printed.contains("panicked"), "{printed}");
+}
+
+/// Lets the clients work for a while past the first acknowledgements, then pulls the plug.
+async fn kill(host: Host, acks: &AtomicUsize, after_ms: u64) -> Setup {
+    harness::wait_until("enough was acknowledged", || async { acks.load(Ordering::Relaxed) >= ACKS_PER_CYCLE }).await;
+    tokio::time::sleep(Duration::from_millis(after_ms)).await;
+    host.kill()
+}
+
+#[tokio::test]
+async fn a_publication_is_there_whole_or_not_at_all() {
+    let seed = Dice::seed();
+    eprintln!("seed {seed}");
+    let mut dice = Dice::new(seed);
+    let mut host = Setup::new().start().await;
+    let mut published: Vec<String> = Vec::new();
+    for _ in 0..8 {
+        let mut doubtful = None;
+        let client = host.as_org();
+        let publishing = async {
+            for _ in 0..50 {
+                let manifest = guest::manifest(&given::slug());
+                let bytes = guest::with_manifest(Guest::echo().component(), &manifest);
+                let slug = manifest["slug"].as_str().unwrap().to_owned();
+                let body = Body::Raw("application/wasm", bytes);
+                match client.try_send(Method::PUT, &guest::address(&manifest), body, &[]).await {
+                    Ok(answer) => {
+                        answer.expect(201);
+                        published.push(slug);
+                    }
+                    Err(_) => {
+                        doubtful = Some(slug);
+                        return;
+                    }
+                }
+            }
+        };
+        let wait = Duration::from_millis(200 + dice.below(1_500));
+        let (setup, ()) = futures::join!(
+            async move {
+                tokio::time::sleep(wait).await;
+                host.kill()
+            },
+            publishing
+        );
+        host = setup.start().await;
+        for slug in &published {
+            let ran = host.as_project().execute(&guest::tool(slug), json!({ "a": 1 })).await;
+            assert_eq!(ran.data(), json!({ "a": 1 }));
+        }
+        if let Some(slug) = doubtful {
+            let known = host.as_project().get(&format!("/toolkits/{slug}")).await.status;
+            let ran = host.as_project().execute(&guest::tool(&slug), json!({})).await.status;
+            assert_eq!(known, ran, "{slug} is half there");
+        }
+    }
+    assert!(!published.is_empty());
+}
+
+#[tokio::test]
+async fn a_server_asked_to_stop_finishes_what_it_began() {
+    let host = Setup::new().with("logs.wait", "false").start().await;
+    let tool = given::echo(&host).await;
+    let project = host.as_project();
+    let mut logs = Vec::new();
+    for _ in 0..50 {
+        logs.push(project.execute(&tool, json!({})).await.expect(200)["log_id"].as_str().unwrap().to_owned());
+    }
+    let (setup, status) = host.terminate().await;
+    assert!(status.success(), "{status}");
+    let host = setup.start().await;
+    for log in logs {
+        host.as_project().get(&format!("/logs/tool_execution/{log}")).await.expect(200);
+    }
+}

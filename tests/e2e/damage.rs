@@ -1,1 +1,221 @@
-//!
+//! A damaged data folder: the server starts with everything, or says which file is broken and does not start.
+
+use std::path::{Path, PathBuf};
+
+use futures::{StreamExt, stream};
+use harness::{Dice, Guest, Host, guest, host, host::Setup};
+use serde_json::json;
+
+use crate::given;
+
+const CASES: u64 = 60;
+/// `EX_CONFIG`: the operator has to do something.
+const EXIT: i32 = 78;
+
+#[derive(Debug, Clone, Copy)]
+enum Harm {
+    Truncate,
+    Flip,
+    Zero,
+    Delete,
+    Swap,
+    Leave,
+}
+
+/// Shares after which kinds of damage are drawn.
+const SHARES: [(Harm, u64); 6] =
+    [(Harm::Truncate, 25), (Harm::Flip, 35), (Harm::Zero, 15), (Harm::Delete, 10), (Harm::Swap, 10), (Harm::Leave, 5)];
+
+/// A stopped server with some of everything in it.
+async fn filled(records: usize) -> (Setup, Vec<String>) {
+    let host = Setup::new().start().await;
+    let mut manifest = guest::manifest_with_key("kept", given::bearer());
+    manifest["tools"][0]["no_auth"] = json!(true);
+    host.publish(Guest::echo().component(), &manifest).await;
+    let project = host.as_project();
+    let config = json!({
+        "toolkit": { "slug": "kept" },
+        "auth_config": { "type": "use_custom_auth", "authScheme": "API_KEY", "credentials": {} },
+    });
+    let config =
+        project.post("/auth_configs", &config).await.expect(201)["auth_config"]["id"].as_str().unwrap().to_owned();
+    let work = stream::iter(0..records).map(|record| {
+        let (project, config) = (project.clone(), config.clone());
+        async move {
+            let user = format!("user-{record:04}");
+            project.post("/connected_accounts", &given::account(&config, &user, "k-0123456789")).await.expect(201);
+            project.execute("KEPT_RUN", json!({ "record": record, "filler": "x".repeat(500) })).await.data();
+        }
+    });
+    work.buffer_unordered(8).collect::<Vec<_>>().await;
+    let dump = dump(&host).await;
+    let (setup, status) = host.terminate().await;
+    assert!(status.success(), "{status}");
+    (setup, dump)
+}
+
+/// All that can be read, as it is answered.
+async fn dump(host: &Host) -> Vec<String> {
+    let project = host.as_project();
+    let mut all = Vec::new();
+    for path in ["/connected_accounts?limit=1000", "/auth_configs", "/toolkits", "/tools"] {
+        all.push(project.get(path).await.expect(200).text);
+    }
+    all.push(host.as_org().get("/org/owner/project/list").await.expect(200).text);
+    let mut cursor = json!(null);
+    loop {
+        let page = project.post("/logs/tool_execution", &json!({ "limit": 100, "cursor": cursor })).await.expect(200);
+        for log in page["logs"].as_array().unwrap() {
+            let id = log["id"].as_str().unwrap();
+            all.push(project.get(&format!("/logs/tool_execution/{id}")).await.expect(200).text);
+        }
+        cursor = page["next_cursor"].clone();
+        if cursor.is_null() {
+            return all;
+        }
+    }
+}
+
+fn files_below(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let mut files: Vec<_> =
+        entries.flat_map(|path| if path.is_dir() { files_below(&path) } else { vec![path] }).collect();
+    files.sort();
+    files
+}
+
+/// Damages one file of the folder; what was done.
+fn harm(data: &Path, other: &Path, dice: &mut Dice) -> String {
+    let files: Vec<_> = files_below(data).into_iter().filter(|path| path.metadata().unwrap().len() > 0).collect();
+    // The database is where the records are; it takes half of the blows.
+    let database = files.iter().max_by_key(|path| {
+        let in_store =
+            !path.components().any(|part| ["cache", "artifacts", "blobs"].iter().any(|name| part.as_os_str() == *name));
+        (in_store, path.metadata().unwrap().len())
+    });
+    let path = match dice.below(2) {
+        0 => database.unwrap().clone(),
+        _ => files[dice.below(files.len() as u64) as usize].clone(),
+    };
+    let mut share = dice.below(100);
+    let mut kind = Harm::Leave;
+    for (candidate, size) in SHARES {
+        if share < size {
+            kind = candidate;
+            break;
+        }
+        share -= size;
+    }
+    let mut bytes = std::fs::read(&path).unwrap();
+    let at = dice.below(bytes.len() as u64) as usize;
+    match kind {
+        Harm::Truncate => bytes.truncate(at),
+        Harm::Flip => bytes[at] ^= 1 << dice.below(8),
+        Harm::Zero => {
+            let start = at / 4096 * 4096;
+            let end = (start + 4096).min(bytes.len());
+            bytes[start..end].fill(0);
+        }
+        Harm::Swap => {
+            let twin = other.join(path.strip_prefix(data).unwrap());
+            bytes = std::fs::read(&twin).unwrap_or_default();
+        }
+        Harm::Delete | Harm::Leave => {}
+    }
+    match kind {
+        Harm::Delete => std::fs::remove_file(&path).unwrap(),
+        Harm::Leave => std::fs::write(path.with_extension("new"), &bytes[..at]).unwrap(),
+        _ => std::fs::write(&path, bytes).unwrap(),
+    }
+    format!("{kind:?} of {} at {at}", path.strip_prefix(data).unwrap().display())
+}
+
+/// Damages a copy of the folder and starts on it; what went wrong, or whether it started.
+async fn case(filled: &Setup, dump_before: &[String], other: &Path, seed: u64) -> Result<bool, String> {
+    let mut dice = Dice::new(seed);
+    let setup = filled.copy();
+    let what = format!("seed {seed}: {}", harm(&setup.data(), other, &mut dice));
+    match setup.try_start().await {
+        Ok(host) => {
+            if dump(&host).await != dump_before {
+                return Err(format!("{what}: it started with something else than before"));
+            }
+            let ran = host.as_project().execute("KEPT_RUN", json!({ "a": 1 })).await;
+            let whole = ran.status == 200 && ran["data"] == json!({ "a": 1 });
+            if whole { Ok(true) } else { Err(format!("{what}: a tool does not run: {}", ran.text)) }
+        }
+        Err(refused) => {
+            let lines: Vec<_> = refused.output.lines().filter(|line| line.contains("data")).collect();
+            let clear = refused.code == Some(EXIT) && lines.len() == 1 && !refused.output.contains("panicked");
+            if clear { Ok(false) } else { Err(format!("{what}: {refused:?}")) }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_damaged_folder_never_starts_with_less() {
+    let (before, dump_before) = filled(120).await;
+    let (other, _) = filled(3).await;
+    let other = other.data();
+    let seed = Dice::seed() >> 16;
+    let cases = stream::iter(0..CASES).map(|number| case(&before, &dump_before, &other, seed + number));
+    let ends: Vec<_> = cases.buffer_unordered(2).collect().await;
+    let wrong: Vec<_> = ends.iter().filter_map(|end| end.as_ref().err().map(String::as_str)).collect();
+    let started = ends.iter().filter(|end| **end == Ok(true)).count();
+    eprintln!(
+        "{CASES} damaged folders: {started} started with everything, {} refused",
+        ends.len() - started - wrong.len()
+    );
+    assert!(wrong.is_empty(), "{} of {CASES} ended badly:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[tokio::test]
+async fn an_undamaged_copy_starts_with_everything() {
+    let (before, dump_before) = filled(20).await;
+    assert_eq!(dump(&before.copy().start().await).await, dump_before);
+}
+
+#[tokio::test]
+async fn a_folder_in_use_is_refused_by_name() {
+    let host = Setup::new().start().await;
+    let second = host.setup().clone().try_start().await.expect_err("two servers on one folder");
+    assert_eq!(second.code.is_some_and(|code| code != 0), true, "{second:?}");
+    assert!(second.output.contains("in use by another process"), "{second:?}");
+    host.as_project().get("/auth/session/info").await.expect(200);
+}
+
+#[tokio::test]
+async fn without_the_master_key_nothing_starts_and_nothing_changes() {
+    let (before, dump_before) = filled(5).await;
+    let copy = before.copy();
+    let key = copy.data().with_extension("key");
+    let kept = std::fs::read(&key).unwrap();
+    let mut wrong = kept.clone();
+    let middle = wrong.len() / 2;
+    wrong[middle] = if wrong[middle] == b'0' { b'1' } else { b'0' };
+    for spoilt in [Some(wrong), Some(Vec::new()), None] {
+        match &spoilt {
+            Some(bytes) => std::fs::write(&key, bytes).unwrap(),
+            None => std::fs::remove_file(&key).unwrap(),
+        }
+        let refused = copy.clone().try_start().await.expect_err("it started with a wrong key");
+        assert_eq!(refused.code, Some(EXIT), "{refused:?}");
+        assert!(!refused.output.contains("panicked"), "{refused:?}");
+    }
+    std::fs::write(&key, kept).unwrap();
+    assert_eq!(dump(&copy.start().await).await, dump_before);
+}
+
+#[tokio::test]
+async fn files_with_secrets_are_for_their_owner_only() {
+    use std::os::unix::fs::PermissionsExt;
+    let host = Setup::new().start().await;
+    for extension in ["key", "env"] {
+        let path = host.data().with_extension(extension);
+        let mode = std::fs::metadata(&path).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode, 0o600, "{}", path.display());
+    }
+    let mode = std::fs::metadata(host.data()).unwrap().permissions().mode() & 0o077;
+    assert_eq!(mode, 0, "{}", host.data().display());
+    host::signal("TERM", host.pid());
+}

@@ -1,1 +1,172 @@
-//!
+//! What belongs to another project does not exist.
+
+use std::collections::BTreeMap;
+
+use harness::{Answer, Client, Host, client::Body, guest};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::{coverage::ROUTES, given};
+
+const REQUEST: &str = "isolation-probe";
+
+/// Everything a project has, by the kind of id.
+struct Possessions {
+    client: Client,
+    ids: BTreeMap<&'static str, String>,
+}
+
+impl Possessions {
+    async fn of_a_new_project(host: &Host) -> Self {
+        let client = host.new_project().await;
+        let config = given::auth_config(&client).await;
+        let made =
+            client.post("/connected_accounts", &given::account(&config, "amy", "k-0123456789")).await.expect(201);
+        let ran = client.execute(given::shared_echo().await, json!({ "word": "private" })).await.expect(200);
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        let ids = [("ac", config), ("ca", text(&made["id"])), ("log", text(&ran["log_id"]))].into();
+        Self { client, ids }
+    }
+
+    /// All that can be read of it.
+    async fn state(&self) -> Vec<String> {
+        let mut state = Vec::new();
+        for path in ["/auth_configs?show_disabled=true", "/connected_accounts"] {
+            state.push(self.client.get(path).await.expect(200).text);
+        }
+        state.push(self.client.post("/logs/tool_execution", &json!({})).await.expect(200).text);
+        for (kind, id) in &self.ids {
+            state.push(self.client.get(&place(kind).replace("{}", id)).await.expect(200).text);
+        }
+        state
+    }
+}
+
+fn place(kind: &str) -> &'static str {
+    match kind {
+        "ac" => "/auth_configs/{}",
+        "ca" => "/connected_accounts/{}",
+        _ => "/logs/tool_execution/{}",
+    }
+}
+
+/// The kind of id that a route takes in its path; none when it takes none of a project's.
+fn kind_of(path: &str) -> Option<&'static str> {
+    let kinds = [
+        ("/auth_configs/{nanoid}", "ac"),
+        ("/connected_accounts/{nanoid}", "ca"),
+        ("/logs/tool_execution/{id}", "log"),
+    ];
+    kinds.into_iter().find(|(start, _)| path.starts_with(start)).map(|(_, kind)| kind)
+}
+
+/// Sends it so that two answers can be compared byte by byte.
+async fn probe(client: &Client, method: &str, path: &str, body: &Value) -> Answer {
+    let body = if body.is_null() { Body::None } else { Body::Json(body.clone()) };
+    client.send(Method::from_bytes(method.as_bytes()).unwrap(), path, body, &[("x-request-id", REQUEST)]).await
+}
+
+/// Every place where an id of a project can stand: method, path, body.
+fn places(kind: &'static str) -> Vec<(&'static str, String, Value)> {
+    let mut places = Vec::new();
+    for (method, path, ..) in ROUTES.into_iter().filter(|route| kind_of(route.1) == Some(kind)) {
+        let body = if path.ends_with("/status") { json!({ "enabled": false }) } else { Value::Null };
+        let path = path.replace("{nanoid}", "ID").replace("{id}", "ID").replace("{status}", "DISABLED");
+        places.push((method, path, body));
+    }
+    match kind {
+        "ac" => places.push(("POST", "/connected_accounts".into(), given::account("ID", "eve", "k-0123456789"))),
+        "ca" => {
+            let call = json!({ "arguments": {}, "version": "latest", "connected_account_id": "ID", "user_id": "amy" });
+            places.push(("POST", "/tools/execute/TOOL".into(), call));
+        }
+        _ => {}
+    }
+    places
+}
+
+#[tokio::test]
+async fn a_foreign_id_answers_as_an_unknown_one_wherever_it_stands() {
+    let host = Host::shared().await;
+    let victim = Possessions::of_a_new_project(host).await;
+    let before = victim.state().await;
+    let attacker = host.new_project().await;
+    let tool = guest::tool(given::keyed().await);
+    let mut probes = 0;
+    for (kind, foreign) in &victim.ids {
+        let unknown = format!("{kind}_{}", "A".repeat(12));
+        for (method, path, body) in places(kind) {
+            let answer = |id: &str| {
+                let path = path.replace("ID", id).replace("TOOL", &tool);
+                let body =
+                    serde_json::from_str::<Value>(&body.to_string().replace("\"ID\"", &format!("\"{id}\""))).unwrap();
+                let attacker = attacker.clone();
+                async move { probe(&attacker, method, &path, &body).await }
+            };
+            let (of_foreign, of_unknown) = (answer(foreign).await, answer(&unknown).await);
+            assert_eq!(of_unknown.status, 404, "{method} {path}: {of_unknown:#?}");
+            assert_eq!(of_foreign.status, 404, "{method} {path}: {of_foreign:#?}");
+            assert_eq!(of_foreign.text.replace(foreign.as_str(), &unknown), of_unknown.text, "{method} {path}");
+            let names = |answer: &Answer| answer.headers.keys().map(ToString::to_string).collect::<Vec<_>>();
+            assert_eq!(names(&of_foreign), names(&of_unknown), "{method} {path}");
+            probes += 2;
+            for spoilt in spoilt(foreign) {
+                let answer = answer(&spoilt).await;
+                assert!([400, 404].contains(&answer.status), "{method} {path} {spoilt}: {answer:#?}");
+                assert!(!answer.text.contains("private") && !answer.text.contains("k-01"), "{answer:#?}");
+                probes += 1;
+            }
+        }
+    }
+    assert_eq!(victim.state().await, before, "the victim's things have changed");
+    assert!(probes >= 60, "only {probes} probes");
+}
+
+/// The id in spellings that a careless comparison would take for it.
+fn spoilt(id: &str) -> Vec<String> {
+    let (prefix, rest) = id.split_once('_').unwrap();
+    vec![
+        format!("xx_{rest}"),
+        rest.to_owned(),
+        format!("{}_{rest}", prefix.to_uppercase()),
+        format!("{id}%20"),
+        format!("{id}%00"),
+        format!("{id}*"),
+        format!("%25{rest}"),
+    ]
+}
+
+#[tokio::test]
+async fn the_organisations_own_projects_are_found_by_their_ids_alone() {
+    let host = Host::shared().await;
+    for spelling in ["proj_AAAAAAAAAAAA", "pr_AAAAAAAAAAAA", "AAAAAAAAAAAA", "%2e%2e"] {
+        for (method, tail) in [("GET", ""), ("DELETE", ""), ("POST", "/regenerate_api_key")] {
+            let answer =
+                probe(&host.as_org(), method, &format!("/org/owner/project/{spelling}{tail}"), &Value::Null).await;
+            assert!([400, 404].contains(&answer.status), "{method} {spelling}: {answer:#?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn foreign_ids_in_filters_find_nothing() {
+    let host = Host::shared().await;
+    let victim = Possessions::of_a_new_project(host).await;
+    let attacker = host.new_project().await;
+    let (config, account, log) = (&victim.ids["ac"], &victim.ids["ca"], &victim.ids["log"]);
+    for path in [
+        format!("/connected_accounts?connected_account_ids={account}"),
+        format!("/connected_accounts?auth_config_ids={config}"),
+        "/connected_accounts?user_ids=amy".to_owned(),
+        "/connected_accounts?cursor=MS0xMDAw".to_owned(),
+        "/auth_configs?show_disabled=true".to_owned(),
+        "/auth_configs?search=mine".to_owned(),
+    ] {
+        let page = attacker.get(&path).await.expect(200);
+        assert_eq!((&page["items"], &page["total_items"]), (&json!([]), &0.into()), "{path}");
+    }
+    for (field, value) in [("log_id", log), ("connected_account_id", account), ("auth_config_id", config)] {
+        let filters = json!({ "filters": [{ "field": field, "operator": "==", "value": value }] });
+        assert_eq!(attacker.post("/logs/tool_execution", &filters).await.expect(200)["logs"], json!([]));
+    }
+}

@@ -25,7 +25,7 @@ pub struct Setup {
     folder: Arc<TempDir>,
 }
 
-/// A running server. Dropped, it is killed.
+/// A running server. Dropped, it is killed as a power switch would.
 #[derive(Debug)]
 pub struct Host {
     /// `http://127.0.0.1:port`
@@ -35,9 +35,13 @@ pub struct Host {
     /// Project key of the first start.
     pub project_key: String,
     setup: Setup,
-    child: Child,
+    process: Process,
     output: Arc<Mutex<String>>,
 }
+
+/// A process that does not outlive this value.
+#[derive(Debug)]
+struct Process(Child);
 
 /// A server that ended instead of serving.
 #[derive(Debug)]
@@ -96,6 +100,18 @@ impl Setup {
         self.folder.path().join("data")
     }
 
+    /// The same settings on a copy of the folder.
+    ///
+    /// # Panics
+    /// When the folder cannot be copied.
+    #[must_use]
+    pub fn copy(&self) -> Self {
+        let fresh = Self::new();
+        copy(self.folder.path(), fresh.folder.path()).expect("the folder can be copied");
+        let data = fresh.data().display().to_string();
+        Self { settings: self.settings.clone(), folder: fresh.folder }.with("data", data)
+    }
+
     /// Starts and waits until it serves.
     ///
     /// # Panics
@@ -121,15 +137,15 @@ impl Setup {
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        let mut child = spawn(command);
+        let mut process = Process(spawn(command));
         let output = Arc::new(Mutex::new(String::new()));
         let readers = [
-            child.stdout.take().map(|out| collect(out, &output)),
-            child.stderr.take().map(|err| collect(err, &output)),
+            process.0.stdout.take().map(|out| collect(out, &output)),
+            process.0.stderr.take().map(|err| collect(err, &output)),
         ];
         let begun = Instant::now();
         loop {
-            if let Some(status) = child.try_wait().expect("the server's process can be asked") {
+            if let Some(status) = process.0.try_wait().expect("the server's process can be asked") {
                 for reader in readers.into_iter().flatten() {
                     reader.join().expect("reading output does not fail");
                 }
@@ -142,10 +158,9 @@ impl Setup {
                 let keys = self.keys();
                 let key = |name: &str| keys.get(name).cloned().unwrap_or_default();
                 let (org_key, project_key) = (key("TOOLHOST_ORG_API_KEY"), key("TOOLHOST_API_KEY"));
-                return Ok(Host { url, org_key, project_key, setup: self, child, output });
+                return Ok(Host { url, org_key, project_key, setup: self, process, output });
             }
             if begun.elapsed() > START {
-                child.kill().ok();
                 panic!("the server neither served nor ended in {START:?}; it printed:\n{printed}");
             }
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -227,9 +242,9 @@ impl Host {
     }
 
     /// Kills the process as a power switch would, and waits until it is gone.
-    pub fn kill(mut self) -> Setup {
-        self.child.kill().ok();
-        self.child.wait().ok();
+    #[must_use]
+    pub fn kill(self) -> Setup {
+        // The process goes with the host.
         self.setup.clone()
     }
 
@@ -238,10 +253,10 @@ impl Host {
     /// # Panics
     /// When it does not stop in a minute.
     pub async fn terminate(mut self) -> (Setup, ExitStatus) {
-        signal("TERM", self.child.id());
+        signal("TERM", self.process.0.id());
         let begun = Instant::now();
         let status = loop {
-            if let Some(status) = self.child.try_wait().expect("the server's process can be asked") {
+            if let Some(status) = self.process.0.try_wait().expect("the server's process can be asked") {
                 break status;
             }
             assert!(begun.elapsed() < START, "the server does not stop; it printed:\n{}", self.output());
@@ -265,10 +280,16 @@ impl Host {
         self.setup.data()
     }
 
+    /// Settings and folder.
+    #[must_use]
+    pub fn setup(&self) -> &Setup {
+        &self.setup
+    }
+
     /// Process id.
     #[must_use]
     pub fn pid(&self) -> u32 {
-        self.child.id()
+        self.process.0.id()
     }
 
     /// What the operating system says about the process.
@@ -283,10 +304,10 @@ impl Host {
     }
 }
 
-impl Drop for Host {
+impl Drop for Process {
     fn drop(&mut self) {
-        self.child.kill().ok();
-        self.child.wait().ok();
+        self.0.kill().ok();
+        self.0.wait().ok();
     }
 }
 
@@ -364,10 +385,7 @@ pub fn signal(name: &str, pid: u32) {
 }
 
 /// Copies a folder with all it holds.
-///
-/// # Errors
-/// When a file cannot be read or written.
-pub fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
+fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
     std::fs::create_dir_all(to)?;
     for entry in std::fs::read_dir(from)? {
         let entry = entry?;
