@@ -1,17 +1,52 @@
 //! Runs one call of one toolkit.
+//!
+//! A toolkit is code from a stranger. It is a WebAssembly component that gets a fresh instance for each call, sees nothing
+//! but the imports of the contract, and is bounded in processor time, wall-clock time, memory, host calls, requests, log
+//! and answer. Nothing is reused between calls, so nothing can leak between tenants. Credentials are added to requests on
+//! the host's side and removed from what comes back: they never enter a guest.
+//!
+//! [`Sandbox::install`] checks and compiles a component, [`Sandbox::call`] runs it. In reading order: `check` and `compile`
+//! and `cache` for the one; `admission`, `library`, `call`, `turns` and the files of `host` for the other; `engine` for
+//! every setting and its reason.
 
+mod abi;
+mod admission;
+mod cache;
+mod call;
+mod check;
+mod compile;
 mod digest;
+mod engine;
+mod failure;
 mod grant;
+mod host;
 mod input;
 mod install;
+mod library;
+mod limiter;
 mod limits;
+mod meter;
 mod outcome;
+mod redact;
 mod settings;
+mod state;
+mod ticker;
+mod trace;
+mod turns;
 
-use std::{process::ExitCode, sync::Arc};
+use std::sync::Arc;
 
 use bytes::Bytes;
 
+use admission::Admission;
+use cache::Cache;
+use engine::Runtime;
+use library::Library;
+use limiter::NodeMemory;
+use ticker::Ticker;
+use turns::GuestThreads;
+
+pub use compile::compile_child;
 pub use digest::{Digest, InvalidDigest};
 pub use grant::{Credential, Grant, GrantError, Secret};
 pub use input::{Action, Call, Context, File, Inbound, Policy};
@@ -28,7 +63,18 @@ pub const COMPILE_ARG: &str = "compile-component";
 /// Runs toolkits. Cloning is cheap.
 #[derive(Clone)]
 pub struct Sandbox {
-    settings: Arc<Settings>,
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    settings: Settings,
+    admission: Admission,
+    cache: Arc<Cache>,
+    library: Arc<Library>,
+    memory: Arc<NodeMemory>,
+    threads: GuestThreads,
+    ticker: Ticker,
+    runtime: Arc<Runtime>,
 }
 
 /// Why the sandbox cannot be opened.
@@ -36,19 +82,32 @@ pub struct Sandbox {
 #[error("{0}")]
 pub struct OpenError(pub String);
 
-/// What the compile child does: reads a component from standard input, writes its compiled form to standard output.
-#[must_use]
-pub fn compile_child() -> ExitCode {
-    ExitCode::FAILURE
-}
-
 impl Sandbox {
     /// Opens the sandbox.
     ///
     /// # Errors
     /// When the cache folder cannot be made private, or the engine cannot start.
     pub fn open(settings: Settings) -> Result<Self, OpenError> {
-        Ok(Self { settings: Arc::new(settings) })
+        let runtime =
+            Runtime::start(&settings).map_err(|cause| OpenError(format!("the sandbox cannot start: {cause:#}")))?;
+        let runtime = Arc::new(runtime);
+        let folder = settings.cache.display();
+        let cache = Cache::open(&settings.cache, settings.seal_key, &runtime.hash).map_err(|cause| {
+            OpenError(format!("the folder `{folder}` for compiled toolkits cannot be used: {cause}"))
+        })?;
+        let cache = Arc::new(cache);
+        let no_threads = |cause: std::io::Error| OpenError(format!("no threads for guests: {cause}"));
+        let inner = Inner {
+            admission: Admission::new(&settings),
+            library: Arc::new(Library::new(runtime.clone(), cache.clone(), settings.resident)),
+            cache,
+            memory: NodeMemory::new(settings.node_memory),
+            threads: GuestThreads::start(settings.guest_threads).map_err(no_threads)?,
+            ticker: Ticker::start(&runtime.engine).map_err(no_threads)?,
+            runtime,
+            settings,
+        };
+        Ok(Self { inner: Arc::new(inner) })
     }
 
     /// Checks and compiles a component. The same bytes again are cheap.
@@ -56,8 +115,8 @@ impl Sandbox {
     /// # Errors
     /// See [`InstallError`]; nothing is kept then.
     pub async fn install(&self, wasm: Bytes) -> Result<Installed, InstallError> {
-        let _ = (&self.settings, wasm);
-        Err(InstallError::Unavailable("the sandbox is being built".to_owned()))
+        let Inner { settings, runtime, cache, .. } = &*self.inner;
+        install::install(wasm, &settings.compiler, runtime, cache).await
     }
 
     /// Runs one call in a fresh instance.
@@ -67,13 +126,28 @@ impl Sandbox {
     /// # Errors
     /// When nothing ran; a call that ran has an [`Outcome`].
     pub async fn call(&self, call: Call) -> Result<Outcome, Refusal> {
-        drop(call);
-        Err(Refusal::NotInstalled)
+        let inner = &*self.inner;
+        let loaded = inner.library.get(&call.component).await?;
+        let permit = inner.admission.enter(&call.tenant).await?;
+        if inner.memory.full() {
+            return Err(Refusal::NodeBusy);
+        }
+        let threads =
+            inner.threads.handle().ok_or_else(|| Refusal::Unavailable("the sandbox is closing".to_owned()))?;
+        let place = call::Place { runtime: &inner.runtime, memory: &inner.memory, threads, net: &inner.settings.net };
+        call::run(place, loaded, call, permit, inner.ticker.enter()).await
     }
 
     /// What the sandbox holds at this moment.
     #[must_use]
     pub fn gauges(&self) -> Gauges {
-        Gauges::default()
+        let (live, queued) = self.inner.admission.counts();
+        Gauges { live, queued, loaded: self.inner.library.len(), memory: self.inner.memory.used() }
+    }
+
+    /// The allocator in use: the one asked for, or on demand when the address space is too short for a pool.
+    #[must_use]
+    pub fn allocator(&self) -> Allocator {
+        self.inner.runtime.allocator
     }
 }

@@ -1,0 +1,126 @@
+//! `toolhost:toolkit@1.0.0`: the generated types, what the linker holds, and the three exports.
+
+use std::{future::Future, pin::Pin};
+
+use wasmtime::{
+    Result, Store,
+    component::{Component, ComponentExportIndex, HasSelf, Instance, InstancePre, Linker},
+};
+
+use crate::state::State;
+
+mod bindings {
+    wasmtime::component::bindgen!({
+        path: "../../toolkit-sdk/wit/v1",
+        world: "toolkit",
+        imports: {
+            "toolhost:toolkit/http.send": async | trappable,
+            "toolhost:toolkit/http.send-all": async | trappable,
+            "toolhost:toolkit/clock.sleep": async | trappable,
+            default: trappable,
+        },
+        exports: { default: async },
+    });
+}
+
+pub(crate) use bindings::toolhost::toolkit::{blob, clock, http, log, random, state, types};
+
+use types::{Context, Inbound, Polled, Received, ToolError};
+
+/// The interface every toolkit exports.
+pub(crate) const ENTRY: &str = "toolhost:toolkit/entry@1.0.0";
+
+type ExecuteParams<'a> = (&'a str, &'a [u8], &'a Context);
+type PollParams<'a> = (&'a str, &'a [u8], &'a [u8], &'a Context);
+type ReceiveParams<'a> = (&'a str, &'a [u8], &'a Inbound, &'a Context);
+type Returns<T> = (std::result::Result<T, ToolError>,);
+
+/// Gives guests the imports of this version.
+pub(crate) fn add_to_linker(linker: &mut Linker<State>) -> Result<()> {
+    http::add_to_linker::<_, HasSelf<State>>(linker, |state| state)?;
+    log::add_to_linker::<_, HasSelf<State>>(linker, |state| state)?;
+    clock::add_to_linker::<_, HasSelf<State>>(linker, |state| state)?;
+    random::add_to_linker::<_, HasSelf<State>>(linker, |state| state)?;
+    state::add_to_linker::<_, HasSelf<State>>(linker, |state| state)?;
+    blob::add_to_linker::<_, HasSelf<State>>(linker, |state| state)
+}
+
+/// A component with its imports resolved and its exports found, ready to be instantiated.
+pub(crate) struct Toolkit {
+    pre: InstancePre<State>,
+    execute: ComponentExportIndex,
+    poll: ComponentExportIndex,
+    receive: ComponentExportIndex,
+}
+
+impl Toolkit {
+    /// Resolves imports and exports and checks their types.
+    pub(crate) fn new(linker: &Linker<State>, component: &Component) -> Result<Self> {
+        let pre = linker.instantiate_pre(component)?;
+        let entry = component
+            .get_export_index(None, ENTRY)
+            .ok_or_else(|| wasmtime::format_err!("the component does not export `{ENTRY}`"))?;
+        Ok(Self {
+            execute: export::<ExecuteParams<'_>, Returns<Vec<u8>>>(component, &entry, "execute")?,
+            poll: export::<PollParams<'_>, Returns<Polled>>(component, &entry, "poll")?,
+            receive: export::<ReceiveParams<'_>, Returns<Received>>(component, &entry, "receive")?,
+            pre,
+        })
+    }
+
+    pub(crate) async fn instantiate(&self, store: &mut Store<State>) -> Result<Instance> {
+        self.pre.instantiate_async(store).await
+    }
+
+    pub(crate) fn execute<'a>(
+        &self,
+        store: &'a mut Store<State>,
+        instance: &Instance,
+        params: ExecuteParams<'a>,
+    ) -> Running<'a, Vec<u8>> {
+        let export = instance.get_typed_func::<ExecuteParams<'_>, Returns<Vec<u8>>>(&mut *store, &self.execute);
+        Box::pin(async move { Ok(export?.call_async(store, params).await?.0) })
+    }
+
+    pub(crate) fn poll<'a>(
+        &self,
+        store: &'a mut Store<State>,
+        instance: &Instance,
+        params: PollParams<'a>,
+    ) -> Running<'a, Polled> {
+        let export = instance.get_typed_func::<PollParams<'_>, Returns<Polled>>(&mut *store, &self.poll);
+        Box::pin(async move { Ok(export?.call_async(store, params).await?.0) })
+    }
+
+    pub(crate) fn receive<'a>(
+        &self,
+        store: &'a mut Store<State>,
+        instance: &Instance,
+        params: ReceiveParams<'a>,
+    ) -> Running<'a, Received> {
+        let export = instance.get_typed_func::<ReceiveParams<'_>, Returns<Received>>(&mut *store, &self.receive);
+        Box::pin(async move { Ok(export?.call_async(store, params).await?.0) })
+    }
+}
+
+/// A call under way: a value, a toolkit's error, or a broken guest.
+pub(crate) type Running<'a, T> = Pin<Box<dyn Future<Output = Result<std::result::Result<T, ToolError>>> + Send + 'a>>;
+
+/// Finds a function of the entry interface and checks its type, without an instance.
+fn export<P, R>(component: &Component, entry: &ComponentExportIndex, name: &str) -> Result<ComponentExportIndex>
+where
+    P: wasmtime::component::ComponentNamedList + wasmtime::component::Lower,
+    R: wasmtime::component::ComponentNamedList + wasmtime::component::Lift,
+{
+    use wasmtime::component::types::ComponentItem;
+    let (item, index) = component
+        .get_export(Some(entry), name)
+        .ok_or_else(|| wasmtime::format_err!("`{ENTRY}` does not have the function `{name}`"))?;
+    let ComponentItem::ComponentFunc(function) = item else {
+        wasmtime::bail!("`{name}` of `{ENTRY}` is not a function");
+    };
+    function.typecheck::<P, R>(&component.component_type().instance_type()).map_err(|cause| {
+        wasmtime::format_err!("`{name}` of `{ENTRY}` has another type than the contract: {cause:#}")
+    })?;
+    Ok(index)
+}

@@ -1,0 +1,313 @@
+//! Who may run now.
+//!
+//! A call needs a place before anything of it starts. Places are bounded for the node and for each tenant. When there is
+//! none a call waits, for a bounded time in a bounded queue; free places go to the waiting tenants in turn, so that one
+//! with many calls does not hold up one with a single call.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use tokio::{
+    sync::{Semaphore, oneshot},
+    time::timeout,
+};
+
+use crate::{Refusal, Settings};
+
+/// Gives out places.
+#[derive(Clone)]
+pub(crate) struct Admission(Arc<Shared>);
+
+struct Shared {
+    live: usize,
+    live_per_tenant: usize,
+    busy_per_tenant: usize,
+    queue: usize,
+    queue_per_tenant: usize,
+    queue_wait: std::time::Duration,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Default)]
+struct Inner {
+    live: usize,
+    queued: usize,
+    tenants: HashMap<Arc<str>, Tenant>,
+    /// Tenants with waiting calls, the next one first.
+    order: VecDeque<Arc<str>>,
+}
+
+struct Tenant {
+    live: usize,
+    waiting: VecDeque<(u64, oneshot::Sender<Permit>)>,
+    next_ticket: u64,
+    busy: Arc<Semaphore>,
+}
+
+/// A place. Given back when dropped.
+pub(crate) struct Permit {
+    shared: Arc<Shared>,
+    tenant: Arc<str>,
+    /// Shared by the tenant's calls that compute for long.
+    pub(crate) busy: Arc<Semaphore>,
+}
+
+impl Admission {
+    pub(crate) fn new(settings: &Settings) -> Self {
+        Self(Arc::new(Shared {
+            live: settings.live.max(1),
+            live_per_tenant: settings.live_per_tenant.max(1),
+            busy_per_tenant: settings.busy_per_tenant.max(1),
+            queue: settings.queue,
+            queue_per_tenant: settings.queue_per_tenant,
+            queue_wait: settings.queue_wait,
+            inner: Mutex::default(),
+        }))
+    }
+
+    /// Calls with a place, and calls that wait for one.
+    pub(crate) fn counts(&self) -> (usize, usize) {
+        let inner = self.0.lock();
+        (inner.live, inner.queued)
+    }
+
+    /// A place for a call of `tenant`, at once or within the time a call waits.
+    pub(crate) async fn enter(&self, tenant: &Arc<str>) -> Result<Permit, Refusal> {
+        let (ticket, place) = match self.0.try_enter(tenant)? {
+            Entry::Permit(permit) => return Ok(permit),
+            Entry::Queued(ticket, place) => (ticket, place),
+        };
+        let _leaves = Waiting { shared: &self.0, tenant, ticket };
+        match timeout(self.0.queue_wait, place).await {
+            Ok(Ok(permit)) => Ok(permit),
+            _ => Err(self.0.refusal(tenant)),
+        }
+    }
+}
+
+enum Entry {
+    Permit(Permit),
+    Queued(u64, oneshot::Receiver<Permit>),
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn try_enter(self: &Arc<Self>, name: &Arc<str>) -> Result<Entry, Refusal> {
+        let mut inner = self.lock();
+        let inner = &mut *inner;
+        let tenant = inner.tenants.entry(name.clone()).or_insert_with(|| Tenant {
+            live: 0,
+            waiting: VecDeque::new(),
+            next_ticket: 0,
+            busy: Arc::new(Semaphore::new(self.busy_per_tenant)),
+        });
+        // Free places are given out as soon as they are free, so one that is left is nobody else's.
+        if inner.live < self.live && tenant.live < self.live_per_tenant {
+            inner.live += 1;
+            tenant.live += 1;
+            return Ok(Entry::Permit(self.permit(name, tenant)));
+        }
+        let refused = if tenant.waiting.len() >= self.queue_per_tenant {
+            Some(if tenant.live >= self.live_per_tenant { Refusal::TenantBusy } else { Refusal::NodeBusy })
+        } else {
+            (inner.queued >= self.queue).then_some(Refusal::NodeBusy)
+        };
+        if let Some(refused) = refused {
+            inner.forget(name);
+            return Err(refused);
+        }
+        let (give, take) = oneshot::channel();
+        let ticket = tenant.next_ticket;
+        tenant.next_ticket += 1;
+        if tenant.waiting.is_empty() {
+            inner.order.push_back(name.clone());
+        }
+        tenant.waiting.push_back((ticket, give));
+        inner.queued += 1;
+        Ok(Entry::Queued(ticket, take))
+    }
+
+    fn permit(self: &Arc<Self>, name: &Arc<str>, tenant: &Tenant) -> Permit {
+        Permit { shared: self.clone(), tenant: name.clone(), busy: tenant.busy.clone() }
+    }
+
+    /// Gives free places to waiting calls, one tenant after the other.
+    fn give_out(self: &Arc<Self>, inner: &mut Inner) -> Vec<Permit> {
+        let mut unwanted = Vec::new();
+        let mut passed = 0;
+        while inner.live < self.live && passed < inner.order.len() {
+            let Some(name) = inner.order.pop_front() else { break };
+            let Some(tenant) = inner.tenants.get_mut(&name) else { continue };
+            if tenant.live >= self.live_per_tenant {
+                inner.order.push_back(name);
+                passed += 1;
+                continue;
+            }
+            if let Some((_, give)) = tenant.waiting.pop_front() {
+                inner.queued -= 1;
+                inner.live += 1;
+                tenant.live += 1;
+                passed = 0;
+                let permit = self.permit(&name, tenant);
+                unwanted.extend(give.send(permit).err());
+            }
+            if !tenant.waiting.is_empty() {
+                inner.order.push_back(name);
+            }
+        }
+        unwanted
+    }
+
+    fn refusal(&self, name: &Arc<str>) -> Refusal {
+        let full = self.lock().tenants.get(name).is_some_and(|tenant| tenant.live >= self.live_per_tenant);
+        if full { Refusal::TenantBusy } else { Refusal::NodeBusy }
+    }
+}
+
+impl Inner {
+    /// Drops a tenant of whom nothing is left.
+    fn forget(&mut self, name: &Arc<str>) {
+        if self.tenants.get(name).is_some_and(|tenant| tenant.live == 0 && tenant.waiting.is_empty()) {
+            self.tenants.remove(name);
+        }
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        let unwanted = {
+            let mut inner = self.shared.lock();
+            inner.live -= 1;
+            if let Some(tenant) = inner.tenants.get_mut(&self.tenant) {
+                tenant.live -= 1;
+            }
+            let unwanted = if inner.queued > 0 { self.shared.give_out(&mut inner) } else { Vec::new() };
+            inner.forget(&self.tenant);
+            unwanted
+        };
+        // Their callers are gone; giving these back takes the lock again.
+        drop(unwanted);
+    }
+}
+
+/// A call that waits. Leaves the queue when it is not waiting any more.
+struct Waiting<'w> {
+    shared: &'w Shared,
+    tenant: &'w Arc<str>,
+    ticket: u64,
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        let mut inner = self.shared.lock();
+        let inner = &mut *inner;
+        let Some(tenant) = inner.tenants.get_mut(self.tenant) else { return };
+        if let Some(at) = tenant.waiting.iter().position(|(ticket, _)| *ticket == self.ticket) {
+            tenant.waiting.remove(at);
+            inner.queued -= 1;
+            if tenant.waiting.is_empty() {
+                inner.order.retain(|name| name != self.tenant);
+            }
+        }
+        inner.forget(self.tenant);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    fn admission(
+        live: usize,
+        live_per_tenant: usize,
+        queue: usize,
+        queue_per_tenant: usize,
+        queue_wait: Duration,
+    ) -> Admission {
+        let net = net::Client::new(net::Settings::default()).unwrap();
+        let settings = Settings {
+            live,
+            live_per_tenant,
+            queue,
+            queue_per_tenant,
+            queue_wait,
+            ..Settings::new("unused".into(), [0; 32], net)
+        };
+        Admission::new(&settings)
+    }
+
+    fn tenant(name: &str) -> Arc<str> {
+        name.into()
+    }
+
+    #[tokio::test]
+    async fn a_tenant_at_its_bound_waits_and_is_then_refused() {
+        let admission = admission(10, 1, 10, 1, Duration::from_millis(50));
+        let (a, b) = (tenant("a"), tenant("b"));
+        let held = admission.enter(&a).await.unwrap();
+        let waits = tokio::spawn({
+            let (admission, a) = (admission.clone(), a.clone());
+            async move { admission.enter(&a).await.map(drop) }
+        });
+        while admission.counts().1 == 0 {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(admission.enter(&a).await.err(), Some(Refusal::TenantBusy));
+        assert!(admission.enter(&b).await.is_ok());
+        assert_eq!(waits.await.unwrap(), Err(Refusal::TenantBusy));
+        drop(held);
+        assert_eq!(admission.counts(), (0, 0));
+        assert!(admission.0.lock().tenants.is_empty());
+    }
+
+    #[tokio::test]
+    async fn free_places_go_to_tenants_in_turn() {
+        let admission = admission(1, 1, 10, 10, Duration::from_secs(10));
+        let held = admission.enter(&tenant("z")).await.unwrap();
+        let (done, mut seen) = tokio::sync::mpsc::unbounded_channel();
+        let mut tasks = Vec::new();
+        for (position, name) in ["a", "a", "a", "b"].into_iter().enumerate() {
+            let (admission, done) = (admission.clone(), done.clone());
+            tasks.push(tokio::spawn(async move {
+                let permit = admission.enter(&tenant(name)).await.unwrap();
+                done.send(name).unwrap();
+                drop(permit);
+            }));
+            while admission.counts().1 <= position {
+                tokio::task::yield_now().await;
+            }
+        }
+        drop((held, done));
+        let mut order = Vec::new();
+        while let Some(name) = seen.recv().await {
+            order.push(name);
+        }
+        assert_eq!(order, ["a", "b", "a", "a"]);
+        assert_eq!(admission.counts(), (0, 0));
+    }
+
+    #[tokio::test]
+    async fn a_call_that_stops_waiting_leaves_no_trace() {
+        let admission = admission(1, 1, 1, 1, Duration::from_secs(10));
+        let held = admission.enter(&tenant("a")).await.unwrap();
+        let waits = tokio::spawn({
+            let admission = admission.clone();
+            async move { admission.enter(&tenant("b")).await.map(drop) }
+        });
+        while admission.counts().1 == 0 {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(admission.enter(&tenant("c")).await.err(), Some(Refusal::NodeBusy));
+        waits.abort();
+        assert!(waits.await.unwrap_err().is_cancelled());
+        assert_eq!(admission.counts(), (1, 0));
+        drop(held);
+        assert!(admission.enter(&tenant("c")).await.is_ok());
+    }
+}

@@ -1,0 +1,243 @@
+//! Compiled components on disk.
+//!
+//! A compiled component is machine code that this process will run, so loading one that somebody else wrote would be the
+//! end of the sandbox. Each file ends with a keyed seal over its name and its bytes; the folder and the files belong to
+//! this user alone. A file is opened once: what was verified is what is mapped. Whatever does not verify is deleted and
+//! compiled again. Nothing here rests on the folder being honest, but somebody with this user's rights could change a
+//! file while it is mapped.
+
+use std::{
+    fs::{self, DirBuilder, File, OpenOptions},
+    io::{self, Read, Write},
+    os::{
+        fd::AsRawFd,
+        unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt},
+    },
+    path::{Path, PathBuf},
+};
+
+use hmac::{Hmac, KeyInit, Mac};
+use rustix::fs::OFlags;
+use sha2::Sha256;
+use wasmtime::{Engine, component::Component};
+use zeroize::Zeroizing;
+
+use crate::Digest;
+
+const SEAL: usize = 32;
+/// Says what is sealed, so that the key could seal other things elsewhere.
+const PURPOSE: &[u8] = b"compiled component\0";
+
+/// The folder of compiled components.
+pub(crate) struct Cache {
+    folder: PathBuf,
+    key: Zeroizing<[u8; 32]>,
+    /// Part of each file's name: other compilers' files are not ours.
+    engine_hash: String,
+}
+
+impl Cache {
+    /// Opens the folder, makes it when missing, and clears away what other compilers left.
+    pub(crate) fn open(folder: &Path, key: [u8; 32], engine_hash: &str) -> io::Result<Self> {
+        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        let seen = fs::symlink_metadata(folder)?;
+        if !seen.is_dir() || seen.uid() != rustix::process::geteuid().as_raw() {
+            let text = format!("`{}` is not a folder of this user", folder.display());
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
+        }
+        if seen.mode() & 0o077 != 0 {
+            fs::set_permissions(folder, fs::Permissions::from_mode(0o700))?;
+        }
+        let cache =
+            Self { folder: folder.canonicalize()?, key: Zeroizing::new(key), engine_hash: engine_hash.to_owned() };
+        cache.clear_foreign()?;
+        Ok(cache)
+    }
+
+    /// Size of the compiled form of a component, when there is one. It may yet turn out to be broken.
+    pub(crate) fn size(&self, digest: &Digest) -> Option<u64> {
+        let seen = fs::symlink_metadata(self.path(digest)).ok()?;
+        seen.len().checked_sub(SEAL as u64).filter(|_| seen.is_file())
+    }
+
+    /// Seals and keeps a compiled component.
+    pub(crate) fn put(&self, digest: &Digest, artefact: &[u8]) -> io::Result<()> {
+        let mut file = tempfile::Builder::new().prefix(".writing-").tempfile_in(&self.folder)?;
+        let mut seal = self.seal(digest);
+        seal.update(artefact);
+        file.write_all(artefact)?;
+        file.write_all(&seal.finalize().into_bytes())?;
+        // Not synced: what a crash tears does not verify, and is compiled again.
+        file.persist(self.path(digest)).map_err(|failed| failed.error)?;
+        Ok(())
+    }
+
+    /// Removes a compiled component.
+    pub(crate) fn remove(&self, digest: &Digest) -> io::Result<()> {
+        fs::remove_file(self.path(digest))
+    }
+
+    /// Loads a compiled component; none when there is none that verifies.
+    pub(crate) fn load(&self, engine: &Engine, digest: &Digest) -> io::Result<Option<Component>> {
+        let path = self.path(digest);
+        let file = match OpenOptions::new().read(true).custom_flags(OFlags::NOFOLLOW.bits().cast_signed()).open(&path) {
+            Ok(file) => file,
+            Err(missing) if missing.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(failed) if failed.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) => {
+                return self.discard(&path, "it is a link");
+            }
+            Err(failed) => return Err(failed),
+        };
+        if !self.verifies(&file, digest)? {
+            return self.discard(&path, "its seal is broken");
+        }
+        match map(engine, &file) {
+            Ok(component) => Ok(Some(component)),
+            Err(cause) => self.discard(&path, &format!("it cannot be loaded: {cause:#}")),
+        }
+    }
+
+    fn verifies(&self, mut file: &File, digest: &Digest) -> io::Result<bool> {
+        let seen = file.metadata()?;
+        let private = seen.uid() == rustix::process::geteuid().as_raw() && seen.mode() & 0o077 == 0;
+        let Some(mut left) = seen.len().checked_sub(SEAL as u64).filter(|_| seen.is_file() && private) else {
+            return Ok(false);
+        };
+        let mut seal = self.seal(digest);
+        let mut piece = vec![0; 128 << 10];
+        while left > 0 {
+            let length = piece.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+            file.read_exact(&mut piece[..length])?;
+            seal.update(&piece[..length]);
+            left -= length as u64;
+        }
+        let mut written = [0; SEAL];
+        file.read_exact(&mut written)?;
+        Ok(seal.verify_slice(&written).is_ok())
+    }
+
+    fn seal(&self, digest: &Digest) -> Hmac<Sha256> {
+        let mut seal = <Hmac<Sha256> as KeyInit>::new_from_slice(&*self.key).expect("a key of any length is fine");
+        seal.update(PURPOSE);
+        seal.update(digest.as_bytes());
+        seal.update(self.engine_hash.as_bytes());
+        seal
+    }
+
+    fn discard(&self, path: &Path, why: &str) -> io::Result<Option<Component>> {
+        tracing::warn!(file = %path.display(), why, "deleted a compiled component; it is compiled again");
+        fs::remove_file(path)?;
+        Ok(None)
+    }
+
+    fn path(&self, digest: &Digest) -> PathBuf {
+        self.folder.join(format!("{digest}-{}", self.engine_hash))
+    }
+
+    /// Removes files of other compilers, and what an interrupted write left.
+    fn clear_foreign(&self) -> io::Result<()> {
+        for entry in fs::read_dir(&self.folder)? {
+            let entry = entry?;
+            let name = entry.file_name();
+            let Some(name) = name.to_str() else { continue };
+            let ours = name.split_once('-').is_some_and(|(digest, hash)| {
+                digest.parse::<Digest>().is_ok() && hash.len() == self.engine_hash.len() && hash != self.engine_hash
+            });
+            if ours || name.starts_with(".writing-") {
+                fs::remove_file(entry.path())?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Maps the very file that was verified, through its descriptor: its name may mean another file by now.
+#[expect(unsafe_code, reason = "loading machine code that this process compiled, sealed and has just verified")]
+fn map(engine: &Engine, file: &File) -> wasmtime::Result<Component> {
+    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+    // SAFETY: the bytes are those that `Engine::precompile_component` made for this very engine configuration, as the
+    // seal over them says, which only this service can make; the file is private to this user and never written again.
+    unsafe { Component::deserialize_file(engine, path) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine;
+
+    const EMPTY: &[u8] = b"\0asm\x0d\0\x01\0";
+
+    fn kept() -> (tempfile::TempDir, Engine, Cache, Digest) {
+        let folder = tempfile::tempdir().unwrap();
+        let engine = Engine::new(&engine::config()).unwrap();
+        let cache = Cache::open(&folder.path().join("cache"), [7; 32], "0123456789abcdef").unwrap();
+        let digest = Digest::of(EMPTY);
+        cache.put(&digest, &engine.precompile_component(EMPTY).unwrap()).unwrap();
+        (folder, engine, cache, digest)
+    }
+
+    #[test]
+    fn what_was_kept_is_loaded_and_private() {
+        let (_folder, engine, cache, digest) = kept();
+        assert!(cache.load(&engine, &digest).unwrap().is_some());
+        assert_eq!(fs::metadata(cache.path(&digest)).unwrap().mode() & 0o777, 0o600);
+        assert_eq!(fs::metadata(&cache.folder).unwrap().mode() & 0o777, 0o700);
+        assert!(cache.load(&engine, &Digest::of(b"another")).unwrap().is_none());
+    }
+
+    #[test]
+    fn a_file_that_was_changed_is_deleted_and_not_loaded() {
+        let (_folder, engine, cache, digest) = kept();
+        let path = cache.path(&digest);
+        let good = fs::read(&path).unwrap();
+        for at in [0, 64, good.len() / 2, good.len() - SEAL, good.len() - 1] {
+            let mut bad = good.clone();
+            bad[at] ^= 1;
+            fs::write(&path, &bad).unwrap();
+            assert!(cache.load(&engine, &digest).unwrap().is_none(), "byte {at}");
+            assert!(!path.exists());
+            cache.put(&digest, &good[..good.len() - SEAL]).unwrap();
+        }
+        for length in [0, 10, SEAL, good.len() - 1] {
+            fs::write(&path, &good[..length]).unwrap();
+            assert!(cache.load(&engine, &digest).unwrap().is_none(), "length {length}");
+            cache.put(&digest, &good[..good.len() - SEAL]).unwrap();
+        }
+        assert!(cache.load(&engine, &digest).unwrap().is_some());
+    }
+
+    #[test]
+    fn a_file_sealed_by_somebody_else_or_for_another_component_is_not_loaded() {
+        let (folder, engine, cache, digest) = kept();
+        let other = Digest::of(b"another");
+        fs::rename(cache.path(&digest), cache.path(&other)).unwrap();
+        assert!(cache.load(&engine, &other).unwrap().is_none());
+        cache.put(&digest, &engine.precompile_component(EMPTY).unwrap()).unwrap();
+        let stranger = Cache::open(&folder.path().join("cache"), [8; 32], "0123456789abcdef").unwrap();
+        assert!(stranger.load(&engine, &digest).unwrap().is_none());
+    }
+
+    #[test]
+    fn a_link_and_a_file_that_others_can_write_are_not_loaded() {
+        let (folder, engine, cache, digest) = kept();
+        let path = cache.path(&digest);
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).unwrap();
+        assert!(cache.load(&engine, &digest).unwrap().is_none());
+        cache.put(&digest, &engine.precompile_component(EMPTY).unwrap()).unwrap();
+        let elsewhere = folder.path().join("elsewhere");
+        fs::rename(&path, &elsewhere).unwrap();
+        std::os::unix::fs::symlink(&elsewhere, &path).unwrap();
+        assert!(cache.load(&engine, &digest).unwrap().is_none());
+        assert!(elsewhere.exists());
+    }
+
+    #[test]
+    fn files_of_another_compiler_are_cleared_away_and_nothing_else() {
+        let (folder, _engine, cache, digest) = kept();
+        let precious = cache.folder.join("precious-file");
+        fs::write(&precious, "x").unwrap();
+        Cache::open(&folder.path().join("cache"), [7; 32], "ffffffffffffffff").unwrap();
+        assert!(precious.exists());
+        assert!(cache.size(&digest).is_none());
+    }
+}

@@ -1,0 +1,264 @@
+//! One call: a fresh store, limits, a deadline, the run, and the end of everything it owned.
+
+use std::{
+    collections::BTreeMap,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use bytes::Bytes;
+use tokio::runtime::Handle;
+use wasmtime::{CallHook, Store, UpdateDeadline};
+
+use crate::{
+    Action, Answer, Call, Event, Failure, File, Inbound, Limits, Outcome, Refusal, Usage,
+    abi::v1::types,
+    admission::Permit,
+    engine::Runtime,
+    failure::{self, over_size},
+    host::{blob::Files, http::Outgoing},
+    library::Loaded,
+    limiter::{Limiter, NodeMemory},
+    meter::Meter,
+    state::{Phase, State},
+    ticker::{Living, TICK},
+    trace::Trace,
+    turns,
+};
+
+/// Handles that a guest's own resources may have.
+const HANDLES: usize = 256;
+/// Guest data that one host call may carry beyond bodies and results.
+const HOSTCALL_SLACK: u64 = 1 << 20;
+/// Ticks until the clock is looked at for the first time: a short call never sees one.
+const FIRST_LOOK: u64 = 2;
+
+const CURSOR_BYTES: usize = 64 << 10;
+const EVENTS: usize = 10_000;
+const EVENT_ID_BYTES: usize = 512;
+const MEDIA_TYPE_BYTES: usize = 128;
+
+/// What a call needs of the sandbox.
+pub(crate) struct Place<'s> {
+    pub(crate) runtime: &'s Runtime,
+    pub(crate) memory: &'s Arc<NodeMemory>,
+    pub(crate) threads: &'s Handle,
+    pub(crate) net: &'s net::Client,
+}
+
+/// How a guest ended.
+enum Ended {
+    Answered {
+        answer: Result<Answer, Failure>,
+        files: Vec<File>,
+        state: BTreeMap<String, Vec<u8>>,
+    },
+    Broken(Failure),
+    /// There was no slot for it: nothing ran.
+    NoSlot,
+}
+
+/// Runs a call to its end.
+pub(crate) async fn run(
+    place: Place<'_>,
+    loaded: Arc<Loaded>,
+    call: Call,
+    permit: Permit,
+    living: Living,
+) -> Result<Outcome, Refusal> {
+    let limits = call.limits.clamped();
+    let started = Instant::now();
+    let deadline = started + limits.wall;
+    let meter = Arc::new(Meter::default());
+    let trace = Arc::new(Trace::new(started, limits));
+    let before = call.state.clone();
+    let outgoing = Outgoing::new(place.net.clone(), call.policy, call.grant, limits, trace.clone(), Handle::current());
+    let state = State {
+        limiter: Limiter::new(place.memory.reserve(), limits.memory, meter.clone()),
+        meter: meter.clone(),
+        trace: trace.clone(),
+        outgoing: Arc::new(outgoing),
+        files: Files::new(call.files, place.memory.reserve(), limits),
+        kept: call.state,
+        deadline,
+        phase: Phase::Guest,
+        flooded: false,
+        table: State::table(),
+        wasi: None,
+    };
+    let context = types::Context {
+        run_id: call.context.run_id,
+        user_id: call.context.user_id,
+        fields: call.context.fields,
+        remaining_ms: limits.wall.as_millis() as u64,
+    };
+    let store = store(place.runtime, state, limits);
+    let busy = permit.busy.clone();
+    let action = call.action;
+    let guest = async move {
+        let ended = live(store, &loaded, action, context, limits).await;
+        // Held until the store is gone.
+        drop((permit, living));
+        ended
+    };
+    let ended = turns::run(Box::pin(guest), meter.clone(), place.threads, busy, deadline).await;
+    let (answer, files, state) = match ended {
+        Ok(Ended::Answered { answer: Ok(answer), files, state }) => (Ok(answer), files, state),
+        Ok(Ended::Answered { answer: Err(failure), .. } | Ended::Broken(failure)) => (Err(failure), Vec::new(), before),
+        Ok(Ended::NoSlot) => return Err(Refusal::NodeBusy),
+        Err(stopped) => (Err(failure::stopped(&stopped, limits)), Vec::new(), before),
+    };
+    let (log, requests) = trace.take();
+    let usage = Usage {
+        cpu: meter.used(),
+        wall: started.elapsed(),
+        peak_memory: meter.peak_memory(),
+        host_calls: meter.host_calls(),
+    };
+    Ok(Outcome { answer, requests, log, usage, files, state })
+}
+
+/// A store with every limit set.
+fn store(runtime: &Runtime, state: State, limits: Limits) -> Store<State> {
+    let meter = state.meter.clone();
+    let mut store = Store::new(&runtime.engine, state);
+    store.limiter(|state| &mut state.limiter);
+    // For each host call: its arguments, or the guest's answer.
+    let fuel = 2 * limits.result.max(limits.request_body) + HOSTCALL_SLACK;
+    store.set_hostcall_fuel(usize::try_from(fuel).unwrap_or(usize::MAX));
+    store.set_max_component_handles(HANDLES);
+    store.call_hook(move |mut context, hook| {
+        let state = context.data_mut();
+        state.phase = match hook {
+            CallHook::CallingHost => Phase::Host,
+            CallHook::CallingWasm | CallHook::ReturningFromHost => Phase::Guest,
+            CallHook::ReturningFromWasm => Phase::Answer,
+        };
+        if state.phase == Phase::Host && state.meter.host_call() > limits.host_calls {
+            state.flooded = true;
+            wasmtime::bail!("more than {} host calls", limits.host_calls);
+        }
+        Ok(())
+    });
+    store.set_epoch_deadline(FIRST_LOOK);
+    store.epoch_deadline_callback(move |_| Ok(tick(&meter, limits.cpu)));
+    store
+}
+
+/// What happens to a guest when a tick finds it computing.
+fn tick(meter: &Meter, budget: Duration) -> UpdateDeadline {
+    let used = meter.used_now();
+    if used > budget {
+        return UpdateDeadline::Interrupt;
+    }
+    if meter.is_long() {
+        return UpdateDeadline::Yield(1);
+    }
+    // Ticks also pass while a guest waits; only time it used counts.
+    if used < TICK {
+        return UpdateDeadline::Continue(1);
+    }
+    meter.set_long();
+    UpdateDeadline::Yield(1)
+}
+
+/// The guest's life, from instantiation to the last byte of its answer.
+async fn live(
+    mut store: Store<State>,
+    loaded: &Loaded,
+    action: Action,
+    context: types::Context,
+    limits: Limits,
+) -> Ended {
+    match invoke(&mut store, loaded, action, &context, limits).await {
+        Ok(answer) => Ended::Answered {
+            answer,
+            files: store.data().files.take_made(),
+            state: std::mem::take(&mut store.data_mut().kept),
+        },
+        Err(cause) if cause.is::<wasmtime::PoolConcurrencyLimitError>() => Ended::NoSlot,
+        Err(cause) => Ended::Broken(failure::broken(&cause, store.data(), limits)),
+    }
+}
+
+async fn invoke(
+    store: &mut Store<State>,
+    loaded: &Loaded,
+    action: Action,
+    context: &types::Context,
+    limits: Limits,
+) -> wasmtime::Result<Result<Answer, Failure>> {
+    let toolkit = &loaded.toolkit;
+    let instance = toolkit.instantiate(store).await?;
+    Ok(match action {
+        Action::Execute { tool, arguments } => {
+            let answer = toolkit.execute(store, &instance, (&tool, &arguments, context)).await?;
+            answer.map_err(failure::told).and_then(|bytes| data(bytes, limits))
+        }
+        Action::Poll { trigger, config, cursor } => {
+            let answer = toolkit.poll(store, &instance, (&trigger, &config, &cursor, context)).await?;
+            answer.map_err(failure::told).and_then(|polled| self::polled(polled, limits))
+        }
+        Action::Receive { trigger, config, request } => {
+            let request = inbound(request);
+            let answer = toolkit.receive(store, &instance, (&trigger, &config, &request, context)).await?;
+            answer.map_err(failure::told).and_then(|received| self::received(received, limits))
+        }
+    })
+}
+
+fn inbound(request: Inbound) -> types::Inbound {
+    let Inbound { method, path, headers, body } = request;
+    types::Inbound { method, path, headers, body: body.into() }
+}
+
+fn data(bytes: Vec<u8>, limits: Limits) -> Result<Answer, Failure> {
+    if bytes.len() as u64 > limits.result {
+        return Err(over_size(limits));
+    }
+    json(&bytes, "the answer")?;
+    Ok(Answer::Data(bytes.into()))
+}
+
+fn polled(polled: types::Polled, limits: Limits) -> Result<Answer, Failure> {
+    if polled.cursor.len() > CURSOR_BYTES {
+        return Err(failure::invalid(format!("the cursor has more than {CURSOR_BYTES} bytes")));
+    }
+    let events = events(polled.events, limits)?;
+    Ok(Answer::Polled { events, cursor: polled.cursor.into(), more: polled.more })
+}
+
+fn received(received: types::Received, limits: Limits) -> Result<Answer, Failure> {
+    let media_type = received.media_type;
+    let plain = media_type.bytes().all(|byte| matches!(byte, b' '..=b'~'));
+    if !(200..600).contains(&received.status) || media_type.len() > MEDIA_TYPE_BYTES || !plain {
+        return Err(failure::invalid("the answer to the webhook request has no proper status or media type"));
+    }
+    if received.body.len() as u64 > limits.result {
+        return Err(over_size(limits));
+    }
+    let events = events(received.events, limits)?;
+    Ok(Answer::Received { events, status: received.status, media_type, body: received.body.into() })
+}
+
+fn events(events: Vec<types::Event>, limits: Limits) -> Result<Vec<Event>, Failure> {
+    let size: u64 = events.iter().map(|event| (event.id.len() + event.payload.len()) as u64).sum();
+    if size > limits.result || events.len() > EVENTS {
+        return Err(over_size(limits));
+    }
+    let event = |event: types::Event| {
+        if event.id.is_empty() || event.id.len() > EVENT_ID_BYTES {
+            return Err(failure::invalid(format!("an event's id has no bytes, or more than {EVENT_ID_BYTES}")));
+        }
+        json(&event.payload, "an event's payload")?;
+        Ok(Event { id: event.id, payload: Bytes::from(event.payload) })
+    };
+    events.into_iter().map(event).collect()
+}
+
+/// Refuses what is not JSON, or nested deeper than anybody reads.
+fn json(bytes: &[u8], what: &str) -> Result<(), Failure> {
+    let invalid = |cause: &dyn std::fmt::Display| failure::invalid(format!("{what} is not JSON: {cause}"));
+    let text = std::str::from_utf8(bytes).map_err(|cause| invalid(&cause))?;
+    serde_json::from_str::<serde::de::IgnoredAny>(text).map(drop).map_err(|cause| invalid(&cause))
+}

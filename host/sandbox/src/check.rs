@@ -1,0 +1,387 @@
+//! What a component may contain, looked at before anything is compiled.
+//!
+//! The component is read section by section; nothing is validated in depth and no function body is decoded, so the time
+//! is bounded by the size of the file. What is counted here bounds what compiling and running it can cost. Whether the
+//! component is valid WebAssembly is the compiler's to say.
+
+use manifest::Manifest;
+use wasmparser::{ComponentExternalKind, Encoding, Instance, MemoryType, Parser, Payload, TableType};
+
+use crate::{
+    abi::v1::ENTRY,
+    engine::{CORE_INSTANCES, MEMORIES, TABLE_ELEMENTS, TABLES},
+    limits::Limits,
+    trace::{cut, one_line},
+};
+
+/// Largest component, in bytes.
+pub(crate) const COMPONENT_BYTES: usize = 16 << 20;
+const FUNCTIONS: u64 = 50_000;
+const FUNCTION_BYTES: usize = 1 << 20;
+const TYPES: u64 = 20_000;
+/// Imports, exports, aliases, globals, segments and the like, each kind.
+const ITEMS: u64 = 50_000;
+const MODULES: u64 = 64;
+const COMPONENTS: u64 = 256;
+/// Problems that are listed one by one.
+const LISTED: usize = 50;
+
+const OURS: &str = "toolhost:toolkit/";
+/// Interfaces of the contract that a toolkit may import, at any 1.0 version.
+const INTERFACES: [&str; 7] = ["types", "http", "log", "clock", "random", "state", "blob"];
+/// WASI interfaces that are linked for guests of other languages, with everything denied.
+const WASI: [&str; 15] = [
+    "wasi:cli/environment",
+    "wasi:cli/exit",
+    "wasi:cli/stdin",
+    "wasi:cli/stdout",
+    "wasi:cli/stderr",
+    "wasi:clocks/monotonic-clock",
+    "wasi:clocks/wall-clock",
+    "wasi:random/random",
+    "wasi:random/insecure",
+    "wasi:random/insecure-seed",
+    "wasi:io/error",
+    "wasi:io/poll",
+    "wasi:io/streams",
+    "wasi:filesystem/types",
+    "wasi:filesystem/preopens",
+];
+/// Newest release of WASI 0.2 that is linked.
+const WASI_PATCH: u32 = 12;
+
+/// What a component says about itself.
+#[derive(Debug)]
+pub(crate) struct Checked {
+    pub(crate) manifest: Manifest,
+    pub(crate) imports: Vec<String>,
+}
+
+/// Reads a component and lists everything that is wrong with it.
+pub(crate) fn check(component: &[u8]) -> Result<Checked, Vec<String>> {
+    let mut problems = Vec::new();
+    let manifest = match manifest::extract(component) {
+        Ok(manifest) => {
+            problems.extend(manifest.problems());
+            Some(manifest)
+        }
+        Err(
+            unreadable @ (manifest::ReadError::Missing
+            | manifest::ReadError::Duplicate
+            | manifest::ReadError::Invalid(_)),
+        ) => {
+            problems.push(unreadable.to_string());
+            None
+        }
+        // Not a component at all: nothing more to say.
+        Err(unreadable) => return Err(vec![unreadable.to_string()]),
+    };
+    let mut survey = Survey::default();
+    if let Err(broken) = survey.read(component) {
+        survey.problem(format!("the component is not valid: {broken}"));
+    }
+    problems.append(&mut survey.finish());
+    match manifest {
+        Some(manifest) if problems.is_empty() => Ok(Checked { manifest, imports: survey.imports }),
+        _ => {
+            let more = problems.len().saturating_sub(LISTED);
+            problems.truncate(LISTED);
+            if more > 0 {
+                problems.push(format!("and {more} more problems"));
+            }
+            problems.iter_mut().for_each(|problem| *problem = one_line(cut(problem, 500)));
+            Err(problems)
+        }
+    }
+}
+
+/// Counts what a component contains, itself and everything nested in it.
+#[derive(Default)]
+struct Survey {
+    problems: Vec<String>,
+    imports: Vec<String>,
+    entry: bool,
+    depth: usize,
+    functions: u64,
+    types: u64,
+    items: u64,
+    modules: u64,
+    components: u64,
+    core_instances: u64,
+    memories: u64,
+    tables: u64,
+}
+
+impl Survey {
+    fn problem(&mut self, problem: impl Into<String>) {
+        self.problems.push(problem.into());
+    }
+
+    fn read(&mut self, component: &[u8]) -> wasmparser::Result<()> {
+        for payload in Parser::new(0).parse_all(component) {
+            self.section(payload?)?;
+            // A count past its limit is a problem already; the rest would only cost time.
+            if self.over() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn section(&mut self, payload: Payload<'_>) -> wasmparser::Result<()> {
+        match payload {
+            Payload::Version { encoding: Encoding::Component, .. } if self.depth > 0 => self.components += 1,
+            Payload::ModuleSection { .. } => {
+                self.modules += 1;
+                self.depth += 1;
+            }
+            Payload::ComponentSection { .. } => self.depth += 1,
+            Payload::End(_) => self.depth = self.depth.saturating_sub(1),
+            Payload::FunctionSection(section) => self.functions += u64::from(section.count()),
+            Payload::CodeSectionEntry(body) if body.range().len() > FUNCTION_BYTES => {
+                self.problem(format!("one function is larger than {FUNCTION_BYTES} bytes"));
+            }
+            Payload::MemorySection(section) => {
+                self.memories += u64::from(section.count());
+                section
+                    .into_iter()
+                    .take(MEMORIES as usize + 1)
+                    .try_for_each(|memory| memory.map(|it| self.memory(it)))?;
+            }
+            Payload::TableSection(section) => {
+                self.tables += u64::from(section.count());
+                section
+                    .into_iter()
+                    .take(TABLES as usize + 1)
+                    .try_for_each(|table| table.map(|it| self.table(it.ty)))?;
+            }
+            Payload::TagSection(_) => self.problem("it uses exceptions, which this host does not support"),
+            Payload::InstanceSection(section) => self.instances(section)?,
+            Payload::TypeSection(section) => self.types += u64::from(section.count()),
+            Payload::CoreTypeSection(section) => self.types += u64::from(section.count()),
+            Payload::ComponentTypeSection(section) => self.types += u64::from(section.count()),
+            Payload::ComponentImportSection(section) => self.component_imports(section)?,
+            Payload::ComponentExportSection(section) => self.component_exports(section)?,
+            other => self.items += items(&other),
+        }
+        Ok(())
+    }
+
+    fn memory(&mut self, memory: MemoryType) {
+        let most = Limits::CEILING.memory / (64 << 10);
+        if memory.shared {
+            self.problem("it uses threads, which this host does not support");
+        }
+        if memory.memory64 {
+            self.problem("it uses 64-bit memory, which this host does not support");
+        }
+        if memory.initial > most {
+            self.problem(format!(
+                "a memory begins with {} pages of 64 KiB; at most {most} are possible",
+                memory.initial
+            ));
+        }
+    }
+
+    fn table(&mut self, table: TableType) {
+        if table.initial > TABLE_ELEMENTS as u64 {
+            self.problem(format!(
+                "a table begins with {} elements; at most {TABLE_ELEMENTS} are possible",
+                table.initial
+            ));
+        }
+    }
+
+    fn instances(&mut self, section: wasmparser::InstanceSectionReader<'_>) -> wasmparser::Result<()> {
+        self.items += u64::from(section.count());
+        for instance in section.into_iter().take(ITEMS as usize) {
+            if let Instance::Instantiate { .. } = instance? {
+                self.core_instances += 1;
+            }
+        }
+        Ok(())
+    }
+
+    fn component_imports(&mut self, section: wasmparser::ComponentImportSectionReader<'_>) -> wasmparser::Result<()> {
+        self.items += u64::from(section.count());
+        if self.depth > 0 {
+            return Ok(());
+        }
+        for import in section.into_iter().take(ITEMS as usize) {
+            let name = import?.name.name;
+            if !importable(name) {
+                let name = cut(name, 120);
+                self.problem(format!("it imports `{name}`, which this host does not give to toolkits"));
+            }
+            self.imports.push(cut(name, 120).to_owned());
+        }
+        Ok(())
+    }
+
+    fn component_exports(&mut self, section: wasmparser::ComponentExportSectionReader<'_>) -> wasmparser::Result<()> {
+        self.items += u64::from(section.count());
+        if self.depth > 0 {
+            return Ok(());
+        }
+        for export in section.into_iter().take(ITEMS as usize) {
+            let export = export?;
+            self.entry |= export.name.name == ENTRY && export.kind == ComponentExternalKind::Instance;
+        }
+        Ok(())
+    }
+
+    fn over(&self) -> bool {
+        self.limits().iter().any(|(count, limit, _)| count > limit)
+    }
+
+    fn limits(&self) -> [(u64, u64, &'static str); 8] {
+        [
+            (self.functions, FUNCTIONS, "functions"),
+            (self.types, TYPES, "types"),
+            (self.items, ITEMS, "imports, exports, globals and segments"),
+            (self.modules, MODULES, "modules"),
+            (self.components, COMPONENTS, "nested components"),
+            (self.core_instances, CORE_INSTANCES.into(), "module instances"),
+            (self.memories, MEMORIES.into(), "memories"),
+            (self.tables, TABLES.into(), "tables"),
+        ]
+    }
+
+    fn finish(&mut self) -> Vec<String> {
+        let over = self.limits().into_iter().filter(|(count, limit, _)| count > limit);
+        let over: Vec<_> = over.map(|(_, limit, what)| format!("it has more than {limit} {what}")).collect();
+        if !self.entry && over.is_empty() {
+            self.problem(format!("it does not export `{ENTRY}`; build it with `toolkit build`"));
+        }
+        self.problems.extend(over);
+        std::mem::take(&mut self.problems)
+    }
+}
+
+/// How many things a section holds that are only counted.
+fn items(payload: &Payload<'_>) -> u64 {
+    let count = match payload {
+        Payload::ImportSection(section) => section.count(),
+        Payload::GlobalSection(section) => section.count(),
+        Payload::ExportSection(section) => section.count(),
+        Payload::ElementSection(section) => section.count(),
+        Payload::DataSection(section) => section.count(),
+        Payload::ComponentInstanceSection(section) => section.count(),
+        Payload::ComponentAliasSection(section) => section.count(),
+        Payload::ComponentCanonicalSection(section) => section.count(),
+        _ => 1,
+    };
+    u64::from(count)
+}
+
+/// Whether a toolkit may import this, by exact name and version.
+fn importable(name: &str) -> bool {
+    let Some((interface, version)) = name.rsplit_once('@') else { return false };
+    match interface.strip_prefix(OURS) {
+        Some(ours) => INTERFACES.contains(&ours) && patch(version, "1.0.").is_some(),
+        None => WASI.contains(&interface) && patch(version, "0.2.").is_some_and(|patch| patch <= WASI_PATCH),
+    }
+}
+
+/// The last number of a version that begins with `begins`.
+fn patch(version: &str, begins: &str) -> Option<u32> {
+    let patch = version.strip_prefix(begins)?;
+    let number = patch.bytes().all(|byte| byte.is_ascii_digit()) && (patch.len() == 1 || !patch.starts_with('0'));
+    patch.parse().ok().filter(|_| number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn imports_are_judged_by_name_and_version() {
+        for name in [
+            "toolhost:toolkit/http@1.0.0",
+            "toolhost:toolkit/types@1.0.7",
+            "wasi:cli/exit@0.2.0",
+            "wasi:io/poll@0.2.12",
+        ] {
+            assert!(importable(name), "{name}");
+        }
+        for name in [
+            "toolhost:toolkit/http",
+            "toolhost:toolkit/http@1.1.0",
+            "toolhost:toolkit/http@1.0.0-rc",
+            "toolhost:toolkit/http@1.0.",
+            "toolhost:toolkit/http@1.0.01",
+            "toolhost:toolkit/entry@1.0.0",
+            "toolhost:toolkit/secrets@1.0.0",
+            "wasi:sockets/tcp@0.2.0",
+            "wasi:http/outgoing-handler@0.2.0",
+            "wasi:cli/terminal-input@0.2.0",
+            "wasi:cli/exit@0.2.13",
+            "wasi:cli/exit@0.3.0",
+            "wasi:cli/exit@0.2.0+x",
+            "",
+            "@",
+            "http",
+            "toolhost:toolkit/../http@1.0.0",
+        ] {
+            assert!(!importable(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_component_is_said_in_one_sentence() {
+        for (bytes, word) in [
+            (&b""[..], "empty"),
+            (&b"\0asm\x01\0\0\0"[..], "core WebAssembly module"),
+            (&b"(component)"[..], "not a WebAssembly component"),
+            (&[0; 100_000][..], "not a WebAssembly component"),
+            (&b"\0asm\x0d\0\x01\0\x01\xff"[..], "cut short"),
+        ] {
+            let problems = check(bytes).unwrap_err();
+            assert!(problems.len() == 1 && problems[0].contains(word), "{problems:?}");
+        }
+    }
+
+    #[test]
+    fn all_problems_are_listed_at_once() {
+        let component = wat::parse_str(
+            r#"(component
+                (import "wasi:sockets/tcp@0.2.0" (instance))
+                (import "evil\u{202e}" (func))
+                (core module (memory 1 1 shared))
+                (core module (memory i64 1))
+                (core module (memory 65536))
+                (core module (table 10000000 funcref)))"#,
+        );
+        let problems = check(&component.unwrap()).unwrap_err().join("\n");
+        for part in [
+            "`toolhost:manifest`",
+            "wasi:sockets/tcp",
+            "evil\\u{202e}",
+            "threads",
+            "64-bit",
+            "65536 pages",
+            "10000000 elements",
+            ENTRY,
+        ] {
+            assert!(problems.contains(part), "{part} is not in {problems}");
+        }
+    }
+
+    #[test]
+    fn counts_past_their_limit_are_refused_quickly() {
+        let modules = "(core module)".repeat(MODULES as usize + 1);
+        let instances =
+            format!("(core module $m) {}", "(core instance (instantiate $m))".repeat(CORE_INSTANCES as usize + 1));
+        let memories = "(core module (memory 1))".repeat(MEMORIES as usize + 1);
+        let types = "(type string)".repeat(TYPES as usize + 1);
+        for (body, what) in
+            [(modules, "modules"), (instances, "module instances"), (memories, "memories"), (types, "types")]
+        {
+            let problems = check(&wat::parse_str(format!("(component {body})")).unwrap()).unwrap_err();
+            assert!(
+                problems.iter().any(|problem| problem.contains(&format!("more than")) && problem.contains(what)),
+                "{problems:?}"
+            );
+        }
+    }
+}

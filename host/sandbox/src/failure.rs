@@ -1,0 +1,117 @@
+//! Why a guest has no answer, told from what the engine says and from what the guest had done.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use wasmtime::Trap;
+
+use crate::{
+    Cause, Failure, Limits,
+    abi::v1::types::ToolError,
+    outcome::kind,
+    state::{Phase, State},
+    trace::{cut, one_line},
+    turns::Stopped,
+};
+
+const MESSAGE_BYTES: usize = 4 << 10;
+const DETAILS_BYTES: usize = 64 << 10;
+const KIND_BYTES: usize = 64;
+
+/// The guest's own error, within its bounds.
+pub(crate) fn told(error: ToolError) -> Failure {
+    let named = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
+    let proper = !error.kind.is_empty() && error.kind.len() <= KIND_BYTES && error.kind.bytes().all(named);
+    let details = error.details.filter(|details| {
+        details.len() <= DETAILS_BYTES
+            && std::str::from_utf8(details).is_ok()
+            && serde_json::from_slice::<serde::de::IgnoredAny>(details).is_ok()
+    });
+    Failure {
+        cause: Cause::Tool,
+        kind: if proper { error.kind } else { "internal".to_owned() },
+        message: cut(&error.message, MESSAGE_BYTES).to_owned(),
+        retry_after: error.retry_after_ms.map(Duration::from_millis),
+        upstream_status: error.upstream_status,
+        details: details.map(Bytes::from),
+    }
+}
+
+/// The guest was cut off from outside.
+pub(crate) fn stopped(stopped: &Stopped, limits: Limits) -> Failure {
+    match stopped {
+        Stopped::Timeout => limit(kind::TIMEOUT, format!("the tool took longer than {:?}", limits.wall)),
+        Stopped::Panicked(text) => {
+            tracing::error!(panic = text, "a host function panicked");
+            host("the platform failed while the tool ran; this is a mistake of the platform")
+        }
+    }
+}
+
+/// The engine ended the guest.
+pub(crate) fn broken(cause: &wasmtime::Error, state: &State, limits: Limits) -> Failure {
+    tracing::debug!(cause = format!("{cause:#}"), phase = ?state.phase, "a guest was ended");
+    if state.flooded {
+        return limit(kind::HOST_CALLS, format!("the tool made more than {} host calls", limits.host_calls));
+    }
+    let memory = || limit(kind::MEMORY, format!("the tool needs more memory than it has, {} MiB", limits.memory >> 20));
+    match cause.downcast_ref::<Trap>() {
+        Some(Trap::Interrupt) => {
+            return limit(kind::CPU, format!("the tool used more than {:?} of processor time", limits.cpu));
+        }
+        Some(Trap::UnreachableCodeReached) if state.limiter.refused() => return memory(),
+        Some(trap) => {
+            return limit(kind::TRAP, format!("the tool broke off: {}; its log may say why", plain(&trap.to_string())));
+        }
+        None if state.limiter.refused() => return memory(),
+        None => {}
+    }
+    if let Some(exit) = cause.downcast_ref::<wasmtime_wasi::I32Exit>() {
+        return limit(kind::TRAP, format!("the tool ended itself with exit code {}", exit.0));
+    }
+    let text = innermost(cause);
+    match (text.contains("fuel allocated for hostcalls"), state.phase) {
+        (true, Phase::Answer) => over_size(limits),
+        (true, _) => limit(kind::HOST_CALLS, "the tool handed too much to one host call"),
+        (false, Phase::Answer) => invalid(format!("the answer cannot be read: {}", plain(&text))),
+        (false, _) => limit(kind::TRAP, format!("the tool broke the contract: {}", plain(&text))),
+    }
+}
+
+/// The answer is too large.
+pub(crate) fn over_size(limits: Limits) -> Failure {
+    limit(kind::OUTPUT_TOO_LARGE, format!("the tool answered more than {} bytes", limits.result))
+}
+
+/// The answer is not what the contract says.
+pub(crate) fn invalid(message: impl Into<String>) -> Failure {
+    limit(kind::OUTPUT_INVALID, message)
+}
+
+fn limit(kind: &str, message: impl Into<String>) -> Failure {
+    failure(Cause::Limit, kind, message)
+}
+
+fn host(message: &str) -> Failure {
+    failure(Cause::Host, kind::HOST, message)
+}
+
+fn failure(cause: Cause, kind: &str, message: impl Into<String>) -> Failure {
+    Failure {
+        cause,
+        kind: kind.to_owned(),
+        message: message.into(),
+        retry_after: None,
+        upstream_status: None,
+        details: None,
+    }
+}
+
+/// The last cause; the ones before it are backtraces and addresses, which are for the log.
+fn innermost(cause: &wasmtime::Error) -> String {
+    cause.chain().last().map(ToString::to_string).unwrap_or_default()
+}
+
+fn plain(text: &str) -> String {
+    one_line(cut(text.trim_start_matches("wasm trap: "), 300))
+}

@@ -1,0 +1,166 @@
+//! Puts a credential into a request, and says what must not come back.
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use manifest::Placement;
+use net::{
+    HeaderMap, Url,
+    header::{AUTHORIZATION, HeaderName, HeaderValue},
+};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+
+use super::error;
+use crate::{Credential, Secret, abi::v1::http::Error};
+
+/// What stays as it is in a path segment.
+const SEGMENT: &AsciiSet =
+    &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b':').remove(b'@').remove(b'=');
+/// A placed value shorter than this is not taken for a secret on its own.
+const LIKELY_SECRET: usize = 8;
+
+/// Names of the headers that a credential fills, in lower case.
+pub(super) fn header_names(credential: &Credential) -> Vec<String> {
+    let name = |placement: &Placement| match placement {
+        Placement::Header { name, .. } => Some(name.to_ascii_lowercase()),
+        Placement::Basic { .. } => Some(AUTHORIZATION.as_str().to_owned()),
+        Placement::Query { .. } | Placement::Path { .. } => None,
+    };
+    credential.placements.iter().filter_map(name).collect()
+}
+
+/// Refuses a URL in which the guest already fills a query parameter of the credential.
+pub(super) fn check_query(credential: &Credential, url: &Url) -> Result<(), Error> {
+    for placement in &credential.placements {
+        if let Placement::Query { name, .. } = placement
+            && url.query_pairs().any(|(given, _)| given.eq_ignore_ascii_case(name))
+        {
+            let why = "is the host's to write; leave it out";
+            return Err(error("invalid_request", format!("the query parameter `{name}` {why}")));
+        }
+    }
+    Ok(())
+}
+
+/// Puts a credential where it goes.
+pub(super) fn place(credential: &Credential, url: &mut Url, headers: &mut HeaderMap) -> Result<(), Error> {
+    for placement in &credential.placements {
+        match placement {
+            Placement::Header { name, value } => {
+                let name = HeaderName::from_bytes(name.to_ascii_lowercase().as_bytes()).map_err(|_| unusable(name))?;
+                headers.insert(name, sensitive(value)?);
+            }
+            Placement::Basic { username, password } => {
+                let pair = zeroize::Zeroizing::new(format!("{username}:{password}"));
+                let value = zeroize::Zeroizing::new(format!("Basic {}", STANDARD.encode(pair.as_bytes())));
+                headers.insert(AUTHORIZATION, sensitive(&value)?);
+            }
+            Placement::Query { name, value } => {
+                url.query_pairs_mut().append_pair(name, value);
+            }
+            Placement::Path { marker, value } => {
+                // A value of dots alone would climb.
+                if marker.is_empty() || value.is_empty() || value.chars().all(|c| c == '.') {
+                    return Err(unusable(marker));
+                }
+                let path = url.path().replace(marker.as_str(), &utf8_percent_encode(value, SEGMENT).to_string());
+                url.set_path(&path);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Every value that this credential puts into a request.
+pub(super) fn secrets(credential: &Credential) -> Vec<Secret> {
+    let mut secrets = credential.secrets.clone();
+    let likely = |value: &str| (value.len() >= LIKELY_SECRET).then(|| Secret::from(value));
+    for placement in &credential.placements {
+        match placement {
+            // `Bearer x`: the last word is the secret, the first is a name.
+            Placement::Header { value, .. } => secrets.extend(value.rsplit(' ').next().and_then(likely)),
+            Placement::Query { value, .. } | Placement::Path { value, .. } => secrets.extend(likely(value)),
+            Placement::Basic { username, password } => {
+                secrets.extend(likely(password));
+                let pair = format!("{username}:{password}");
+                secrets.push(STANDARD.encode(&pair).into());
+                secrets.push(pair.into());
+            }
+        }
+    }
+    secrets
+}
+
+fn sensitive(value: &str) -> Result<HeaderValue, Error> {
+    let mut value = HeaderValue::from_str(value).map_err(|_| unusable("value"))?;
+    value.set_sensitive(true);
+    Ok(value)
+}
+
+fn unusable(what: &str) -> Error {
+    error("credential", format!("the account's credential cannot be put into a request (`{what}`); connect it again"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn credential(placement: Placement) -> Credential {
+        Credential { placements: vec![placement], secrets: Vec::new() }
+    }
+
+    fn placed(placement: Placement, url: &str) -> (String, HeaderMap) {
+        let (mut url, mut headers) = (Url::parse(url).unwrap(), HeaderMap::new());
+        place(&credential(placement), &mut url, &mut headers).unwrap();
+        (url.into(), headers)
+    }
+
+    fn text(text: &str) -> String {
+        text.to_owned()
+    }
+
+    #[test]
+    fn a_credential_goes_where_its_scheme_says() {
+        let (_, headers) = placed(Placement::Header { name: text("X-Key"), value: text("k 1") }, "https://a.example/");
+        assert_eq!(headers["x-key"], "k 1");
+        assert!(headers["x-key"].is_sensitive());
+        let basic = Placement::Basic { username: text("u"), password: text("p") };
+        assert_eq!(placed(basic, "https://a.example/").1["authorization"], "Basic dTpw");
+        let query = Placement::Query { name: text("key"), value: text("a&b=c") };
+        assert_eq!(placed(query, "https://a.example/x?y=1").0, "https://a.example/x?y=1&key=a%26b%3Dc");
+        let path = Placement::Path { marker: text("~credential~"), value: text("12:ab/../c?d#e") };
+        let (url, _) = placed(path, "https://a.example/bot~credential~/send?x=~credential~");
+        assert_eq!(url, "https://a.example/bot12:ab%2F..%2Fc%3Fd%23e/send?x=~credential~");
+    }
+
+    #[test]
+    fn a_value_that_cannot_be_sent_is_an_error_without_the_value() {
+        let (mut url, mut headers) = (Url::parse("https://a.example/~c~").unwrap(), HeaderMap::new());
+        for placement in [
+            Placement::Header { name: text("x"), value: text("secret\r\nhost: evil") },
+            Placement::Path { marker: text("~c~"), value: text("..") },
+        ] {
+            let error = place(&credential(placement), &mut url, &mut headers).unwrap_err();
+            assert_eq!(error.kind, "credential");
+            assert!(!error.message.contains("secret"));
+        }
+    }
+
+    #[test]
+    fn what_is_placed_is_a_secret_even_when_the_account_does_not_say_so() {
+        let header = credential(Placement::Header { name: text("a"), value: text("Bearer abcdefghij") });
+        assert!(secrets(&header).contains(&Secret::from("abcdefghij")));
+        let basic = credential(Placement::Basic { username: text("user"), password: text("password") });
+        assert!(secrets(&basic).contains(&Secret::from("dXNlcjpwYXNzd29yZA==")));
+    }
+
+    #[test]
+    fn a_guest_cannot_fill_the_parameter_of_the_credential() {
+        let query = credential(Placement::Query { name: text("api_key"), value: text("k") });
+        for (url, fine) in [
+            ("https://a.example/?API_KEY=x", false),
+            ("https://a.example/?api%5Fkey=x", false),
+            ("https://a.example/?q=x", true),
+        ] {
+            assert_eq!(check_query(&query, &Url::parse(url).unwrap()).is_ok(), fine, "{url}");
+        }
+    }
+}

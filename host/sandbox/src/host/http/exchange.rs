@@ -1,0 +1,288 @@
+//! One request of a guest, from rules to answer.
+
+use std::{
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU32, AtomicU64, Ordering::Relaxed},
+    },
+    time::{Duration, Instant},
+};
+
+use net::{
+    HeaderMap, Method, StatusCode, Url,
+    header::{CONTENT_TYPE, HeaderName},
+};
+use tokio::{runtime::Handle, sync::Semaphore};
+
+use super::{Answered, Payload, credential, error, payload, rules, time};
+use crate::{
+    Credential, Grant, Limits, Policy, Secret,
+    abi::v1::http::{Error, Request, Response},
+    host::blob::Files,
+    redact::Redactor,
+    trace::Trace,
+};
+
+/// Redirects followed for one request.
+const HOPS: usize = 3;
+
+/// The way out of one call.
+pub(crate) struct Outgoing {
+    net: net::Client,
+    policy: Arc<Policy>,
+    grant: Option<Arc<dyn Grant>>,
+    pub(super) limits: Limits,
+    trace: Arc<Trace>,
+    /// The runtime of whoever asked for the call.
+    pub(super) home: Handle,
+    at_once: Semaphore,
+    requests: AtomicU32,
+    /// Bytes of answers handed to the guest's memory.
+    answered: AtomicU64,
+    /// Every secret put into a request so far.
+    secrets: Mutex<Vec<Secret>>,
+}
+
+/// A request that passed the rules.
+struct Checked {
+    method: Method,
+    url: Url,
+    headers: HeaderMap,
+    payload: Payload,
+    credential: Option<Arc<Credential>>,
+    into_blob: bool,
+    deadline: Instant,
+    time: Duration,
+}
+
+impl Outgoing {
+    pub(crate) fn new(
+        net: net::Client,
+        policy: Arc<Policy>,
+        grant: Option<Arc<dyn Grant>>,
+        limits: Limits,
+        trace: Arc<Trace>,
+        home: Handle,
+    ) -> Self {
+        Self {
+            net,
+            policy,
+            grant,
+            limits,
+            trace,
+            home,
+            at_once: Semaphore::new(limits.requests_at_once.max(1) as usize),
+            requests: AtomicU32::new(0),
+            answered: AtomicU64::new(0),
+            secrets: Mutex::default(),
+        }
+    }
+
+    /// Sends one request of the guest. `left` is what the call has left.
+    pub(super) async fn send(self: Arc<Self>, request: Request, files: Files, left: Duration) -> Answered {
+        self.count()?;
+        let into_blob = request.into_blob;
+        let url = request.url.clone();
+        let method = rules::method(&request.method)?;
+        let checked = match self.check(method.clone(), request, &files, left).await {
+            Ok(checked) => checked,
+            Err(refused) => {
+                let record = self.trace.request(method.as_str(), &url, 0);
+                self.trace.request_ended(record, Duration::ZERO, Err(&refused.message));
+                return Err(refused);
+            }
+        };
+        let _turn = self.at_once.acquire().await;
+        let first = self.exchange(&checked, checked.credential.as_deref()).await;
+        let answer = match (self.renewed(&first, &checked).await, first) {
+            (Some(fresh), _) => self.exchange(&checked, Some(&*fresh)).await?,
+            (None, first) => first?,
+        };
+        self.hand_over(answer, into_blob, &files)
+    }
+
+    /// Counts a request before anything of it happens.
+    fn count(&self) -> Result<(), Error> {
+        let limit = self.limits.requests;
+        let counted = self.requests.fetch_update(Relaxed, Relaxed, |sent| (sent < limit).then_some(sent + 1));
+        counted.map(drop).map_err(|_| error("limit", format!("a call sends at most {limit} requests")))
+    }
+
+    async fn check(&self, method: Method, request: Request, files: &Files, left: Duration) -> Result<Checked, Error> {
+        let url = rules::url(&request.url)?;
+        rules::egress(&self.policy, &method, &url)?;
+        let anonymous = match request.credential.as_str() {
+            "" => false,
+            "none" => true,
+            other => {
+                let other = crate::trace::one_line(crate::trace::cut(other, 80));
+                return Err(error(
+                    "credential",
+                    format!("there is no credential `{other}`; leave it empty, or `none`"),
+                ));
+            }
+        };
+        // Asked for also when the request goes without: the names that it fills are not the guest's to fill.
+        let credential = match &self.grant {
+            None => None,
+            Some(grant) => match grant.credential().await {
+                Ok(credential) => Some(credential),
+                Err(_) if anonymous => None,
+                Err(cause) => return Err(error("credential", cause.to_string())),
+            },
+        };
+        let filled = credential.as_deref().map(credential::header_names).unwrap_or_default();
+        let headers = rules::headers(&request.headers, &filled)?;
+        if let Some(credential) = &credential {
+            credential::check_query(credential, &url)?;
+        }
+        let time = time(request.timeout_ms, self.limits.exchange, left);
+        Ok(Checked {
+            payload: payload(request.body, files, &self.limits)?,
+            credential: credential.filter(|_| !anonymous),
+            into_blob: request.into_blob,
+            deadline: Instant::now() + time,
+            method,
+            url,
+            headers,
+            time,
+        })
+    }
+
+    /// Sends a checked request once, with or without a credential.
+    async fn exchange(&self, checked: &Checked, credential: Option<&Credential>) -> Result<net::Response, Error> {
+        let (mut url, mut headers) = (checked.url.clone(), checked.headers.clone());
+        let mut names = Vec::new();
+        if let Some(credential) = credential {
+            self.remember(credential);
+            credential::place(credential, &mut url, &mut headers)?;
+            let names_of = credential::header_names(credential);
+            names = names_of.iter().filter_map(|name| HeaderName::from_bytes(name.as_bytes()).ok()).collect();
+        }
+        let room = self.room(checked.into_blob)?;
+        let limits = net::Limits {
+            connect: self.limits.connect.min(checked.time),
+            first_byte: self.limits.first_byte.min(checked.time),
+            total: checked.deadline.saturating_duration_since(Instant::now()),
+            response_bytes: room,
+        };
+        let sent = checked.payload.size();
+        let record = self.trace.request(checked.method.as_str(), checked.url.as_str(), sent);
+        let started = Instant::now();
+        if matches!(checked.payload, Payload::Multipart(_)) {
+            headers.remove(CONTENT_TYPE);
+        }
+        let request =
+            net::Request { method: checked.method.clone(), url, headers, body: checked.payload.body()?, limits };
+        let answer =
+            self.net.send_following(request, HOPS, &names, |method, url| self.may_follow(checked, method, url));
+        match answer.await {
+            Ok(answer) => {
+                let received = answer.body.len() as u64;
+                self.trace.request_ended(record, started.elapsed(), Ok((answer.status.as_u16(), received)));
+                self.take_room(checked.into_blob, received).map(|()| answer)
+            }
+            Err(failed) => {
+                let message = self.trace.redactor().text(&failed.message);
+                self.trace.request_ended(record, started.elapsed(), Err(&message));
+                Err(error(kind(failed.kind), message))
+            }
+        }
+    }
+
+    /// How large the next answer may be.
+    fn room(&self, into_blob: bool) -> Result<u64, Error> {
+        if into_blob {
+            return Ok(self.limits.file);
+        }
+        match self.limits.responses.saturating_sub(self.answered.load(Relaxed)) {
+            0 => Err(self.no_room()),
+            left => Ok(left.min(self.limits.response_body)),
+        }
+    }
+
+    /// Counts an answer that arrived; several under way may together be more than there is room for.
+    fn take_room(&self, into_blob: bool, bytes: u64) -> Result<(), Error> {
+        let limit = self.limits.responses;
+        let fits = |answered: u64| answered.checked_add(bytes).filter(|sum| *sum <= limit);
+        if into_blob || self.answered.fetch_update(Relaxed, Relaxed, fits).is_ok() {
+            Ok(())
+        } else {
+            Err(self.no_room())
+        }
+    }
+
+    fn no_room(&self) -> Error {
+        let limit = self.limits.responses;
+        error("limit", format!("the answers of a call have at most {limit} bytes together; put large ones into files"))
+    }
+
+    /// Redirects obey the egress rules, too, and take no secret to another origin in their URL.
+    fn may_follow(&self, checked: &Checked, method: &Method, url: &Url) -> bool {
+        let same = url.origin() == checked.url.origin();
+        rules::permitted(&self.policy, method, url) && (same || !self.trace.redactor().finds(url.as_str().as_bytes()))
+    }
+
+    /// A fresh credential, when the application refused the one that was sent and there is another.
+    async fn renewed(&self, first: &Result<net::Response, Error>, checked: &Checked) -> Option<Arc<Credential>> {
+        let (Ok(answer), Some(grant), Some(rejected)) = (first, &self.grant, &checked.credential) else { return None };
+        if answer.status != StatusCode::UNAUTHORIZED || self.count().is_err() {
+            return None;
+        }
+        grant.renew(rejected).await.ok().flatten()
+    }
+
+    /// From here on the values of this credential are removed from everything.
+    fn remember(&self, credential: &Credential) {
+        let mut secrets = self.secrets.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = secrets.len();
+        for secret in credential::secrets(credential) {
+            if !secrets.contains(&secret) {
+                secrets.push(secret);
+            }
+        }
+        if secrets.len() > before {
+            self.trace.redact_with(Arc::new(Redactor::new(secrets.iter())));
+        }
+    }
+
+    /// The answer as the guest sees it: without secrets and cookies, its body in memory or in a file.
+    fn hand_over(&self, answer: net::Response, into_blob: bool, files: &Files) -> Answered {
+        let redactor = self.trace.redactor();
+        let headers = answer.headers.iter().filter_map(|(name, value)| {
+            let hidden =
+                matches!(name.as_str(), "set-cookie" | "set-cookie2") || redactor.finds(name.as_str().as_bytes());
+            let value = || redactor.text(&String::from_utf8_lossy(value.as_bytes()));
+            (!hidden).then(|| (name.as_str().to_owned(), value()))
+        });
+        let mut response =
+            Response { status: answer.status.as_u16(), headers: headers.collect(), body: Vec::new(), blob: None };
+        let body = redactor.bytes(&answer.body);
+        if into_blob {
+            let media_type = answer.headers.get("content-type").and_then(|value| value.to_str().ok());
+            let name = answer.url.path_segments().and_then(|mut segments| segments.next_back()).unwrap_or_default();
+            let name = redactor.text(name);
+            let id = files
+                .create(&name, media_type.unwrap_or("application/octet-stream"))
+                .and_then(|id| files.append(&id, &body).map(|_| id))
+                .map_err(|full| error("limit", full.message))?;
+            response.blob = Some(id);
+        } else {
+            response.body = body.into_owned();
+        }
+        Ok(response)
+    }
+}
+
+fn kind(kind: net::ErrorKind) -> &'static str {
+    match kind {
+        net::ErrorKind::Denied => "denied",
+        net::ErrorKind::InvalidRequest => "invalid_request",
+        net::ErrorKind::Dns => "dns",
+        net::ErrorKind::Connect => "connect",
+        net::ErrorKind::Tls => "tls",
+        net::ErrorKind::Timeout => "timeout",
+        net::ErrorKind::TooLarge => "too_large",
+        net::ErrorKind::Protocol => "protocol",
+    }
+}

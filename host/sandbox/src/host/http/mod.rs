@@ -1,0 +1,152 @@
+//! Requests to external applications.
+//!
+//! In this order: the rules of the contract and the egress rules of the call (`rules`); the guard against private
+//! networks (`net`); the credential (`credential`); size, number and time (`exchange`); removal of the credential from
+//! what comes back. A refusal is a value and nothing was sent.
+
+mod credential;
+mod exchange;
+mod rules;
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use futures::{StreamExt, stream};
+use wasmtime::Result;
+
+pub(crate) use exchange::Outgoing;
+
+use crate::{
+    abi::v1::http::{self, Error, Host, Request, Response},
+    state::State,
+};
+
+/// What a body is made of; can be made into a request again and again.
+#[derive(Debug, Clone)]
+enum Payload {
+    Empty,
+    Bytes(Bytes),
+    Multipart(Vec<Part>),
+}
+
+#[derive(Debug, Clone)]
+struct Part {
+    name: String,
+    filename: Option<String>,
+    media_type: Option<String>,
+    bytes: Bytes,
+}
+
+type Answered = std::result::Result<Response, Error>;
+
+impl Host for State {
+    async fn send(&mut self, request: Request) -> Result<Answered> {
+        Ok(self.start(request).await)
+    }
+
+    async fn send_all(&mut self, requests: Vec<Request>) -> Result<Vec<Answered>> {
+        let at_once = self.outgoing.limits.requests_at_once.max(1) as usize;
+        let starts: Vec<_> = requests.into_iter().map(|request| self.start(request)).collect();
+        Ok(stream::iter(starts).buffered(at_once).collect().await)
+    }
+}
+
+impl State {
+    /// One request, independent of the guest's state from here on.
+    ///
+    /// A guest that computes runs on the guests' own threads; its requests stay on the caller's, where the shared
+    /// connections live.
+    fn start(&self, request: Request) -> impl Future<Output = Answered> + Send + use<> {
+        let (outgoing, files, meter) = (self.outgoing.clone(), self.files.clone(), self.meter.clone());
+        let left = self.left();
+        async move {
+            let exchange = Arc::clone(&outgoing).send(request, files, left);
+            if !meter.is_long() {
+                return exchange.await;
+            }
+            let mut task = Owned(outgoing.home.spawn(exchange));
+            (&mut task.0).await.unwrap_or_else(|_| Err(error("protocol", "the request was broken off")))
+        }
+    }
+}
+
+/// A request that ends with its guest.
+struct Owned(tokio::task::JoinHandle<Answered>);
+
+impl Drop for Owned {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl Payload {
+    /// Bytes of content, framing of parts not counted.
+    fn size(&self) -> u64 {
+        match self {
+            Self::Empty => 0,
+            Self::Bytes(bytes) => bytes.len() as u64,
+            Self::Multipart(parts) => parts.iter().map(|part| part.bytes.len() as u64).sum(),
+        }
+    }
+
+    fn body(&self) -> std::result::Result<net::Body, Error> {
+        Ok(match self {
+            Self::Empty => net::Body::Empty,
+            Self::Bytes(bytes) => net::Body::Bytes(bytes.clone()),
+            Self::Multipart(parts) => {
+                let form = parts.iter().try_fold(net::Form::new(), |form, part| {
+                    let mut made = net::Part::stream_with_length(part.bytes.clone(), part.bytes.len() as u64);
+                    if let Some(filename) = &part.filename {
+                        made = made.file_name(filename.clone());
+                    }
+                    if let Some(media_type) = &part.media_type {
+                        made = made
+                            .mime_str(media_type)
+                            .map_err(|_| error("invalid_request", format!("`{media_type}` is not a media type")))?;
+                    }
+                    Ok(form.part(part.name.clone(), made))
+                })?;
+                net::Body::Multipart(form)
+            }
+        })
+    }
+}
+
+/// Reads the content that a request names.
+fn payload(
+    body: http::Body,
+    files: &super::blob::Files,
+    limits: &crate::Limits,
+) -> std::result::Result<Payload, Error> {
+    let content = |content: http::Content| match content {
+        http::Content::Bytes(bytes) if bytes.len() as u64 > limits.request_body => Err(too_large(limits.request_body)),
+        http::Content::Bytes(bytes) => Ok(Bytes::from(bytes)),
+        http::Content::Blob(id) => files.content(&id).map_err(|missing| error("invalid_request", missing.message)),
+    };
+    let payload = match body {
+        http::Body::Empty => Payload::Empty,
+        http::Body::Content(one) => Payload::Bytes(content(one)?),
+        http::Body::Multipart(parts) => {
+            let part = |part: http::Part| {
+                let http::Part { name, filename, media_type, content: held } = part;
+                Ok(Part { name, filename, media_type, bytes: content(held)? })
+            };
+            Payload::Multipart(parts.into_iter().map(part).collect::<std::result::Result<_, Error>>()?)
+        }
+    };
+    if payload.size() > limits.file.max(limits.request_body) { Err(too_large(limits.file)) } else { Ok(payload) }
+}
+
+fn too_large(limit: u64) -> Error {
+    error("too_large", format!("the body of a request has at most {limit} bytes; send a file by its id instead"))
+}
+
+fn error(kind: &str, message: impl Into<String>) -> Error {
+    Error { kind: kind.to_owned(), message: message.into() }
+}
+
+/// How long an exchange may take: what the guest asks for, within the host's limit and what the call has left.
+fn time(asked_ms: u32, limit: Duration, left: Duration) -> Duration {
+    let asked = if asked_ms == 0 { limit } else { Duration::from_millis(asked_ms.into()) };
+    asked.min(limit).min(left)
+}

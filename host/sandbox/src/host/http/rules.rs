@@ -1,0 +1,274 @@
+//! Which requests may leave: form, then destination.
+
+use manifest::EgressRule;
+use net::{
+    HeaderMap, Method, Url,
+    header::{HeaderName, HeaderValue},
+};
+
+use super::error;
+use crate::{
+    Policy,
+    abi::v1::http::Error,
+    trace::{cut, one_line},
+};
+
+const METHODS: [Method; 6] = [Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::PATCH, Method::DELETE];
+const URL_BYTES: usize = 8 << 10;
+const HEADERS: usize = 64;
+const HEADER_BYTES: usize = 32 << 10;
+
+/// Headers that carry credentials, frame the message or say where it goes. The host writes those that are needed.
+const RESERVED: [&str; 23] = [
+    "authorization",
+    "proxy-authorization",
+    "cookie",
+    "cookie2",
+    "x-api-key",
+    "host",
+    "content-length",
+    "transfer-encoding",
+    "connection",
+    "proxy-connection",
+    "keep-alive",
+    "upgrade",
+    "http2-settings",
+    "te",
+    "trailer",
+    "expect",
+    "forwarded",
+    "x-forwarded-for",
+    "x-forwarded-host",
+    "x-forwarded-proto",
+    "x-http-method",
+    "x-http-method-override",
+    "x-method-override",
+];
+
+/// The method, when it is one of the six.
+pub(super) fn method(text: &str) -> Result<Method, Error> {
+    METHODS.into_iter().find(|method| method.as_str() == text).ok_or_else(|| {
+        let names = METHODS.iter().map(Method::as_str).collect::<Vec<_>>().join(", ");
+        error("invalid_request", format!("`{}` is not a method; use one of {names}", shown(text)))
+    })
+}
+
+/// The URL, when a guest may write it so.
+pub(super) fn url(text: &str) -> Result<Url, Error> {
+    let invalid = |why: &str| error("invalid_request", format!("the URL `{}` {why}", shown(without_query(text))));
+    if text.len() > URL_BYTES {
+        return Err(invalid("is longer than 8 KiB"));
+    }
+    let mut url = Url::parse(text).map_err(|cause| invalid(&format!("is not valid: {cause}")))?;
+    if url.scheme() != "https" {
+        return Err(invalid("does not begin with https://"));
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(invalid("holds a user name or password; the host adds credentials"));
+    }
+    match url.domain() {
+        None => return Err(error("denied", format!("`{}`: addresses cannot be reached, only names", host(&url)))),
+        Some(name) if name.is_empty() || name.ends_with('.') => return Err(invalid("has no proper host name")),
+        Some(_) => {}
+    }
+    url.set_fragment(None);
+    Ok(url)
+}
+
+/// The headers, when a guest may set them. `filled` are the names that the auth scheme fills.
+pub(super) fn headers(given: &[(String, String)], filled: &[String]) -> Result<HeaderMap, Error> {
+    let size: usize = given.iter().map(|(name, value)| name.len() + value.len()).sum();
+    if given.len() > HEADERS || size > HEADER_BYTES {
+        return Err(error("invalid_request", "a request has at most 64 headers and 32 KiB of them"));
+    }
+    let mut headers = HeaderMap::with_capacity(given.len() + 2);
+    for (name, value) in given {
+        let lower = name.to_ascii_lowercase();
+        if RESERVED.contains(&lower.as_str()) || lower.starts_with("proxy-") || filled.contains(&lower) {
+            let why = "is the host's to write; leave it out";
+            return Err(error("invalid_request", format!("the header `{}` {why}", shown(name))));
+        }
+        let visible = value.bytes().all(|byte| matches!(byte, b'\t' | b' '..=b'~'));
+        let (Ok(name), true, Ok(value)) =
+            (HeaderName::from_bytes(lower.as_bytes()), visible, HeaderValue::from_str(value))
+        else {
+            let why = "is not valid: a name is a token, a value visible ASCII";
+            return Err(error("invalid_request", format!("the header `{}` {why}", shown(name))));
+        };
+        headers.append(name, value);
+    }
+    Ok(headers)
+}
+
+/// Whether a rule of the call lets a request go there.
+pub(super) fn egress(policy: &Policy, method: &Method, url: &Url) -> Result<(), Error> {
+    if permitted(policy, method, url) {
+        return Ok(());
+    }
+    let reached = policy.egress.iter().any(|rule| host_matches(rule, url));
+    let why = match (reached, policy.read_only) {
+        (false, _) => "the tool's manifest does not list this host and port under `egress`",
+        (true, true) => "the tool is read-only, or its egress rules name other methods or paths",
+        (true, false) => "the tool's egress rules name other methods or paths",
+    };
+    Err(error("denied", format!("{method} {}: {why}", host(url))))
+}
+
+/// The same as a yes or no, for redirects.
+pub(super) fn permitted(policy: &Policy, method: &Method, url: &Url) -> bool {
+    url.scheme() == "https"
+        && policy.egress.iter().any(|rule| {
+            host_matches(rule, url) && method_matches(rule, method, policy.read_only) && path_matches(rule, url)
+        })
+}
+
+fn host_matches(rule: &EgressRule, url: &Url) -> bool {
+    let Some(name) = url.domain() else { return false };
+    let listed = match rule.host.strip_prefix("*.") {
+        Some(parent) => name.strip_suffix(parent).is_some_and(|below| below.len() > 1 && below.ends_with('.')),
+        None => name.eq_ignore_ascii_case(&rule.host),
+    };
+    listed && url.port_or_known_default() == Some(rule.port.unwrap_or(443))
+}
+
+fn method_matches(rule: &EgressRule, method: &Method, read_only: bool) -> bool {
+    if rule.methods.is_empty() {
+        return !read_only || matches!(*method, Method::GET | Method::HEAD);
+    }
+    rule.methods.iter().any(|listed| listed == method.as_str())
+}
+
+fn path_matches(rule: &EgressRule, url: &Url) -> bool {
+    let Some(prefix) = &rule.path_prefix else { return true };
+    let path = url.path();
+    // An application may decode these and climb out of the prefix.
+    let lower = path.to_ascii_lowercase();
+    path.starts_with(prefix.as_str()) && !["%2e", "%2f", "%5c"].iter().any(|escape| lower.contains(escape))
+}
+
+/// Host and port for messages.
+pub(super) fn host(url: &Url) -> String {
+    let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
+    format!("{}{port}", url.host_str().unwrap_or("?"))
+}
+
+fn without_query(url: &str) -> &str {
+    url.split(['?', '#']).next().unwrap_or(url)
+}
+
+/// A guest's text in a message.
+fn shown(text: &str) -> String {
+    one_line(cut(text, 100))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rule(host: &str) -> EgressRule {
+        EgressRule { host: host.to_owned(), port: None, methods: Vec::new(), path_prefix: None }
+    }
+
+    fn allows(rule: EgressRule, read_only: bool, method: &Method, url: &str) -> bool {
+        permitted(&Policy { egress: vec![rule], read_only }, method, &Url::parse(url).unwrap())
+    }
+
+    #[test]
+    fn only_listed_hosts_and_ports_are_reached() {
+        for (listed, url, expected) in [
+            ("api.example.com", "https://api.example.com/x", true),
+            ("api.example.com", "https://API.example.COM:443/x", true),
+            ("api.example.com", "https://api.example.com:8443/x", false),
+            ("api.example.com", "http://api.example.com/x", false),
+            ("api.example.com", "https://evil-api.example.com/", false),
+            ("api.example.com", "https://api.example.com.evil.example/", false),
+            ("*.example.com", "https://a.example.com/", true),
+            ("*.example.com", "https://a.b.example.com/", true),
+            ("*.example.com", "https://example.com/", false),
+            ("*.example.com", "https://.example.com/", false),
+            ("*.example.com", "https://badexample.com/", false),
+        ] {
+            assert_eq!(allows(rule(listed), false, &Method::GET, url), expected, "{listed} {url}");
+        }
+        assert!(!permitted(&Policy::default(), &Method::GET, &Url::parse("https://a.example/").unwrap()));
+    }
+
+    #[test]
+    fn a_read_only_tool_reads_unless_a_rule_names_the_method() {
+        let url = "https://api.example.com/graphql";
+        assert!(allows(rule("api.example.com"), true, &Method::GET, url));
+        assert!(!allows(rule("api.example.com"), true, &Method::POST, url));
+        let named = EgressRule { methods: vec!["POST".to_owned()], ..rule("api.example.com") };
+        assert!(allows(named.clone(), true, &Method::POST, url));
+        assert!(!allows(named, true, &Method::GET, url));
+    }
+
+    #[test]
+    fn a_path_prefix_cannot_be_climbed_out_of() {
+        let prefixed = EgressRule { path_prefix: Some("/v1/".to_owned()), ..rule("a.example") };
+        assert!(allows(prefixed.clone(), false, &Method::GET, "https://a.example/v1/items?x=%2e"));
+        for path in ["/v2/", "/v1/../v2", "/v1/%2e%2e/v2", "/v1/..%2fv2", "/v1/%2E%2E%5Cv2", "/v1/\\..\\v2"] {
+            let url = format!("https://a.example{path}");
+            assert!(!allows(prefixed.clone(), false, &Method::GET, &url), "{path}");
+        }
+    }
+
+    #[test]
+    fn urls_that_hide_something_are_refused() {
+        for (text, kind) in [
+            ("http://a.example/", "invalid_request"),
+            ("https://user:pass@a.example/", "invalid_request"),
+            ("https://a.example./", "invalid_request"),
+            ("https://127.0.0.1/", "denied"),
+            ("https://2130706433/", "denied"),
+            ("https://0x7f.1/", "denied"),
+            ("https://[::1]/", "denied"),
+            ("/relative", "invalid_request"),
+            ("", "invalid_request"),
+        ] {
+            assert_eq!(url(text).unwrap_err().kind, kind, "{text}");
+        }
+        assert_eq!(url("https://a.example/x#y").unwrap().as_str(), "https://a.example/x");
+        let message = url("http://a.example/?key=secret").unwrap_err().message;
+        assert!(!message.contains("secret"), "{message}");
+    }
+
+    #[test]
+    fn headers_that_frame_route_or_authorize_are_refused() {
+        let filled = ["x-vendor-key".to_owned()];
+        let one = |name: &str, value: &str| headers(&[(name.to_owned(), value.to_owned())], &filled);
+        for name in [
+            "Authorization",
+            "COOKIE",
+            "host",
+            "Content-Length",
+            "transfer-encoding",
+            "X-Vendor-Key",
+            "x-api-key",
+            "Proxy-Anything",
+            "TE",
+            "Expect",
+            ":authority",
+            "a b",
+            "",
+            "x\r\ny",
+            "é",
+        ] {
+            assert!(one(name, "x").is_err(), "{name}");
+        }
+        for value in ["a\r\nb: c", "\0", "é", "\u{7f}"] {
+            assert!(one("x-fine", value).is_err(), "{value:?}");
+        }
+        assert!(one("X-Fine", "a\tb ~").is_ok());
+        assert!(headers(&vec![("a".to_owned(), String::new()); HEADERS + 1], &[]).is_err());
+        assert!(headers(&[("a".to_owned(), "x".repeat(HEADER_BYTES))], &[]).is_err());
+    }
+
+    #[test]
+    fn six_methods_are_known() {
+        for text in ["get", "CONNECT", "TRACE", "OPTIONS", "", "GET\r\n"] {
+            assert!(method(text).is_err(), "{text:?}");
+        }
+        assert_eq!(method("PATCH").unwrap(), Method::PATCH);
+    }
+}

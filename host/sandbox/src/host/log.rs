@@ -1,0 +1,22 @@
+//! The execution log.
+
+use wasmtime::Result;
+
+use crate::{
+    Level,
+    abi::v1::log::{self, Host},
+    state::State,
+};
+
+impl Host for State {
+    fn write(&mut self, level: log::Level, message: String) -> Result<()> {
+        let level = match level {
+            log::Level::Debug => Level::Debug,
+            log::Level::Info => Level::Info,
+            log::Level::Warn => Level::Warn,
+            log::Level::Error => Level::Error,
+        };
+        self.trace.log(level, &message);
+        Ok(())
+    }
+}

@@ -1,0 +1,17 @@
+//! Randomness from the operating system.
+
+use wasmtime::Result;
+
+use crate::{abi::v1::random::Host, state::State};
+
+/// At most this many bytes at once.
+pub(super) const AT_ONCE: u32 = 64 << 10;
+
+impl Host for State {
+    fn bytes(&mut self, length: u32) -> Result<Vec<u8>> {
+        let mut bytes = vec![0; length.min(AT_ONCE) as usize];
+        getrandom::fill(&mut bytes)
+            .map_err(|cause| wasmtime::format_err!("the operating system has no randomness: {cause}"))?;
+        Ok(bytes)
+    }
+}

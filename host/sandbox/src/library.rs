@@ -1,0 +1,95 @@
+//! Components that can be called.
+//!
+//! A component is mapped from the cache when it is first called, and then kept with its imports resolved, so that a call
+//! only has to look it up. Those not used for longest are let go; the operating system takes their pages back.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, PoisonError, RwLock,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+};
+
+use tokio::sync::Mutex;
+
+use crate::{Digest, Refusal, abi::v1::Toolkit, cache::Cache, engine::Runtime};
+
+/// Loads that may happen at once; loads of one component never do.
+const LANES: usize = 8;
+
+/// Loaded components, by digest.
+pub(crate) struct Library {
+    runtime: Arc<Runtime>,
+    cache: Arc<Cache>,
+    resident: usize,
+    loaded: RwLock<HashMap<Digest, Arc<Loaded>>>,
+    lanes: [Mutex<()>; LANES],
+    /// Counts calls; tells which component was used last.
+    now: AtomicU64,
+}
+
+/// A component in memory.
+pub(crate) struct Loaded {
+    pub(crate) toolkit: Toolkit,
+    used: AtomicU64,
+}
+
+impl Library {
+    pub(crate) fn new(runtime: Arc<Runtime>, cache: Arc<Cache>, resident: usize) -> Self {
+        Self {
+            runtime,
+            cache,
+            resident: resident.max(1),
+            loaded: RwLock::default(),
+            lanes: Default::default(),
+            now: AtomicU64::new(0),
+        }
+    }
+
+    /// How many components are loaded.
+    pub(crate) fn len(&self) -> usize {
+        self.loaded.read().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    /// A component, from memory or from the cache.
+    pub(crate) async fn get(self: &Arc<Self>, digest: &Digest) -> Result<Arc<Loaded>, Refusal> {
+        if let Some(loaded) = self.find(digest) {
+            return Ok(loaded);
+        }
+        let _lane = self.lanes[usize::from(digest.as_bytes()[0]) % LANES].lock().await;
+        if let Some(loaded) = self.find(digest) {
+            return Ok(loaded);
+        }
+        let (library, wanted) = (self.clone(), *digest);
+        let loaded = tokio::task::spawn_blocking(move || library.load(&wanted)).await;
+        loaded.unwrap_or_else(|broken| Err(Refusal::Unavailable(format!("loading a toolkit failed: {broken}"))))
+    }
+
+    fn find(&self, digest: &Digest) -> Option<Arc<Loaded>> {
+        let loaded = self.loaded.read().unwrap_or_else(PoisonError::into_inner);
+        let found = loaded.get(digest)?;
+        found.used.store(self.now.fetch_add(1, Relaxed), Relaxed);
+        Some(found.clone())
+    }
+
+    /// Maps a component and resolves its imports. Blocks on the disk.
+    pub(crate) fn load(&self, digest: &Digest) -> Result<Arc<Loaded>, Refusal> {
+        let component = self
+            .cache
+            .load(&self.runtime.engine, digest)
+            .map_err(|cause| Refusal::Unavailable(format!("the compiled toolkit cannot be read: {cause}")))?
+            .ok_or(Refusal::NotInstalled)?;
+        let toolkit = Toolkit::new(&self.runtime.linker, &component)
+            .map_err(|cause| Refusal::Unavailable(format!("the toolkit does not fit this host: {cause:#}")))?;
+        let loaded = Arc::new(Loaded { toolkit, used: AtomicU64::new(self.now.fetch_add(1, Relaxed)) });
+        let mut all = self.loaded.write().unwrap_or_else(PoisonError::into_inner);
+        while all.len() >= self.resident {
+            let oldest = all.iter().min_by_key(|(_, loaded)| loaded.used.load(Relaxed)).map(|(digest, _)| *digest);
+            let Some(oldest) = oldest else { break };
+            all.remove(&oldest);
+        }
+        all.insert(*digest, loaded.clone());
+        Ok(loaded)
+    }
+}

@@ -1,0 +1,209 @@
+//! Memory and tables of one guest, and memory of all guests.
+//!
+//! The engine's own limits count each memory alone. Here all memories of a guest count together, and every byte is also
+//! reserved from the node's share, so that many modest guests cannot exhaust the node either.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering::Relaxed},
+};
+
+use wasmtime::{ResourceLimiter, Result};
+
+use crate::{engine, meter::Meter};
+
+/// Elements of all tables of a guest together.
+const ALL_TABLE_ELEMENTS: usize = 2 * engine::TABLE_ELEMENTS;
+/// Failed attempts to grow after which a guest is ended: it does nothing else.
+const FAILED_GROWS: u32 = 100;
+
+/// Memory of all guests of the node.
+#[derive(Debug)]
+pub(crate) struct NodeMemory {
+    used: AtomicU64,
+    limit: u64,
+}
+
+/// A part of the node's memory, given back when dropped.
+#[derive(Debug)]
+pub(crate) struct Reservation {
+    node: Arc<NodeMemory>,
+    held: u64,
+}
+
+impl NodeMemory {
+    pub(crate) fn new(limit: u64) -> Arc<Self> {
+        Arc::new(Self { used: AtomicU64::new(0), limit })
+    }
+
+    pub(crate) fn used(&self) -> u64 {
+        self.used.load(Relaxed)
+    }
+
+    /// Whether nothing is left for another guest.
+    pub(crate) fn full(&self) -> bool {
+        self.used() >= self.limit
+    }
+
+    pub(crate) fn reserve(self: &Arc<Self>) -> Reservation {
+        Reservation { node: self.clone(), held: 0 }
+    }
+}
+
+impl Reservation {
+    /// Takes more; false when the node has no more.
+    pub(crate) fn grow(&mut self, bytes: u64) -> bool {
+        let limit = self.node.limit;
+        let taken =
+            self.node.used.fetch_update(Relaxed, Relaxed, |used| used.checked_add(bytes).filter(|sum| *sum <= limit));
+        if taken.is_ok() {
+            self.held += bytes;
+        }
+        taken.is_ok()
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        self.node.used.fetch_sub(self.held, Relaxed);
+    }
+}
+
+/// The limits of one guest.
+pub(crate) struct Limiter {
+    reservation: Reservation,
+    memory: u64,
+    limit: u64,
+    table_elements: usize,
+    failed: u32,
+    meter: Arc<Meter>,
+}
+
+impl Limiter {
+    pub(crate) fn new(reservation: Reservation, limit: u64, meter: Arc<Meter>) -> Self {
+        Self { reservation, memory: 0, limit, table_elements: 0, failed: 0, meter }
+    }
+
+    /// Whether the guest asked for memory and did not get it.
+    pub(crate) fn refused(&self) -> bool {
+        self.failed > 0
+    }
+
+    fn refuse(&mut self) -> Result<bool> {
+        self.failed += 1;
+        if self.failed >= FAILED_GROWS {
+            wasmtime::bail!("the guest keeps asking for memory that it cannot have");
+        }
+        Ok(false)
+    }
+}
+
+impl ResourceLimiter for Limiter {
+    fn memory_growing(&mut self, current: usize, desired: usize, maximum: Option<usize>) -> Result<bool> {
+        let more = desired.saturating_sub(current) as u64;
+        let fits = self.memory.checked_add(more).is_some_and(|sum| sum <= self.limit);
+        if maximum.is_some_and(|maximum| desired > maximum) || !fits || !self.reservation.grow(more) {
+            return self.refuse();
+        }
+        self.memory += more;
+        self.meter.memory_is(self.memory);
+        Ok(true)
+    }
+
+    fn memory_grow_failed(&mut self, _error: wasmtime::Error) -> Result<()> {
+        Ok(())
+    }
+
+    fn table_growing(&mut self, current: usize, desired: usize, maximum: Option<usize>) -> Result<bool> {
+        let sum = self.table_elements.saturating_add(desired.saturating_sub(current));
+        let over = desired > engine::TABLE_ELEMENTS || sum > ALL_TABLE_ELEMENTS;
+        if over || maximum.is_some_and(|maximum| desired > maximum) {
+            return self.refuse();
+        }
+        self.table_elements = sum;
+        Ok(true)
+    }
+
+    fn instances(&self) -> usize {
+        engine::CORE_INSTANCES as usize
+    }
+
+    fn tables(&self) -> usize {
+        engine::TABLES as usize
+    }
+
+    fn memories(&self) -> usize {
+        engine::MEMORIES as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const PAGE: usize = 64 << 10;
+
+    fn limiter(node: &Arc<NodeMemory>, limit: u64) -> Limiter {
+        Limiter::new(node.reserve(), limit, Arc::default())
+    }
+
+    #[test]
+    fn memories_of_one_guest_count_together() {
+        let node = NodeMemory::new(u64::MAX);
+        let mut limiter = limiter(&node, 4 * PAGE as u64);
+        assert!(limiter.memory_growing(0, 2 * PAGE, None).unwrap());
+        assert!(limiter.memory_growing(0, 2 * PAGE, None).unwrap());
+        assert!(!limiter.memory_growing(2 * PAGE, 3 * PAGE, None).unwrap());
+        assert!(limiter.refused());
+        assert_eq!(limiter.meter.peak_memory(), 4 * PAGE as u64);
+    }
+
+    #[test]
+    fn memories_of_all_guests_count_together_and_come_back() {
+        let node = NodeMemory::new(3 * PAGE as u64);
+        let mut first = limiter(&node, u64::MAX);
+        let mut second = limiter(&node, u64::MAX);
+        assert!(first.memory_growing(0, 2 * PAGE, None).unwrap());
+        assert!(!second.memory_growing(0, 2 * PAGE, None).unwrap());
+        drop(first);
+        assert!(second.memory_growing(0, 2 * PAGE, None).unwrap());
+        drop(second);
+        assert_eq!(node.used(), 0);
+    }
+
+    #[test]
+    fn a_guest_that_only_asks_for_more_is_ended() {
+        let node = NodeMemory::new(0);
+        let mut limiter = limiter(&node, 0);
+        let answers: Vec<_> = (0..FAILED_GROWS).map(|_| limiter.memory_growing(0, PAGE, None).is_err()).collect();
+        assert_eq!(answers.iter().filter(|ended| **ended).count(), 1);
+        assert!(answers.last().unwrap());
+    }
+
+    #[test]
+    fn tables_are_bounded_one_by_one_and_together() {
+        let node = NodeMemory::new(0);
+        let mut limiter = limiter(&node, 0);
+        assert!(!limiter.table_growing(0, engine::TABLE_ELEMENTS + 1, None).unwrap());
+        assert!(limiter.table_growing(0, engine::TABLE_ELEMENTS, None).unwrap());
+        assert!(limiter.table_growing(0, engine::TABLE_ELEMENTS, None).unwrap());
+        assert!(!limiter.table_growing(0, 1, None).unwrap());
+    }
+
+    proptest! {
+        #[test]
+        fn the_node_never_gives_more_than_it_has(sizes in prop::collection::vec(0u64..1000, 0..50)) {
+            let node = NodeMemory::new(5_000);
+            let mut held = Vec::new();
+            for size in sizes {
+                let mut part = node.reserve();
+                part.grow(size);
+                prop_assert!(node.used() <= 5_000);
+                held.push(part);
+            }
+            drop(held);
+            prop_assert_eq!(node.used(), 0);
+        }
+    }
+}

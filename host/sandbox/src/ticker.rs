@@ -1,0 +1,96 @@
+//! The tick by which compiled code notices that time has passed.
+//!
+//! One thread raises the engine's epoch every two milliseconds while guests live, and sleeps otherwise: an idle service
+//! does not wake up. It lingers a moment before it sleeps, so that calls in quick succession do not wake it each time.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
+    },
+    thread::{self, JoinHandle, Thread},
+    time::Duration,
+};
+
+use wasmtime::Engine;
+
+/// Between two ticks.
+pub(crate) const TICK: Duration = Duration::from_millis(2);
+/// Ticks without a guest before the thread sleeps.
+const LINGER: u32 = 50;
+
+/// Runs the clock until it is dropped.
+pub(crate) struct Ticker {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+    handle: Thread,
+}
+
+struct Shared {
+    living: AtomicUsize,
+    asleep: AtomicBool,
+    stop: AtomicBool,
+}
+
+/// Keeps the clock running.
+pub(crate) struct Living(Arc<Shared>);
+
+impl Ticker {
+    pub(crate) fn start(engine: &Engine) -> std::io::Result<Self> {
+        let shared = Arc::new(Shared {
+            living: AtomicUsize::new(0),
+            asleep: AtomicBool::new(false),
+            stop: AtomicBool::new(false),
+        });
+        let (engine, seen) = (engine.clone(), shared.clone());
+        let thread = thread::Builder::new().name("sandbox-ticker".to_owned()).spawn(move || tick(&engine, &seen))?;
+        Ok(Self { shared, handle: thread.thread().clone(), thread: Some(thread) })
+    }
+
+    /// Announces a guest.
+    pub(crate) fn enter(&self) -> Living {
+        self.shared.living.fetch_add(1, SeqCst);
+        if self.shared.asleep.load(SeqCst) {
+            self.handle.unpark();
+        }
+        Living(self.shared.clone())
+    }
+}
+
+impl Drop for Living {
+    fn drop(&mut self) {
+        self.0.living.fetch_sub(1, SeqCst);
+    }
+}
+
+impl Drop for Ticker {
+    fn drop(&mut self) {
+        self.shared.stop.store(true, SeqCst);
+        self.handle.unpark();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn tick(engine: &Engine, shared: &Shared) {
+    let mut idle = 0;
+    while !shared.stop.load(SeqCst) {
+        if shared.living.load(SeqCst) > 0 {
+            idle = 0;
+        } else if idle < LINGER {
+            idle += 1;
+        } else {
+            // Said before looking once more, so that whoever enters in between sees it and wakes this thread.
+            shared.asleep.store(true, SeqCst);
+            if shared.living.load(SeqCst) == 0 && !shared.stop.load(SeqCst) {
+                thread::park();
+            }
+            shared.asleep.store(false, SeqCst);
+            idle = 0;
+            continue;
+        }
+        thread::sleep(TICK);
+        engine.increment_epoch();
+    }
+}

@@ -1,0 +1,179 @@
+//! What is known of a call from outside: its log and its requests. Survives a guest that is cut off.
+
+use std::{
+    fmt::Write as _,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use crate::{Level, Limits, LogLine, RequestRecord, redact::Redactor};
+
+/// Longest line, in bytes; a longer one is cut.
+const LINE: usize = 16 << 10;
+
+/// Log and requests of one call.
+pub(crate) struct Trace {
+    started: Instant,
+    limits: Limits,
+    kept: Mutex<Kept>,
+}
+
+#[derive(Default)]
+struct Kept {
+    log: Vec<LogLine>,
+    log_bytes: u64,
+    log_full: bool,
+    requests: Vec<RequestRecord>,
+    redactor: Arc<Redactor>,
+}
+
+impl Trace {
+    pub(crate) fn new(started: Instant, limits: Limits) -> Self {
+        Self { started, limits, kept: Mutex::default() }
+    }
+
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    /// Adds a line; past the limits one marker line is added and the rest dropped.
+    pub(crate) fn log(&self, level: Level, message: &str) {
+        let mut kept = self.lock();
+        if kept.log_full {
+            return;
+        }
+        let at = self.started.elapsed();
+        let line = one_line(&kept.redactor.text(cut(message, LINE)));
+        let bytes = kept.log_bytes + line.len() as u64;
+        if kept.log.len() as u64 >= u64::from(self.limits.log_lines) || bytes > self.limits.log_bytes {
+            kept.log_full = true;
+            let message = "the log is full: further lines are dropped".to_owned();
+            kept.log.push(LogLine { level: Level::Warn, at, message });
+            return;
+        }
+        kept.log_bytes = bytes;
+        kept.log.push(LogLine { level, at, message: line });
+    }
+
+    /// Notes a request that begins, and answers its number. The URL is the guest's.
+    pub(crate) fn request(&self, method: &str, url: &str, sent: u64) -> usize {
+        let mut kept = self.lock();
+        let url = kept.redactor.text(cut(url, LINE));
+        kept.requests.push(RequestRecord {
+            method: method.to_owned(),
+            url,
+            status: None,
+            error: Some("it did not end".to_owned()),
+            elapsed: Duration::ZERO,
+            sent,
+            received: 0,
+        });
+        kept.requests.len() - 1
+    }
+
+    /// Notes how a request ended.
+    pub(crate) fn request_ended(&self, number: usize, elapsed: Duration, end: Result<(u16, u64), &str>) {
+        let mut kept = self.lock();
+        let error = end.err().map(|message| kept.redactor.text(message));
+        let redactor = kept.redactor.clone();
+        if let Some(record) = kept.requests.get_mut(number) {
+            record.url = redactor.text(&record.url);
+            record.elapsed = elapsed;
+            record.error = error;
+            if let Ok((status, received)) = end {
+                record.status = Some(status);
+                record.received = received;
+            }
+        }
+    }
+
+    /// From now on these secrets are removed, also from what is already there.
+    pub(crate) fn redact_with(&self, redactor: Arc<Redactor>) {
+        self.lock().redactor = redactor;
+    }
+
+    pub(crate) fn redactor(&self) -> Arc<Redactor> {
+        self.lock().redactor.clone()
+    }
+
+    /// Everything, at the end of the call.
+    pub(crate) fn take(&self) -> (Vec<LogLine>, Vec<RequestRecord>) {
+        let mut kept = self.lock();
+        let redactor = kept.redactor.clone();
+        let mut log = std::mem::take(&mut kept.log);
+        log.iter_mut().for_each(|line| line.message = redactor.text(&line.message));
+        let mut requests = std::mem::take(&mut kept.requests);
+        requests.iter_mut().for_each(|record| record.url = redactor.text(&record.url));
+        (log, requests)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// `text`, at most `bytes` of it, cut between characters.
+pub(crate) fn cut(text: &str, bytes: usize) -> &str {
+    &text[..text.floor_char_boundary(bytes)]
+}
+
+/// `text` with control and direction-changing characters escaped, so that it is one line and reads as it is.
+pub(crate) fn one_line(text: &str) -> String {
+    let mut line = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\n' => line.push_str("\\n"),
+            '\t' => line.push_str("\\t"),
+            '\r' => line.push_str("\\r"),
+            c if c.is_control() || deceives(c) => {
+                let _ = write!(line, "\\u{{{:x}}}", u32::from(c));
+            }
+            c => line.push(c),
+        }
+    }
+    line
+}
+
+/// Characters that change the direction of text, end a line, or take no room.
+fn deceives(c: char) -> bool {
+    matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn trace(log_lines: u32, log_bytes: u64) -> Trace {
+        Trace::new(Instant::now(), Limits { log_lines, log_bytes, ..Limits::default() })
+    }
+
+    #[test]
+    fn a_log_is_bounded_in_lines_and_bytes_and_says_so_once() {
+        for trace in [trace(3, 1 << 20), trace(1000, 30)] {
+            (0..10).for_each(|_| trace.log(Level::Info, "ten bytes."));
+            let (log, _) = trace.take();
+            assert_eq!(log.len(), 4);
+            assert!(log[3].message.contains("full"));
+        }
+    }
+
+    #[test]
+    fn a_line_is_one_line_and_reads_as_it_is() {
+        let trace = trace(10, 1000);
+        trace.log(Level::Info, "a\nb\u{1b}[31mred\u{202e}evil\u{0}é");
+        assert_eq!(trace.take().0[0].message, "a\\nb\\u{1b}[31mred\\u{202e}evil\\u{0}é");
+    }
+
+    #[test]
+    fn secrets_are_removed_from_lines_written_before_and_after_they_were_known() {
+        let trace = trace(10, 1000);
+        trace.log(Level::Info, "early canary-4711");
+        let request = trace.request("GET", "https://a.example/?q=canary-4711", 0);
+        trace.redact_with(Arc::new(Redactor::new([&"canary-4711".into()])));
+        trace.log(Level::Info, "late canary-4711");
+        trace.request_ended(request, Duration::ZERO, Err("canary-4711 was refused"));
+        let (log, requests) = trace.take();
+        let all = format!("{log:?}{requests:?}");
+        assert!(!all.contains("canary"), "{all}");
+    }
+}

@@ -1,0 +1,187 @@
+//! Where a guest runs.
+//!
+//! Handing a call to another thread costs as much as the whole of a short call. But a guest that computes for seconds
+//! would starve everything else on its thread. So a call begins on the thread of whoever asked. When it has used more
+//! than a tick of processor time the tick callback asks for a move: the rest runs on the guests' own threads, which have a
+//! lower priority, and takes turns of one tick with other long calls. Short calls never pay for this; long ones never
+//! hold a thread of the caller for more than about two ticks.
+//!
+//! Turns are fair between tenants because only a few guests of one tenant compete for a thread at any time.
+
+use std::{
+    any::Any,
+    future::{Future, poll_fn},
+    panic::{AssertUnwindSafe, catch_unwind},
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+    time::Instant,
+};
+
+use tokio::{
+    runtime::{Builder, Handle, Runtime},
+    sync::Semaphore,
+    task::JoinHandle,
+    time::{sleep_until, timeout_at},
+};
+
+use crate::meter::Meter;
+
+/// How much less than others the guests' threads get when processors are short.
+const NICE: i32 = 10;
+
+/// A guest and everything it owns.
+pub(crate) type Guest<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+/// Why a guest did not come to its end.
+#[derive(Debug)]
+pub(crate) enum Stopped {
+    /// Its wall-clock time is over.
+    Timeout,
+    /// Host code panicked.
+    Panicked(String),
+}
+
+/// The threads for guests that need more than a moment.
+pub(crate) struct GuestThreads(Option<Runtime>);
+
+impl GuestThreads {
+    /// Starts `threads` of them; 0 means one for each processor.
+    pub(crate) fn start(threads: usize) -> std::io::Result<Self> {
+        let threads = match threads {
+            0 => std::thread::available_parallelism().map_or(1, usize::from),
+            some => some,
+        };
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(threads)
+            .thread_name("sandbox-guest")
+            // On Linux this is the priority of the calling thread. Without the right to change it, guests are equals.
+            .on_thread_start(|| {
+                let _ = rustix::process::setpriority_process(None, NICE);
+            })
+            .enable_all()
+            .build()?;
+        Ok(Self(Some(runtime)))
+    }
+
+    pub(crate) fn handle(&self) -> Option<&Handle> {
+        self.0.as_ref().map(Runtime::handle)
+    }
+}
+
+impl Drop for GuestThreads {
+    /// Does not wait: the last owner may be a task, which must not block.
+    fn drop(&mut self) {
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+/// Runs a guest to its end or to `deadline`. The guest is gone when this returns, and also when it is dropped.
+pub(crate) async fn run<T: Send + 'static>(
+    guest: Guest<T>,
+    meter: Arc<Meter>,
+    threads: &Handle,
+    busy: Arc<Semaphore>,
+    deadline: Instant,
+) -> Result<T, Stopped> {
+    let mut guest = Metered { guest: Some(guest), meter: meter.clone() };
+    let short = poll_fn(|cx| match Pin::new(&mut guest).poll(cx) {
+        Poll::Ready(ended) => Poll::Ready(Some(ended)),
+        Poll::Pending if meter.is_long() => Poll::Ready(None),
+        Poll::Pending => Poll::Pending,
+    });
+    match until(deadline, short).await {
+        Some(Some(ended)) => return ended,
+        None => return Err(Stopped::Timeout),
+        Some(None) => {}
+    }
+    let mut task = Owned(threads.spawn(take_turns(guest, busy)));
+    let joined = match timeout_at(deadline.into(), &mut task.0).await {
+        Ok(joined) => joined,
+        Err(_) => {
+            task.0.abort();
+            // At most one turn away; until then the guest holds its memory.
+            match (&mut task.0).await {
+                Err(cancelled) if cancelled.is_cancelled() => return Err(Stopped::Timeout),
+                joined => joined,
+            }
+        }
+    };
+    joined.unwrap_or_else(|failed| Err(Stopped::Panicked(failed.to_string())))
+}
+
+/// `future`, or none when `deadline` comes first. Sets no timer for a future that is ready at once.
+async fn until<F: Future>(deadline: Instant, future: F) -> Option<F::Output> {
+    let mut future = std::pin::pin!(future);
+    let mut timer = None;
+    poll_fn(|cx| {
+        if let Poll::Ready(output) = future.as_mut().poll(cx) {
+            return Poll::Ready(Some(output));
+        }
+        let timer = timer.get_or_insert_with(|| Box::pin(sleep_until(deadline.into())));
+        ready!(timer.as_mut().poll(cx));
+        Poll::Ready(None)
+    })
+    .await
+}
+
+/// Polls a long guest, each time with one of its tenant's permits, which are handed out in the order of asking.
+async fn take_turns<T>(mut guest: Metered<T>, busy: Arc<Semaphore>) -> Result<T, Stopped> {
+    loop {
+        let permit = busy.clone().acquire_owned().await;
+        // One poll: until the guest ends, waits for something, or its turn is over.
+        let ended = poll_fn(|cx| Poll::Ready(Pin::new(&mut guest).poll(cx))).await;
+        drop(permit);
+        if let Poll::Ready(ended) = ended {
+            return ended;
+        }
+        // Woken by the guest's own waker, registered in the poll above.
+        let mut woken = false;
+        poll_fn(|_| if std::mem::replace(&mut woken, true) { Poll::Ready(()) } else { Poll::Pending }).await;
+    }
+}
+
+/// A guest whose polls are measured and whose panics are caught.
+struct Metered<T> {
+    guest: Option<Guest<T>>,
+    meter: Arc<Meter>,
+}
+
+impl<T> Future for Metered<T> {
+    type Output = Result<T, Stopped>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let Self { guest: slot, meter } = &mut *self;
+        let Some(guest) = slot else { return Poll::Ready(Err(Stopped::Panicked("polled after its end".to_owned()))) };
+        meter.begin();
+        let polled = catch_unwind(AssertUnwindSafe(|| guest.as_mut().poll(cx)));
+        meter.end();
+        match polled {
+            Ok(Poll::Pending) => Poll::Pending,
+            Ok(Poll::Ready(ended)) => {
+                *slot = None;
+                Poll::Ready(Ok(ended))
+            }
+            Err(panic) => {
+                *slot = None;
+                Poll::Ready(Err(Stopped::Panicked(text(panic.as_ref()))))
+            }
+        }
+    }
+}
+
+fn text(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(ToString::to_string);
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".to_owned())
+}
+
+/// A task that ends with its owner.
+struct Owned<T>(JoinHandle<T>);
+
+impl<T> Drop for Owned<T> {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
