@@ -17,7 +17,7 @@ use serde_json::Value;
 
 pub use auth::{AuthMode, AuthScheme, Check, Field, Placement};
 pub use egress::EgressRule;
-pub use section::{SECTION, ReadError, embed, extract};
+pub use section::{ReadError, SECTION, embed, extract};
 pub use trigger::{Trigger, TriggerKind};
 pub use version::{InvalidVersion, Version};
 

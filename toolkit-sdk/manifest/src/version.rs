@@ -27,9 +27,7 @@ impl FromStr for Version {
     fn from_str(text: &str) -> Result<Self, InvalidVersion> {
         let digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
         let valid = match text.split_once('_') {
-            Some((day, number)) => {
-                day.len() == 8 && number.len() == 2 && digits(day) && digits(number) && is_day(day)
-            }
+            Some((day, number)) => day.len() == 8 && number.len() == 2 && digits(day) && digits(number) && is_day(day),
             None => false,
         };
         if valid { Ok(Self(text.to_owned())) } else { Err(InvalidVersion(text.to_owned())) }

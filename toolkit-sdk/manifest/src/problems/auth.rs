@@ -1,0 +1,240 @@
+//! Auth schemes: what a person fills in, and that it goes nowhere but to the toolkit's own hosts.
+
+use std::collections::BTreeSet;
+
+use regex::Regex;
+
+use super::{LONGEST_NAME, Report, hosts, template, text};
+use crate::{AuthMode, AuthScheme, Check, Field, Manifest, Placement};
+
+const LARGEST_HELP: usize = 1024;
+const LONGEST_PATTERN: usize = 512;
+const MOST_FIELDS: usize = 20;
+/// Headers that frame or route the message. The host writes them.
+const FRAMING: [&str; 15] = [
+    "connection",
+    "content-encoding",
+    "content-length",
+    "content-type",
+    "expect",
+    "host",
+    "http2-settings",
+    "keep-alive",
+    "proxy-authenticate",
+    "proxy-authorization",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
+
+pub(super) fn check(manifest: &Manifest, report: &mut Report) {
+    let mut modes = BTreeSet::new();
+    for scheme in &manifest.auth {
+        let mut report = report.at(scheme.mode.as_str());
+        if !modes.insert(scheme.mode) {
+            report.add("there are two schemes of this mode; at most one");
+        }
+        check_scheme(manifest, scheme, &mut report);
+    }
+}
+
+fn check_scheme(manifest: &Manifest, scheme: &AuthScheme, report: &mut Report) {
+    text::line(&scheme.name, LONGEST_NAME, &mut report.at("name"));
+    check_fields(&scheme.fields, &mut report.at("fields"));
+    let known: Vec<&str> = scheme.fields.iter().map(|field| field.name.as_str()).collect();
+    let used = check_request(scheme, &known, &mut report.at("request"));
+    let secret = |name: &str| scheme.fields.iter().any(|field| field.secret && field.name == name);
+    if scheme.mode == AuthMode::NoAuth {
+        if !scheme.request.is_empty() || known.iter().any(|name| secret(name)) {
+            report.add("a scheme without credential has no secret fields and fills nothing");
+        }
+    } else if !known.iter().any(|name| secret(name)) {
+        report.at("fields").add("no field is secret; mark the credential as secret");
+    }
+    for name in known.iter().filter(|name| secret(name) && !used.contains(**name)) {
+        report.at("fields").at(name).add("this secret goes nowhere; use it in `request` or drop it");
+    }
+    if let Some(base_url) = &scheme.base_url {
+        let mut report = report.at("base_url");
+        let fields = template::check(base_url, &known, &mut report);
+        for field in fields.iter().filter(|field| secret(field)) {
+            report.add(format_args!("`{{{field}}}` is secret; an address holds only fields that are not"));
+        }
+        check_address(manifest, "GET", base_url, None, &mut report);
+    }
+    if let Some(verify) = &scheme.verify {
+        check_verify(manifest, scheme, verify, &known, &mut report.at("verify"));
+    }
+}
+
+fn check_fields(fields: &[Field], report: &mut Report) {
+    if fields.len() > MOST_FIELDS {
+        report.add(format_args!("{} are too many; at most {MOST_FIELDS}", fields.len()));
+    }
+    let names: Vec<&str> = fields.iter().map(|field| field.name.as_str()).collect();
+    super::unique(&names, report);
+    for field in fields {
+        let mut report = report.at(&field.name);
+        if !template::is_field(&field.name) {
+            report.add("write the name as 1 to 48 of a-z, 0-9 and _, beginning with a letter");
+        }
+        text::line(&field.title, LONGEST_NAME, &mut report.at("title"));
+        text::optional(&field.description, LARGEST_HELP, &mut report.at("description"));
+        if field.secret && field.default.is_some() {
+            report.add("a secret has no default");
+        }
+        check_pattern(field, &mut report.at("pattern"));
+    }
+}
+
+fn check_pattern(field: &Field, report: &mut Report) {
+    let Some(pattern) = &field.pattern else { return };
+    if pattern.len() > LONGEST_PATTERN {
+        return report.add(format_args!("{} bytes are too long; at most {LONGEST_PATTERN}", pattern.len()));
+    }
+    match Regex::new(&format!("^(?:{pattern})$")) {
+        Err(cause) => report.add(format_args!("is not a regular expression: {cause}")),
+        Ok(regex) => {
+            if field.default.as_ref().is_some_and(|default| !regex.is_match(default)) {
+                report.add("the default does not match it");
+            }
+        }
+    }
+}
+
+/// Checks the placements and answers the fields they use.
+fn check_request<'a>(scheme: &'a AuthScheme, known: &[&str], report: &mut Report) -> BTreeSet<&'a str> {
+    let mut used = BTreeSet::new();
+    let mut taken = BTreeSet::new();
+    for placement in &scheme.request {
+        let (place, values) = describe(placement);
+        let mut report = report.at(&place);
+        if !taken.insert(place.to_ascii_lowercase()) {
+            report.add("is filled twice");
+        }
+        check_target(placement, &mut report);
+        let mut fields = BTreeSet::new();
+        for value in values {
+            fields.extend(template::check(value, known, &mut report));
+            if value.chars().any(char::is_control) {
+                report.add("the value holds control characters");
+            }
+        }
+        if fields.is_empty() {
+            report.add("no field is used here; write `{field}`, or send a fixed value from the toolkit itself");
+        }
+        used.extend(fields);
+    }
+    if scheme.mode != AuthMode::NoAuth && scheme.request.is_empty() {
+        report.add("says nowhere where the credential goes");
+    }
+    used
+}
+
+fn describe(placement: &Placement) -> (String, Vec<&str>) {
+    match placement {
+        Placement::Header { name, value } => (format!("header {name}"), vec![value]),
+        Placement::Query { name, value } => (format!("query {name}"), vec![value]),
+        // It fills the same header.
+        Placement::Basic { username, password } => ("header authorization".to_owned(), vec![username, password]),
+        Placement::Path { marker, value } => (format!("path {marker}"), vec![value]),
+    }
+}
+
+fn check_target(placement: &Placement, report: &mut Report) {
+    let token = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    match placement {
+        Placement::Header { name, .. } => {
+            if name.is_empty() || name.len() > 64 || !name.bytes().all(token) {
+                report.add("is not the name of a header; write it in lower case, for example x-api-key");
+            }
+            if FRAMING.contains(&name.as_str()) {
+                report.add("this header frames or routes the message; the platform writes it");
+            }
+        }
+        Placement::Query { name, .. } => {
+            let plain = |byte: u8| byte.is_ascii_graphic() && !b"&=#?%+".contains(&byte);
+            if name.is_empty() || name.len() > 64 || !name.bytes().all(plain) {
+                report.add("is not the name of a query parameter");
+            }
+        }
+        Placement::Path { marker, .. } => {
+            let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"~_.-".contains(&byte);
+            if !(3..=64).contains(&marker.len()) || !marker.bytes().all(plain) || !marker.contains('~') {
+                report.add("write the marker as 3 to 64 letters and digits with ~, for example ~credential~");
+            }
+        }
+        Placement::Basic { username, .. } => {
+            if username.contains(':') {
+                report.add("a user name of basic auth cannot hold `:`");
+            }
+        }
+    }
+}
+
+fn check_verify(manifest: &Manifest, scheme: &AuthScheme, verify: &Check, known: &[&str], report: &mut Report) {
+    if !["GET", "POST"].contains(&verify.method.as_str()) {
+        report.add(format_args!("`{}` is not GET or POST", verify.method));
+    }
+    let fields = template::check(&verify.url, known, report);
+    for field in scheme.fields.iter().filter(|field| field.secret && fields.contains(&field.name.as_str())) {
+        report.add(format_args!("`{{{}}}` is secret; `request` puts it in its place", field.name));
+    }
+    if !verify.url.starts_with('/') {
+        return check_address(manifest, &verify.method, &verify.url, None, report);
+    }
+    match &scheme.base_url {
+        Some(base_url) => check_address(manifest, &verify.method, base_url, Some(&verify.url), report),
+        None => report.add("a path needs a `base_url`; write the whole address"),
+    }
+}
+
+/// Checks that an address, with fields in it, can only lead to hosts of the manifest.
+fn check_address(manifest: &Manifest, method: &str, url: &str, below: Option<&str>, report: &mut Report) {
+    let Some(rest) = url.strip_prefix("https://") else {
+        return report.add(format_args!("`{url}` does not begin with https://"));
+    };
+    let (authority, path) = rest.find(['/', '?', '#']).map_or((rest, "/"), |end| (&rest[..end], &rest[end..]));
+    if authority.contains('@') || url.contains(['#', '\\', ' ']) {
+        return report.add(format_args!("`{url}` holds more than a host, a port, a path and a query"));
+    }
+    let (host, port) = match authority.rsplit_once(':') {
+        None => (authority, 443),
+        Some((host, port)) => match port.parse::<u16>() {
+            Ok(port) => (host, port),
+            Err(_) => return report.add(format_args!("`{port}` is not a port")),
+        },
+    };
+    let host = match pattern(host) {
+        Ok(host) => host,
+        Err(problem) => return report.add(problem),
+    };
+    if let Some(problem) = hosts::host_problem(&host) {
+        return report.add(problem);
+    }
+    let path = match below {
+        Some(below) => format!("{}{below}", path.trim_end_matches('/')),
+        None => path.to_owned(),
+    };
+    // Of a base only the host is known; what is asked below it is checked when it is asked.
+    let inside = match below {
+        None if report.place.ends_with("base_url") => {
+            manifest.egress.iter().any(|rule| hosts::covers(&rule.host, &host) && rule.port.unwrap_or(443) == port)
+        }
+        _ => hosts::allowed(&manifest.egress, method, &host, port, &path),
+    };
+    if !inside {
+        report.add(format_args!("`{host}` is not among the hosts that `egress` allows"));
+    }
+}
+
+/// `{subdomain}.example.com` can be any name below `example.com`: `*.example.com`.
+fn pattern(host: &str) -> Result<String, String> {
+    let Some(last) = host.rfind('}') else { return Ok(host.to_owned()) };
+    match host[last + 1..].split_once('.') {
+        Some((_, fixed)) if fixed.contains('.') => Ok(format!("*.{fixed}")),
+        _ => Err(format!("`{host}` can be anybody's host; end it in a fixed domain, as in {{site}}.example.com")),
+    }
+}

@@ -1,0 +1,166 @@
+//! Hosts, and which rule lies within which.
+
+use super::Report;
+use crate::EgressRule;
+
+const METHODS: [&str; 6] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"];
+const MOST_RULES: usize = 100;
+/// Names that never leave a network of one's own.
+const PRIVATE: [&str; 10] =
+    ["localhost", "local", "internal", "intranet", "lan", "home", "corp", "private", "arpa", "onion"];
+/// What stands before a country's letters where anybody registers names.
+const SECOND: [&str; 20] = [
+    "ac", "co", "com", "edu", "gen", "go", "gob", "gov", "gv", "id", "ind", "ltd", "me", "mil", "ne", "net", "nom",
+    "or", "org", "plc",
+];
+/// Where anybody gets a name below.
+const SHARED: [&str; 26] = [
+    "appspot.com",
+    "azurewebsites.net",
+    "blogspot.com",
+    "cloudapp.net",
+    "cloudfront.net",
+    "firebaseapp.com",
+    "fly.dev",
+    "github.io",
+    "gitlab.io",
+    "glitch.me",
+    "herokuapp.com",
+    "netlify.app",
+    "ngrok.app",
+    "ngrok.io",
+    "ngrok-free.app",
+    "onrender.com",
+    "pages.dev",
+    "r2.dev",
+    "repl.co",
+    "run.app",
+    "s3.amazonaws.com",
+    "surge.sh",
+    "trycloudflare.com",
+    "vercel.app",
+    "web.app",
+    "workers.dev",
+];
+
+/// Checks a list of rules by themselves.
+pub(super) fn check_rules(rules: &[EgressRule], report: &mut Report) {
+    if rules.len() > MOST_RULES {
+        report.add(format_args!("{} rules are too many; at most {MOST_RULES}", rules.len()));
+    }
+    for (index, rule) in rules.iter().enumerate() {
+        if rules[..index].contains(rule) {
+            report.add(format_args!("the rule for `{}` stands here twice", rule.host));
+        }
+        check_rule(rule, &mut report.at(&rule.host));
+    }
+}
+
+fn check_rule(rule: &EgressRule, report: &mut Report) {
+    if let Some(problem) = host_problem(&rule.host) {
+        report.add(problem);
+    }
+    if rule.port == Some(0) {
+        report.add("0 is not a port");
+    }
+    for method in rule.methods.iter().filter(|method| !METHODS.contains(&method.as_str())) {
+        report.add(format_args!("`{method}` is not one of {}", METHODS.join(", ")));
+    }
+    super::unique(&rule.methods, report);
+    if let Some(path) = &rule.path_prefix {
+        let plain =
+            path.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'?' | b'#' | b'\\' | b'{' | b'}'));
+        let steps = path.split('/').any(|segment| segment == "." || segment == "..") || path.contains('%');
+        if !path.starts_with('/') || !plain || steps || path.contains("//") {
+            report.add(format_args!(
+                "`{path}` is not the beginning of a path; write it like /v1/items, without `..`, `%` and `?`"
+            ));
+        }
+    }
+}
+
+/// What is wrong with a host of a rule, if anything.
+pub(super) fn host_problem(host: &str) -> Option<String> {
+    let name = host.strip_prefix("*.").unwrap_or(host);
+    let wildcard = name.len() != host.len();
+    if name.contains('*') {
+        return Some(format!("`{host}`: `*` stands only as the first label, as in *.example.com"));
+    }
+    if !name.is_ascii() {
+        return Some(format!("`{host}` is not ASCII; write it as IDNA does (xn--…)"));
+    }
+    let labels: Vec<&str> = name.split('.').collect();
+    if labels.len() < 2 {
+        return Some(format!("`{host}` has fewer than two labels; write a full name such as api.example.com"));
+    }
+    if name.len() > 253 || !labels.iter().all(|label| is_label(label)) {
+        return Some(format!(
+            "`{host}` is not a host; write lower-case labels of a-z, 0-9 and -, with dots between them"
+        ));
+    }
+    let last = labels[labels.len() - 1];
+    if last.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Some(format!("`{host}` is an IP address; write a name"));
+    }
+    if PRIVATE.contains(&last) {
+        return Some(format!("`{host}` is a name of a private network"));
+    }
+    if wildcard && is_public_suffix(&labels) {
+        return Some(format!("`{host}` covers names of everybody; write the application's own domain"));
+    }
+    None
+}
+
+fn is_label(label: &str) -> bool {
+    (1..=63).contains(&label.len())
+        && !label.starts_with('-')
+        && !label.ends_with('-')
+        && label.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
+}
+
+/// A short rule in place of the public suffix list: it catches the common ones, and the operator's policy has the last word.
+fn is_public_suffix(labels: &[&str]) -> bool {
+    let two = matches!(labels, [second, country] if country.len() == 2 && SECOND.contains(second));
+    two || SHARED.contains(&labels.join(".").as_str())
+}
+
+/// Whether everything that `inner` allows, `outer` allows too. `read_only` says what an absent list of methods means to
+/// `inner`.
+pub(super) fn within(inner: &EgressRule, outer: &EgressRule, read_only: bool) -> bool {
+    let methods = match (inner.methods.as_slice(), outer.methods.as_slice()) {
+        (_, []) => true,
+        ([], outer) => read_only && outer.iter().any(|method| method == "GET"),
+        (inner, outer) => inner.iter().all(|method| allows(outer, method)),
+    };
+    let path = match (&inner.path_prefix, &outer.path_prefix) {
+        (_, None) => true,
+        (None, Some(_)) => false,
+        (Some(inner), Some(outer)) => inner.starts_with(outer.as_str()),
+    };
+    methods && path && port(inner) == port(outer) && covers(&outer.host, &inner.host)
+}
+
+/// Whether a rule's host covers a host, or everything below a host with `*`.
+pub(super) fn covers(outer: &str, inner: &str) -> bool {
+    let Some(domain) = outer.strip_prefix("*.") else { return outer == inner };
+    let below = inner.strip_prefix("*.").unwrap_or(inner).strip_suffix(domain);
+    outer == inner || below.is_some_and(|below| below.len() > 1 && below.ends_with('.'))
+}
+
+/// Whether a request with this method to this address, whose host may be `*.example.com`, is allowed by one of the rules.
+pub(super) fn allowed(rules: &[EgressRule], method: &str, host: &str, at_port: u16, path: &str) -> bool {
+    rules.iter().any(|rule| {
+        covers(&rule.host, host)
+            && port(rule) == at_port
+            && (rule.methods.is_empty() || allows(&rule.methods, method))
+            && rule.path_prefix.as_ref().is_none_or(|prefix| path.starts_with(prefix.as_str()))
+    })
+}
+
+fn allows(methods: &[String], method: &str) -> bool {
+    methods.iter().any(|allowed| allowed == method || (allowed == "GET" && method == "HEAD"))
+}
+
+fn port(rule: &EgressRule) -> u16 {
+    rule.port.unwrap_or(443)
+}

@@ -1,0 +1,157 @@
+//! Everything that can be wrong with a manifest, listed at once.
+//!
+//! A manifest comes from whoever wrote the toolkit, and what it says is believed later: agents read its texts, requests go to
+//! its hosts, credentials into its templates. So it is refused here when any of that could deceive or lead out. What needs
+//! a JSON Schema validator (examples against schemas) is left to those who have one.
+
+mod auth;
+mod hosts;
+mod logo;
+mod schema;
+mod template;
+mod text;
+mod tools;
+
+use std::collections::BTreeSet;
+use std::fmt::Display;
+
+use crate::{ABI, Manifest};
+
+const LARGEST_MANIFEST: usize = 2 * 1024 * 1024;
+const LARGEST_DESCRIPTION: usize = 4 * 1024;
+const LONGEST_NAME: usize = 100;
+const LONGEST_SLUG: usize = 48;
+const MOST_TOOLS: usize = 500;
+const MOST_TRIGGERS: usize = 100;
+const MOST_CATEGORIES: usize = 20;
+/// Past this many problems nobody reads on.
+const MOST_PROBLEMS: usize = 200;
+
+impl Manifest {
+    /// Lists every problem, each naming its place; empty means that the manifest is valid.
+    #[must_use]
+    pub fn problems(&self) -> Vec<String> {
+        let mut report = Report::default();
+        identity(self, &mut report);
+        categories(self, &mut report);
+        if let Some(logo) = &self.logo {
+            logo::check(logo, &mut report.at("logo"));
+        }
+        hosts::check_rules(&self.egress, &mut report.at("egress"));
+        auth::check(self, &mut report.at("auth"));
+        counts(self, &mut report);
+        tools::check(self, &mut report);
+        report.finish()
+    }
+}
+
+fn identity(manifest: &Manifest, report: &mut Report) {
+    if manifest.abi != ABI {
+        let hint = "build it with the SDK of this server, or bring the server up to date";
+        report.at("abi").add(format_args!("`{}` is not known here, only {ABI} is; {hint}", manifest.abi));
+    }
+    text::line(&manifest.sdk, LONGEST_NAME, &mut report.at("sdk"));
+    if !is_slug(&manifest.slug) {
+        let rule = "write 2 to 48 of a-z, 0-9 and _, beginning with a letter, not ending with _";
+        report.at("slug").add(format_args!("`{}` is not a slug; {rule}", manifest.slug));
+    }
+    text::line(&manifest.name, LONGEST_NAME, &mut report.at("name"));
+    text::block(&manifest.description, LARGEST_DESCRIPTION, &mut report.at("description"));
+    let limits = [
+        ("memory_mib", manifest.limits.memory_mib),
+        ("cpu_ms", manifest.limits.cpu_ms),
+        ("wall_ms", manifest.limits.wall_ms),
+    ];
+    for (name, _) in limits.iter().filter(|(_, limit)| *limit == Some(0)) {
+        report.at("limits").at(name).add("cannot be 0; leave it out for the server's default");
+    }
+}
+
+fn categories(manifest: &Manifest, report: &mut Report) {
+    let mut report = report.at("categories");
+    if manifest.categories.len() > MOST_CATEGORIES {
+        report.add(format_args!("{} are too many; at most {MOST_CATEGORIES}", manifest.categories.len()));
+    }
+    let word = |text: &str| {
+        (1..=LONGEST_SLUG).contains(&text.len())
+            && text.split('-').all(|part| {
+                !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
+            })
+    };
+    for category in manifest.categories.iter().filter(|category| !word(category)) {
+        report.add(format_args!("`{category}` is not a category; write lower-case words, for example developer-tools"));
+    }
+    unique(&manifest.categories, &mut report);
+}
+
+fn counts(manifest: &Manifest, report: &mut Report) {
+    if manifest.tools.len() > MOST_TOOLS {
+        report.at("tools").add(format_args!("{} are too many; at most {MOST_TOOLS}", manifest.tools.len()));
+    }
+    if manifest.triggers.len() > MOST_TRIGGERS {
+        report.at("triggers").add(format_args!("{} are too many; at most {MOST_TRIGGERS}", manifest.triggers.len()));
+    }
+    if manifest.tools.is_empty() && manifest.triggers.is_empty() {
+        report.at("tools").add("a toolkit without tools and triggers does nothing; add one");
+    }
+    let size = serde_json::to_vec(manifest).map_or(0, |json| json.len());
+    if size > LARGEST_MANIFEST {
+        report.at("manifest").add(format_args!("{size} bytes are too many; at most {LARGEST_MANIFEST}"));
+    }
+}
+
+fn is_slug(text: &str) -> bool {
+    (2..=LONGEST_SLUG).contains(&text.len())
+        && text.starts_with(|first: char| first.is_ascii_lowercase())
+        && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
+        && !text.ends_with('_')
+}
+
+/// Reports what stands in a list more than once.
+fn unique<T: AsRef<str>>(values: &[T], report: &mut Report) {
+    let mut seen = BTreeSet::new();
+    for value in values.iter().map(AsRef::as_ref).filter(|value| !seen.insert(*value)) {
+        report.add(format_args!("`{value}` stands here twice"));
+    }
+}
+
+/// Problems found so far below one place. What a child finds goes to its parent when the child is dropped.
+#[derive(Default)]
+struct Report<'a> {
+    place: String,
+    problems: Vec<String>,
+    parent: Option<&'a mut Vec<String>>,
+}
+
+impl Report<'_> {
+    /// A report on a part.
+    fn at(&mut self, part: impl Display) -> Report<'_> {
+        let place = if self.place.is_empty() { part.to_string() } else { format!("{}.{part}", self.place) };
+        Report { place, problems: Vec::new(), parent: Some(&mut self.problems) }
+    }
+
+    fn add(&mut self, problem: impl Display) {
+        self.problems.push(format!("{}: {problem}", self.place));
+    }
+
+    fn finish(mut self) -> Vec<String> {
+        let mut problems = std::mem::take(&mut self.problems);
+        if problems.len() > MOST_PROBLEMS {
+            let more = problems.len() - MOST_PROBLEMS;
+            problems.truncate(MOST_PROBLEMS);
+            problems.push(format!("and {more} more problems"));
+        }
+        problems
+    }
+}
+
+impl Drop for Report<'_> {
+    fn drop(&mut self) {
+        if let Some(parent) = self.parent.take() {
+            parent.append(&mut self.problems);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

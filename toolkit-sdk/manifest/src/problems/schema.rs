@@ -1,0 +1,219 @@
+//! JSON Schemas: closed in themselves, bounded, and safe to evaluate.
+
+use std::collections::BTreeSet;
+
+use regex::RegexBuilder;
+use serde_json::{Map, Value};
+
+use super::{Report, text};
+
+const LARGEST: usize = 64 * 1024;
+const DEEPEST: usize = 16;
+const LONGEST_PATTERN: usize = 1024;
+const LARGEST_PROGRAM: usize = 1024 * 1024;
+
+const TYPES: [&str; 7] = ["array", "boolean", "integer", "null", "number", "object", "string"];
+const ONE: [&str; 12] = [
+    "additionalItems",
+    "additionalProperties",
+    "contains",
+    "else",
+    "if",
+    "items",
+    "not",
+    "propertyNames",
+    "then",
+    "unevaluatedItems",
+    "unevaluatedProperties",
+    "contentSchema",
+];
+const SEVERAL: [&str; 5] = ["allOf", "anyOf", "items", "oneOf", "prefixItems"];
+const NAMED: [&str; 6] =
+    ["$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties", "properties"];
+/// Keywords that make a schema depend on where it is or on other documents.
+const FOREIGN: [&str; 7] =
+    ["$anchor", "$dynamicAnchor", "$dynamicRef", "$id", "$recursiveAnchor", "$recursiveRef", "$vocabulary"];
+const COUNTS: [&str; 8] =
+    ["maxContains", "maxItems", "maxLength", "maxProperties", "minContains", "minItems", "minLength", "minProperties"];
+const BOUNDS: [&str; 5] = ["exclusiveMaximum", "exclusiveMinimum", "maximum", "minimum", "multipleOf"];
+
+/// A schema that describes an object and says so.
+pub(super) fn check_object(schema: &Value, report: &mut Report) {
+    if schema.get("type").and_then(Value::as_str) != Some("object") {
+        report.add("must have \"type\": \"object\"");
+    }
+    check(schema, report);
+}
+
+/// A schema that describes an object, or does not say.
+pub(super) fn check_answer(schema: &Value, report: &mut Report) {
+    if schema.get("type").is_some_and(|kind| kind != "object") {
+        report.add("an answer is an object, so that it can grow; put the value into a field");
+    }
+    check(schema, report);
+}
+
+fn check(schema: &Value, report: &mut Report) {
+    let size = schema.to_string().len();
+    if size > LARGEST {
+        return report.add(format_args!("{size} bytes are too many; at most {LARGEST}"));
+    }
+    check_texts(schema, report);
+    walk(schema, schema, 1, report);
+}
+
+fn walk(schema: &Value, root: &Value, depth: usize, report: &mut Report) {
+    let keywords = match schema {
+        Value::Bool(_) => return,
+        Value::Object(keywords) => keywords,
+        _ => return report.add("a schema is an object, true or false"),
+    };
+    if depth > DEEPEST {
+        return report.add(format_args!("is nested deeper than {DEEPEST} schemas"));
+    }
+    check_keywords(keywords, root, report);
+    for (keyword, value) in keywords {
+        let mut report = report.at(keyword);
+        match value {
+            Value::Array(schemas) if SEVERAL.contains(&keyword.as_str()) => {
+                for (index, schema) in schemas.iter().enumerate() {
+                    walk(schema, root, depth + 1, &mut report.at(index));
+                }
+            }
+            Value::Object(schemas) if NAMED.contains(&keyword.as_str()) => {
+                for (name, schema) in schemas {
+                    // A dependency may also be a list of names.
+                    if !(keyword == "dependencies" && schema.is_array()) {
+                        walk(schema, root, depth + 1, &mut report.at(name));
+                    }
+                }
+            }
+            _ if SEVERAL.contains(&keyword.as_str()) && keyword != "items" => report.add("must be a list of schemas"),
+            _ if NAMED.contains(&keyword.as_str()) => report.add("must be an object of schemas"),
+            _ if ONE.contains(&keyword.as_str()) => walk(value, root, depth + 1, &mut report),
+            _ => {}
+        }
+    }
+}
+
+fn check_keywords(keywords: &Map<String, Value>, root: &Value, report: &mut Report) {
+    for keyword in FOREIGN.iter().filter(|keyword| keywords.contains_key(**keyword)) {
+        report.add(format_args!("remove `{keyword}`; a schema stands by itself"));
+    }
+    if let Some(reference) = keywords.get("$ref") {
+        check_reference(reference, root, report);
+    }
+    if let Some(dialect) = keywords.get("$schema") {
+        let known =
+            |text: &str| text.starts_with("http://json-schema.org/") || text.starts_with("https://json-schema.org/");
+        if !dialect.as_str().is_some_and(known) {
+            report.add(format_args!("`$schema` {dialect} is not a dialect of JSON Schema; leave it out"));
+        }
+    }
+    if let Some(pattern) = keywords.get("pattern") {
+        match pattern.as_str() {
+            Some(pattern) => check_pattern(pattern, &mut report.at("pattern")),
+            None => report.at("pattern").add("must be a text"),
+        }
+    }
+    if let Some(Value::Object(patterns)) = keywords.get("patternProperties") {
+        for pattern in patterns.keys() {
+            check_pattern(pattern, &mut report.at("patternProperties"));
+        }
+    }
+    check_values(keywords, report);
+}
+
+/// What holds values and not schemas.
+fn check_values(keywords: &Map<String, Value>, report: &mut Report) {
+    let names = |value: &Value| match value {
+        Value::String(name) => TYPES.contains(&name.as_str()),
+        Value::Array(names) => {
+            !names.is_empty() && names.iter().all(|name| name.as_str().is_some_and(|name| TYPES.contains(&name)))
+        }
+        _ => false,
+    };
+    if let Some(kind) = keywords.get("type").filter(|kind| !names(kind)) {
+        report.at("type").add(format_args!("{kind} is not one of {}, or a list of them", TYPES.join(", ")));
+    }
+    if keywords.get("required").is_some_and(|required| !is_list_of_names(required)) {
+        report.at("required").add("must be a list of different names");
+    }
+    if keywords.get("enum").is_some_and(|values| values.as_array().is_none_or(Vec::is_empty)) {
+        report.at("enum").add("must be a list with at least one value");
+    }
+    for keyword in COUNTS.iter().filter(|keyword| keywords.get(**keyword).is_some_and(|value| !value.is_u64())) {
+        report.at(keyword).add("must be a whole number, at least 0");
+    }
+    for keyword in BOUNDS.iter().filter(|keyword| keywords.get(**keyword).is_some_and(|value| !value.is_number())) {
+        report.at(keyword).add("must be a number");
+    }
+    if keywords.get("multipleOf").and_then(Value::as_f64).is_some_and(|step| step <= 0.0) {
+        report.at("multipleOf").add("must be more than 0");
+    }
+    for keyword in ["description", "title", "format"] {
+        if keywords.get(keyword).is_some_and(|value| !value.is_string()) {
+            report.at(keyword).add("must be a text");
+        }
+    }
+}
+
+fn is_list_of_names(value: &Value) -> bool {
+    let Some(list) = value.as_array() else { return false };
+    let names: BTreeSet<&str> = list.iter().filter_map(Value::as_str).collect();
+    names.len() == list.len()
+}
+
+/// A reference must lead to a place in the same schema, and not in a circle of references only.
+fn check_reference(reference: &Value, root: &Value, report: &mut Report) {
+    let mut report = report.at("$ref");
+    let mut seen = BTreeSet::new();
+    let mut current = reference;
+    loop {
+        let Some(target) = current.as_str().and_then(|text| text.strip_prefix('#')) else {
+            return report.add(format_args!("{current} is not local; write it as \"#/$defs/name\""));
+        };
+        if !seen.insert(target) {
+            return report.add(format_args!("{current} leads back to itself"));
+        }
+        let Some(found) = (if target.is_empty() { Some(root) } else { root.pointer(target) }) else {
+            return report.add(format_args!("{current} leads to nothing"));
+        };
+        if !found.is_object() && !found.is_boolean() {
+            return report.add(format_args!("{current} does not lead to a schema"));
+        }
+        match found.get("$ref") {
+            Some(next) => current = next,
+            None => return,
+        }
+    }
+}
+
+/// Patterns run on whatever agents send, so only those that take linear time are known.
+fn check_pattern(pattern: &str, report: &mut Report) {
+    if pattern.len() > LONGEST_PATTERN {
+        return report.add(format_args!("{} bytes are too long; at most {LONGEST_PATTERN}", pattern.len()));
+    }
+    if let Err(cause) = RegexBuilder::new(pattern).size_limit(LARGEST_PROGRAM).build() {
+        let cause = cause.to_string();
+        let last = cause.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned();
+        report.add(format_args!("`{pattern}` cannot be used: {last}"));
+    }
+}
+
+/// Agents read names, descriptions, choices and defaults alike.
+fn check_texts(value: &Value, report: &mut Report) {
+    match value {
+        Value::String(string) => text::visible(string, report),
+        Value::Array(values) => {
+            values.iter().enumerate().for_each(|(index, value)| check_texts(value, &mut report.at(index)))
+        }
+        Value::Object(entries) => {
+            for (name, value) in entries {
+                text::visible(name, report);
+                check_texts(value, &mut report.at(name));
+            }
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,442 @@
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use crate::Manifest;
+
+/// A manifest with nothing wrong.
+fn valid() -> Value {
+    json!({
+        "abi": "1.0.0",
+        "sdk": "toolkit-sdk 0.1.0",
+        "slug": "demo",
+        "name": "Demo",
+        "description": "Shows.",
+        "logo": "<svg xmlns=\"http://www.w3.org/2000/svg\"/>",
+        "categories": ["developer-tools"],
+        "version": "20261121_00",
+        "auth": [{
+            "mode": "API_KEY",
+            "name": "API key",
+            "fields": [
+                { "name": "api_key", "title": "API key", "secret": true },
+                { "name": "site", "title": "Site", "pattern": "[a-z]+", "default": "main" },
+            ],
+            "request": [{ "in": "header", "name": "authorization", "value": "Bearer {api_key}" }],
+            "base_url": "https://{site}.example.org/v1",
+            "verify": { "method": "GET", "url": "/me" },
+        }],
+        "egress": [{ "host": "api.example.com" }, { "host": "*.example.org" }],
+        "tools": [{
+            "slug": "DEMO_GET_ITEM",
+            "name": "Get item",
+            "description": "Reads.\n\nOne item.",
+            "input": { "type": "object", "properties": { "id": { "type": "string", "pattern": "^[0-9]+$" } }, "required": ["id"] },
+            "output": { "type": "object", "properties": { "next": { "$ref": "#/$defs/item" } }, "$defs": { "item": { "type": "object" } } },
+            "hints": { "read_only": true },
+            "tags": ["important"],
+            "scopes": ["items:read"],
+            "egress": [{ "host": "api.example.com", "methods": ["GET"], "path_prefix": "/v1/items" }],
+            "examples": [{ "id": "7" }],
+        }],
+        "triggers": [{
+            "slug": "DEMO_NEW_ITEM",
+            "name": "New item",
+            "description": "Fires.",
+            "kind": "poll",
+            "config": { "type": "object" },
+            "payload": { "type": "object" },
+        }],
+        "limits": { "memory_mib": 96 },
+    })
+}
+
+fn problems(manifest: &Value) -> Vec<String> {
+    Manifest::from_json(manifest.to_string().as_bytes()).unwrap().problems()
+}
+
+/// The problems after one value has been replaced.
+fn with(place: &str, value: Value) -> Vec<String> {
+    let mut manifest = valid();
+    let (parent, key) = place.rsplit_once('/').unwrap();
+    match manifest.pointer_mut(parent).unwrap() {
+        Value::Object(object) => _ = object.insert(key.to_owned(), value),
+        Value::Array(array) => array[key.parse::<usize>().unwrap()] = value,
+        _ => panic!("{place} leads to nothing"),
+    }
+    problems(&manifest)
+}
+
+/// Replaces one value and expects one problem that begins with the place and holds the words.
+#[track_caller]
+fn refused(place: &str, value: Value, at: &str, words: &str) {
+    let found = with(place, value.clone());
+    assert!(
+        found.iter().any(|problem| problem.starts_with(at) && problem.contains(words)),
+        "{place} = {value} should be refused at `{at}` with `{words}`, but: {found:#?}"
+    );
+}
+
+#[track_caller]
+fn accepted(place: &str, value: Value) {
+    let found = with(place, value.clone());
+    assert!(found.is_empty(), "{place} = {value} should be accepted, but: {found:#?}");
+}
+
+#[test]
+fn a_valid_manifest_has_no_problems() {
+    assert_eq!(problems(&valid()), Vec::<String>::new());
+}
+
+#[test]
+fn all_problems_are_listed_at_once() {
+    let mut manifest = valid();
+    manifest["slug"] = json!("Demo!");
+    manifest["egress"][0]["host"] = json!("10.0.0.1");
+    manifest["tools"][0]["input"] = json!({ "type": "array" });
+    let found = problems(&manifest);
+    for at in ["slug:", "egress.10.0.0.1:", "tools.DEMO_GET_ITEM.input:"] {
+        assert!(found.iter().any(|problem| problem.starts_with(at)), "{at} is missing in {found:#?}");
+    }
+}
+
+#[test]
+fn names_and_slugs_have_a_form() {
+    refused("/abi", json!("2.0.0"), "abi:", "not known");
+    for slug in ["D", "1demo", "Demo", "de mo", "démo", "demo_", ""] {
+        refused("/slug", json!(slug), "slug:", "not a slug");
+    }
+    refused("/name", json!(""), "name:", "empty");
+    refused("/name", json!(" Demo"), "name:", "white space");
+    refused("/name", json!("De\nmo"), "name:", "one line");
+    refused("/name", json!("x".repeat(101)), "name:", "too long");
+    refused("/categories", json!(["Dev Tools"]), "categories:", "not a category");
+    refused("/categories", json!(["a", "a"]), "categories:", "twice");
+    refused("/limits", json!({ "cpu_ms": 0 }), "limits.cpu_ms:", "cannot be 0");
+    refused("/tools/0/slug", json!("OTHER_GET"), "tools.OTHER_GET.slug:", "must begin with `DEMO_`");
+    refused("/tools/0/slug", json!("DEMO_"), "tools.DEMO_.slug:", "not a slug");
+    refused("/tools/0/slug", json!("demo_get"), "tools[0].slug:", "not a slug");
+    refused("/tools/0/slug", json!(format!("DEMO_{}", "A".repeat(60))), "tools.DEMO_", "at most 64");
+    accepted("/tools/0/slug", json!(format!("DEMO_{}", "A".repeat(59))));
+}
+
+#[test]
+fn slugs_are_unique_and_counted() {
+    let mut manifest = valid();
+    let tool = manifest["tools"][0].clone();
+    manifest["tools"] = json!([tool, tool]);
+    assert!(problems(&manifest)[0].contains("another tool has this slug"));
+    let numbered = |number: usize| {
+        let mut tool = tool.clone();
+        tool["slug"] = json!(format!("DEMO_TOOL_{number}"));
+        tool
+    };
+    manifest["tools"] = (0..500).map(numbered).collect();
+    assert_eq!(problems(&manifest), Vec::<String>::new());
+    manifest["tools"] = (0..501).map(numbered).collect();
+    assert!(problems(&manifest)[0].contains("at most 500"));
+    manifest["tools"] = json!([]);
+    assert_eq!(problems(&manifest), Vec::<String>::new());
+    manifest["triggers"] = json!([]);
+    assert!(problems(&manifest)[0].contains("does nothing"));
+}
+
+#[test]
+fn what_cannot_be_seen_is_refused_everywhere() {
+    for hidden in ['\u{200b}', '\u{202e}', '\u{2066}', '\u{feff}', '\u{e0041}', '\u{7}', '\u{ad}', '\u{fe01}'] {
+        let text = json!(format!("Reads{hidden} it"));
+        refused("/description", text.clone(), "description:", "invisible");
+        refused("/tools/0/description", text.clone(), "tools.DEMO_GET_ITEM.description:", "invisible");
+        refused(
+            "/tools/0/input/properties/id/enum",
+            json!([text]),
+            "tools.DEMO_GET_ITEM.input.properties.id.enum.0:",
+            "invisible",
+        );
+        refused(
+            &format!("/tools/0/input/properties/a{hidden}"),
+            json!({}),
+            "tools.DEMO_GET_ITEM.input.properties:",
+            "invisible",
+        );
+        refused("/auth/0/fields/0/title", text, "auth.API_KEY.fields.api_key.title:", "invisible");
+    }
+    refused("/name", json!("Cafe\u{301}"), "name:", "NFC");
+    accepted("/name", json!("Café ☕\u{fe0f} 日本語"));
+}
+
+#[test]
+fn a_schema_is_closed_bounded_and_safe() {
+    let input = "/tools/0/input";
+    let at = "tools.DEMO_GET_ITEM.input";
+    refused(input, json!({}), at, "\"type\": \"object\"");
+    refused(input, json!(true), at, "\"type\": \"object\"");
+    refused("/tools/0/output", json!({ "type": "string" }), "tools.DEMO_GET_ITEM.output:", "an answer is an object");
+    accepted("/tools/0/output", json!({}));
+    let property = "/tools/0/input/properties/id";
+    refused(property, json!({ "$ref": "https://example.com/x.json" }), at, "not local");
+    refused(property, json!({ "$ref": "other.json#/a" }), at, "not local");
+    refused(property, json!({ "$ref": "#/$defs/none" }), at, "leads to nothing");
+    refused(property, json!({ "$ref": "#/properties/id" }), at, "leads back to itself");
+    accepted(property, json!({ "type": "array", "items": { "$ref": "#" } }));
+    refused(property, json!({ "$id": "https://example.com/" }), at, "remove `$id`");
+    refused(
+        property,
+        json!({ "pattern": "(a)\\1" }),
+        "tools.DEMO_GET_ITEM.input.properties.id.pattern:",
+        "cannot be used",
+    );
+    refused(property, json!({ "pattern": "(?=a)b" }), at, "cannot be used");
+    refused(property, json!({ "pattern": "a{1000}{1000}" }), at, "cannot be used");
+    refused(property, json!({ "patternProperties": { "(": {} } }), at, "cannot be used");
+    refused(property, json!({ "type": "text" }), at, "is not one of");
+    refused(property, json!({ "type": [] }), at, "is not one of");
+    refused(property, json!({ "required": ["a", "a"] }), at, "different names");
+    refused(property, json!({ "enum": [] }), at, "at least one value");
+    refused(property, json!({ "minLength": -1 }), at, "whole number");
+    refused(property, json!({ "anyOf": {} }), at, "list of schemas");
+    refused(property, json!({ "properties": [] }), at, "object of schemas");
+    refused(property, json!({ "items": 5 }), at, "an object, true or false");
+    refused(property, json!({ "description": "x".repeat(70_000) }), at, "too many");
+    refused("/triggers/0/config", json!({}), "triggers.DEMO_NEW_ITEM.config:", "object");
+}
+
+#[test]
+fn a_schema_is_at_most_sixteen_deep() {
+    let nested = |levels: usize| {
+        (0..levels)
+            .fold(json!({ "type": "string" }), |inner, _| json!({ "type": "object", "properties": { "a": inner } }))
+    };
+    accepted("/tools/0/input", nested(15));
+    refused("/tools/0/input", nested(16), "tools.DEMO_GET_ITEM.input", "deeper than 16");
+}
+
+#[test]
+fn a_host_is_a_full_public_name() {
+    for (host, words) in [
+        ("example", "two labels"),
+        ("10.1.2.3", "IP address"),
+        ("[::1]", "two labels"),
+        ("*", "only as the first label"),
+        ("api.*.com", "only as the first label"),
+        ("*.com", "two labels"),
+        ("*.co.uk", "everybody"),
+        ("*.com.au", "everybody"),
+        ("*.github.io", "everybody"),
+        ("API.example.com", "lower-case"),
+        ("api.example.com.", "lower-case"),
+        ("api..example.com", "lower-case"),
+        ("-a.example.com", "lower-case"),
+        ("bücher.example", "IDNA"),
+        ("db.internal", "private network"),
+        ("my.localhost", "private network"),
+        ("user@example.com", "lower-case"),
+        ("example.com:80", "lower-case"),
+        ("", "two labels"),
+    ] {
+        refused("/egress/0/host", json!(host), "egress", words);
+    }
+    for host in ["api.example.com", "*.api.example.com", "xn--bcher-kva.example"] {
+        let mut manifest = valid();
+        manifest["tools"][0].as_object_mut().unwrap().remove("egress");
+        manifest["egress"][0]["host"] = json!(host);
+        assert_eq!(problems(&manifest), Vec::<String>::new(), "{host}");
+    }
+    refused("/egress/0/methods", json!(["get"]), "egress.api.example.com:", "is not one of");
+    refused("/egress/0/port", json!(0), "egress.api.example.com:", "not a port");
+    for path in ["v1", "/a/../b", "/%2e%2e/", "/a?b", "//a"] {
+        refused("/egress/0/path_prefix", json!(path), "egress.api.example.com:", "not the beginning of a path");
+    }
+}
+
+#[test]
+fn a_tool_reaches_no_more_than_its_toolkit() {
+    let rule = "/tools/0/egress/0";
+    let at = "tools.DEMO_GET_ITEM.egress";
+    refused(rule, json!({ "host": "other.example.com" }), at, "allows more");
+    refused(rule, json!({ "host": "*.example.com" }), at, "allows more");
+    refused(rule, json!({ "host": "example.org" }), at, "allows more");
+    refused(rule, json!({ "host": "api.example.com", "port": 8443 }), at, "allows more");
+    accepted(rule, json!({ "host": "api.example.com" }));
+    accepted(rule, json!({ "host": "a.b.example.org" }));
+    accepted(rule, json!({ "host": "*.b.example.org" }));
+    accepted(rule, json!({ "host": "api.example.com", "methods": ["POST"], "path_prefix": "/graphql" }));
+    let mut narrow = valid();
+    narrow["egress"][0] = json!({ "host": "api.example.com", "methods": ["GET"], "path_prefix": "/v1/" });
+    assert_eq!(problems(&narrow), Vec::<String>::new());
+    narrow["tools"][0]["egress"][0] =
+        json!({ "host": "api.example.com", "methods": ["POST"], "path_prefix": "/v1/items" });
+    assert_eq!(problems(&narrow).len(), 1);
+    narrow["tools"][0]["egress"][0] = json!({ "host": "api.example.com", "methods": ["GET"] });
+    assert_eq!(problems(&narrow).len(), 1);
+}
+
+#[test]
+fn a_credential_goes_only_where_it_may() {
+    let placement = "/auth/0/request/0";
+    let at = "auth.API_KEY.request";
+    for name in ["host", "content-length", "transfer-encoding", "connection", "proxy-authorization"] {
+        refused(placement, json!({ "in": "header", "name": name, "value": "{api_key}" }), at, "frames or routes");
+    }
+    refused(placement, json!({ "in": "header", "name": "X-Key", "value": "{api_key}" }), at, "lower case");
+    refused(placement, json!({ "in": "header", "name": "x key", "value": "{api_key}" }), at, "name of a header");
+    refused(placement, json!({ "in": "header", "name": "x-key", "value": "{other}" }), at, "not a field");
+    refused(placement, json!({ "in": "header", "name": "x-key", "value": "{api_key" }), at, "without");
+    refused(
+        placement,
+        json!({ "in": "header", "name": "x-key", "value": "{api_key|upper}" }),
+        at,
+        "text and `{field}`",
+    );
+    refused(
+        placement,
+        json!({ "in": "header", "name": "x-key", "value": "{api_key}\r\nx: y" }),
+        at,
+        "control characters",
+    );
+    refused(placement, json!({ "in": "header", "name": "x-key", "value": "fixed" }), at, "no field is used");
+    refused(placement, json!({ "in": "query", "name": "a&b", "value": "{api_key}" }), at, "query parameter");
+    refused(placement, json!({ "in": "path", "marker": "a/b", "value": "{api_key}" }), at, "marker");
+    accepted(placement, json!({ "in": "path", "marker": "~key~", "value": "bot{api_key}" }));
+    accepted(placement, json!({ "in": "query", "name": "key", "value": "{api_key}" }));
+    accepted(placement, json!({ "in": "basic", "username": "{api_key}", "password": "" }));
+    let twice = json!([
+        { "in": "basic", "username": "{site}", "password": "{api_key}" },
+        { "in": "header", "name": "authorization", "value": "{api_key}" },
+    ]);
+    refused("/auth/0/request", twice, at, "filled twice");
+    refused("/auth/0/request", json!([]), at, "says nowhere");
+}
+
+#[test]
+fn addresses_of_a_scheme_stay_inside_the_egress() {
+    let base = "/auth/0/base_url";
+    let at = "auth.API_KEY.base_url:";
+    refused(base, json!("https://{site}.evil.example"), at, "not among the hosts");
+    refused(base, json!("https://{site}"), at, "anybody's host");
+    refused(base, json!("https://api.{site}"), at, "anybody's host");
+    refused(base, json!("https://evil.example/{site}.example.org"), at, "not among the hosts");
+    refused(base, json!("https://evil.example@a.example.org"), at, "more than a host");
+    refused(base, json!("http://a.example.org"), at, "https://");
+    refused(base, json!("https://{api_key}.example.org"), at, "is secret");
+    refused(base, json!("https://{nothing}.example.org"), at, "not a field");
+    accepted(base, json!("https://eu-{site}.example.org/api"));
+    let verify = "/auth/0/verify";
+    let at = "auth.API_KEY.verify:";
+    refused(verify, json!({ "method": "GET", "url": "https://evil.example/me" }), at, "not among the hosts");
+    refused(verify, json!({ "method": "DELETE", "url": "/me" }), at, "not GET or POST");
+    refused(verify, json!({ "method": "GET", "url": "/me?key={api_key}" }), at, "is secret");
+    accepted(verify, json!({ "method": "POST", "url": "https://api.example.com/me" }));
+}
+
+#[test]
+fn fields_are_named_once_and_secrets_have_a_use() {
+    let fields = "/auth/0/fields";
+    refused(fields, json!([{ "name": "Key", "title": "Key", "secret": true }]), "auth.API_KEY.fields.Key:", "a-z");
+    let twice = json!([{ "name": "api_key", "title": "A", "secret": true }, { "name": "api_key", "title": "B" }]);
+    refused(fields, twice, "auth.API_KEY.fields:", "twice");
+    refused("/auth/0/fields/1/secret", json!(true), "auth.API_KEY.fields.site:", "a secret has no default");
+    refused("/auth/0/fields/1/pattern", json!("("), "auth.API_KEY.fields.site.pattern:", "regular expression");
+    refused("/auth/0/fields/1/default", json!("MAIN"), "auth.API_KEY.fields.site.pattern:", "does not match");
+    refused("/auth/0/fields/0/secret", json!(false), "auth.API_KEY.fields:", "no field is secret");
+    let mut two = valid();
+    let scheme = two["auth"][0].clone();
+    two["auth"] = json!([scheme, scheme]);
+    assert!(problems(&two)[0].contains("two schemes of this mode"));
+    let mut unused = valid();
+    unused["auth"][0]["fields"]
+        .as_array_mut()
+        .unwrap()
+        .push(json!({ "name": "other", "title": "Other", "secret": true }));
+    assert!(problems(&unused)[0].contains("goes nowhere"));
+}
+
+#[test]
+fn a_logo_shows_and_does_nothing_else() {
+    for logo in [
+        "<svg><script>alert(1)</script></svg>",
+        "<svg onload=\"x()\"></svg>",
+        "<svg><image href=\"https://evil.example/x.png\"/></svg>",
+        "<svg><a href=\"javascript:x()\"/></svg>",
+        "<!DOCTYPE svg><svg/>",
+        "https://example.com/logo.png",
+        "data:text/html;base64,PGI+",
+        "data:image/png;base64,%%%",
+    ] {
+        refused("/logo", json!(logo), "logo:", "");
+    }
+    refused("/logo", json!(format!("<svg>{}</svg>", " ".repeat(70_000))), "logo:", "too many");
+    accepted("/logo", json!("data:image/png;base64,iVBORw0KGgo="));
+}
+
+#[test]
+fn examples_are_objects() {
+    refused("/tools/0/examples", json!(["x"]), "tools.DEMO_GET_ITEM.examples.0:", "must be an object");
+    refused(
+        "/tools/0/hints",
+        json!({ "read_only": true, "destructive": true }),
+        "tools.DEMO_GET_ITEM.hints:",
+        "cannot be",
+    );
+    refused("/tools/0/scopes", json!(["a b"]), "tools.DEMO_GET_ITEM.scopes:", "by itself");
+}
+
+fn any_json() -> impl Strategy<Value = Value> {
+    let key =
+        prop_oneof!["[a-z$]{1,6}", Just("$ref".to_owned()), Just("items".to_owned()), Just("properties".to_owned())];
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        ".{0,12}".prop_map(Value::from),
+        Just(json!("#")),
+        Just(json!("#/properties/a")),
+    ];
+    leaf.prop_recursive(6, 40, 4, move |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::vec((key.clone(), inner), 0..4)
+                .prop_map(|entries| Value::Object(entries.into_iter().collect())),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn any_schema_is_checked_without_panic_or_endless_loop(schema in any_json()) {
+        let _ = with("/tools/0/input", schema.clone());
+        let _ = with("/tools/0/output", schema);
+    }
+
+    #[test]
+    fn any_text_is_checked_without_panic(text in "\\PC*", host in ".{0,40}", url in ".{0,40}") {
+        let _ = with("/name", json!(text));
+        let _ = with("/logo", json!(text));
+        let _ = with("/auth/0/request/0/value", json!(text));
+        let _ = with("/auth/0/base_url", json!(format!("https://{url}")));
+        let _ = with("/egress/0/host", json!(host));
+    }
+
+    #[test]
+    fn an_accepted_host_has_two_labels_and_no_address(host in "[a-z0-9*.:\\[\\]-]{1,24}") {
+        let mut manifest = valid();
+        manifest["tools"][0].as_object_mut().unwrap().remove("egress");
+        manifest["egress"][0]["host"] = json!(host);
+        if problems(&manifest).is_empty() {
+            prop_assert!(host.parse::<std::net::IpAddr>().is_err());
+            prop_assert!(host.trim_start_matches("*.").split('.').count() >= 2);
+            prop_assert!(!host[1..].contains('*'));
+        }
+    }
+
+    #[test]
+    fn a_narrower_rule_is_always_within(
+        host in "[a-z]{1,8}", methods in prop::sample::subsequence(vec!["GET", "POST", "PUT", "DELETE"], 1..4), path in "/[a-z]{1,8}",
+    ) {
+        let mut manifest = valid();
+        let outer = json!({ "host": "*.example.org", "methods": methods, "path_prefix": path });
+        let inner = json!({ "host": format!("{host}.example.org"), "methods": [methods[0]], "path_prefix": format!("{path}/x") });
+        manifest["egress"] = json!([outer, { "host": "*.example.org" }]);
+        manifest["tools"][0]["egress"] = json!([inner]);
+        prop_assert_eq!(problems(&manifest), Vec::<String>::new());
+    }
+}

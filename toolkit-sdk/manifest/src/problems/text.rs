@@ -1,0 +1,58 @@
+//! Texts that people and agents read. What cannot be seen cannot be reviewed, so nothing invisible may stand in them.
+
+use super::Report;
+
+/// A text of one line: a name or a title.
+pub(super) fn line(text: &str, longest: usize, report: &mut Report) {
+    if text.contains(['\n', '\t']) {
+        report.add("write it on one line, without tabs");
+    }
+    if text.trim() != text {
+        report.add("remove the white space around it");
+    }
+    block(text, longest, report);
+}
+
+/// A text of any number of lines. `longest` is in bytes.
+pub(super) fn block(text: &str, longest: usize, report: &mut Report) {
+    if text.trim().is_empty() {
+        report.add("is empty");
+    }
+    optional(text, longest, report);
+}
+
+/// A text that may be empty.
+pub(super) fn optional(text: &str, longest: usize, report: &mut Report) {
+    if text.len() > longest {
+        report.add(format_args!("{} bytes are too long; at most {longest}", text.len()));
+    }
+    visible(text, report);
+}
+
+/// Reports the first character that cannot be seen or that changes how others are seen.
+pub(super) fn visible(text: &str, report: &mut Report) {
+    if let Some(hidden) = text.chars().find(|&letter| is_hidden(letter)) {
+        report.add(format_args!("remove the invisible character U+{:04X}", u32::from(hidden)));
+    }
+    if text.chars().zip(text.chars().skip(1)).any(|(base, mark)| is_decomposed(base, mark)) {
+        report.add("write letters with accents as one character each (Unicode NFC)");
+    }
+}
+
+/// Control, zero-width, bidirectional, variation and tag characters, fillers and characters that are none.
+fn is_hidden(letter: char) -> bool {
+    if letter.is_control() {
+        return !matches!(letter, '\n' | '\t');
+    }
+    // The emoji variation selector U+FE0F is left out: it says that a symbol is shown in colour, and nothing else.
+    matches!(u32::from(letter),
+        0x00ad | 0x034f | 0x061c | 0x115f..=0x1160 | 0x17b4..=0x17b5 | 0x180b..=0x180f
+        | 0x200b..=0x200f | 0x2028..=0x202e | 0x2060..=0x206f | 0x3164 | 0xfe00..=0xfe0e | 0xfeff | 0xffa0
+        | 0xfff0..=0xfffb | 0xfffe..=0xffff | 0x1d173..=0x1d17a | 0xe0000..=0xe0fff | 0xf_0000..=0x10_ffff)
+}
+
+/// A vowel and an accent that Unicode has as one character: without that, two names that look alike are not equal.
+fn is_decomposed(base: char, mark: char) -> bool {
+    matches!(base, 'A' | 'E' | 'I' | 'O' | 'U' | 'a' | 'e' | 'i' | 'o' | 'u')
+        && matches!(mark, '\u{300}' | '\u{301}' | '\u{302}' | '\u{308}')
+}
