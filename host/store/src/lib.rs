@@ -91,7 +91,7 @@ impl Store {
     ///
     /// Reads everything once and compares it with what was acknowledged; a store that holds less is refused as
     /// [`OpenError::Damaged`]. Blocks for as long as that takes; an open may be waited for seconds with a large store.
-    pub fn open(at: &Path, collections: &'static [&'static Collection]) -> Result<Store, OpenError> {
+    pub fn open(at: &Path, collections: &[&'static Collection]) -> Result<Store, OpenError> {
         let backend = sled::Sled::open(at, collections)?;
         let blobs = at.join("blobs");
         let folder = Folder::open(&blobs).map_err(|error| OpenError::Io { at: blobs, error })?;
@@ -169,7 +169,7 @@ impl Store {
         self.backend.close().await;
     }
 
-    /// Reads every record, index entry and blob, and reports what is broken. Reads and writes go on meanwhile.
+    /// Reads every record, index entry and blob, and reports what is broken. Writes wait meanwhile.
     pub async fn verify(&self) -> Report {
         let mut report = self.backend.verify().await.unwrap_or_else(|error| broken(&error));
         match self.blobs.verify().await {

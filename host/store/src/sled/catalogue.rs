@@ -112,9 +112,7 @@ fn note(db: &Db, position: &mut Position, name: &str, old: Option<&Entry>, new: 
 }
 
 fn apply(db: &Db, position: &mut Position, changes: Changes) -> Result<(), Error> {
-    let (batch, reached) = changes.finish();
-    db.apply_batch(batch).map_err(|error| records::unreachable_tree(&error))?;
-    *position = reached;
+    *position = changes.apply(db).map_err(|error| records::unreachable_tree(&error))?;
     Ok(())
 }
 

@@ -1,8 +1,8 @@
 //! The embedded backend: one process, one folder, sled 0.34 underneath.
 //!
 //! Sled keeps ordered keys and applies a batch of changes in one step that a crash does not split. Everything else is
-//! ours: indexes and unique keys, what *acknowledged* means (`flusher`), checksums on every record (`envelope`), and
-//! knowing at the next start whether anything is missing (`position`, `head`, `open`).
+//! ours: indexes and unique keys, what *acknowledged* means (`committer`, `disk`), checksums on every record
+//! (`envelope`), and knowing at the next start whether anything is missing (`position`, `head`, `open`).
 //!
 //! | file | what it is |
 //! |---|---|
@@ -13,10 +13,11 @@
 
 mod catalogue;
 mod check;
+mod committer;
 mod counters;
+mod disk;
 mod envelope;
 mod find;
-mod flusher;
 mod head;
 mod keys;
 mod open;
@@ -24,13 +25,16 @@ mod position;
 mod records;
 mod sources;
 mod space;
+#[cfg(test)]
+mod tests;
 mod write;
 
 use crate::{Backend, Batch, Collection, CommitError, Error, Health, OpenError, Page, Query, Report, Row};
 use arc_swap::ArcSwapOption;
 use async_trait::async_trait;
 use catalogue::Catalogue;
-use flusher::{Disk, Flusher};
+use committer::{Committer, Work};
+use disk::Disk;
 use open::{Opened, Paths};
 use position::Position;
 use records::Shelf;
@@ -39,7 +43,7 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
-use write::Prepared;
+use write::{Prepared, Round};
 
 /// The embedded store of one folder.
 #[derive(Clone)]
@@ -49,12 +53,17 @@ struct Core {
     /// The open files; none after closing.
     files: ArcSwapOption<Files>,
     catalogue: Catalogue,
-    /// Where the tree stands. Whoever holds this commits.
-    position: Mutex<Position>,
-    /// Taken to write around the moment a batch enters the tree, so that whoever reads under it sees no half of one.
-    moment: RwLock<()>,
-    flusher: Flusher,
+    state: Arc<State>,
+    committer: Committer<Prepared>,
     space: Space,
+}
+
+/// What those who read share with the thread that commits.
+struct State {
+    /// Where the tree stands; held while it is changed.
+    position: Mutex<Position>,
+    /// Taken to write around the moment a round enters the tree, so that whoever reads under it sees no half of one.
+    moment: RwLock<()>,
 }
 
 /// Dropped in this order: the folder stays locked until sled has let go of its files.
@@ -77,14 +86,14 @@ impl Sled {
         let settled = catalogue::settle(&db, &mut position, collections);
         let catalogue = settled.map_err(|error| open::damaged(&paths.db, &error.to_string()))?.map_err(declaration)?;
         let io_error = |error| open::io_error(&paths.root, error);
-        let mut disk = Disk::open(db.clone(), &paths.sled, &paths.head, &position).map_err(io_error)?;
-        let flusher = Flusher::start(position.sequence, move |position| disk.sync(position)).map_err(io_error)?;
+        let disk = Disk::open(db.clone(), &paths.sled, &paths.head, &position).map_err(io_error)?;
+        let state = Arc::new(State { position: Mutex::new(position), moment: RwLock::new(()) });
+        let writer = Writer { db: db.clone(), state: state.clone(), disk };
         Ok(Sled(Arc::new(Core {
             files: ArcSwapOption::from_pointee(Files { db, _lock: lock }),
             catalogue,
-            position: Mutex::new(position),
-            moment: RwLock::new(()),
-            flusher,
+            state,
+            committer: Committer::start(writer).map_err(io_error)?,
             space: Space::of(&paths.root),
         })))
     }
@@ -114,21 +123,20 @@ impl Backend for Sled {
     }
 
     async fn commit(&self, batch: Batch) -> Result<(), CommitError> {
-        let core = self.0.clone();
-        let applied = tokio::task::spawn_blocking(move || core.commit(batch)).await;
-        let sequence = applied.unwrap_or_else(|_| {
-            self.0.flusher.fail("committing has panicked");
-            Err(CommitError::Unavailable("committing has panicked".to_owned()))
-        })?;
-        self.0.flusher.wait(sequence).await.map_err(CommitError::Unavailable)
+        let core = &self.0;
+        let prepared = write::prepare(&core.catalogue, batch)?;
+        if !core.space.has_room(prepared.bytes, prepared.frees_only()) {
+            return Err(CommitError::Full);
+        }
+        core.committer.commit(prepared).await
     }
 
     fn health(&self) -> Health {
         if self.0.files.load().is_none() {
             return Health::Closed;
         }
-        match self.0.flusher.failure() {
-            Some(reason) => Health::Failed(reason),
+        match self.0.committer.failure() {
+            Some(reason) => Health::Failed(reason.to_owned()),
             None if self.0.space.is_short() => Health::Full,
             None => Health::Ready,
         }
@@ -161,7 +169,7 @@ impl Core {
         let read = match first {
             // The pieces of a large body may have been replaced while they were fetched.
             Err(_) => {
-                let _moment = self.moment.read().unwrap_or_else(PoisonError::into_inner);
+                let _moment = self.state.moment.read().unwrap_or_else(PoisonError::into_inner);
                 records::read(&files.db, shelf, id)
             }
             read => read,
@@ -172,58 +180,21 @@ impl Core {
     fn find(&self, at: &'static Collection, query: &Query) -> Result<Page, Error> {
         let (files, shelf) = (self.files()?, self.shelf(at)?);
         // Readers cannot leave anything half done, so a panic of one of them is no reason to refuse others.
-        let _moment = self.moment.read().unwrap_or_else(PoisonError::into_inner);
+        let _moment = self.state.moment.read().unwrap_or_else(PoisonError::into_inner);
         find::find(&files.db, shelf, query)
-    }
-
-    /// Applies a batch and asks for it to be made durable. Answers with its sequence.
-    fn commit(&self, batch: Batch) -> Result<u64, CommitError> {
-        let unavailable = |error: Error| CommitError::Unavailable(error.to_string());
-        let files = self.files().map_err(unavailable)?;
-        let prepared = write::prepare(&self.catalogue, batch)?;
-        self.room(&prepared)?;
-        let Ok(mut position) = self.position.lock() else {
-            return Err(CommitError::Unavailable("a commit has panicked".to_owned()));
-        };
-        if let Some(reason) = self.flusher.failure() {
-            return Err(CommitError::Unavailable(reason));
-        }
-        let (batch, reached) = write::plan(&files.db, &position, prepared)?.finish();
-        self.apply(&files, batch)?;
-        *position = reached;
-        // Asked for while the lock is held, so that positions come in order.
-        self.flusher.ask(position.clone());
-        Ok(position.sequence)
-    }
-
-    fn room(&self, batch: &Prepared) -> Result<(), CommitError> {
-        if self.space.has_room(batch.bytes, batch.frees_only()) { Ok(()) } else { Err(CommitError::Full) }
-    }
-
-    fn apply(&self, files: &Files, batch: ::sled::Batch) -> Result<(), CommitError> {
-        let _moment = self.moment.write().unwrap_or_else(PoisonError::into_inner);
-        files.db.apply_batch(batch).map_err(|error| {
-            // A part of the batch may be in memory now. It is not sealed, so the next start does not see it.
-            let reason = format!("cannot write the database: {error}");
-            self.flusher.fail(&reason);
-            CommitError::Unavailable(reason)
-        })
     }
 
     fn verify(&self) -> Result<Report, Error> {
         let files = self.files()?;
         // Nothing commits while this is held, so tree and position belong together.
-        let position = self.position.lock().unwrap_or_else(PoisonError::into_inner);
+        let position = self.state.position.lock().unwrap_or_else(PoisonError::into_inner);
         check::cross_check(&files.db, &self.catalogue, &position)
     }
 
     /// Makes everything durable and lets go of the files.
     fn close(&self) {
-        let files = {
-            let _position = self.position.lock().unwrap_or_else(PoisonError::into_inner);
-            self.files.swap(None)
-        };
-        self.flusher.stop();
+        let files = self.files.swap(None);
+        self.committer.stop();
         let Some(mut files) = files else { return };
         for _ in 0..CLOSE_WAITS {
             match Arc::try_unwrap(files) {
@@ -232,5 +203,34 @@ impl Core {
             }
             std::thread::sleep(CLOSE_WAIT);
         }
+    }
+}
+
+/// What the committing thread works with.
+struct Writer {
+    db: ::sled::Db,
+    state: Arc<State>,
+    disk: Disk,
+}
+
+impl Work for Writer {
+    type Batch = Prepared;
+
+    fn apply(&mut self, batches: Vec<Prepared>) -> Result<Vec<Result<(), CommitError>>, String> {
+        let mut position = self.state.position.lock().map_err(|_| "a commit has panicked".to_owned())?;
+        let mut round = Round::new(&self.db, &position);
+        let results = batches.into_iter().map(|batch| round.add(batch)).collect();
+        if let Some((batch, reached)) = round.finish() {
+            let _moment = self.state.moment.write().unwrap_or_else(PoisonError::into_inner);
+            // After a failure a part may be in memory. It is not sealed, so the next start does not see it.
+            self.db.apply_batch(batch).map_err(|error| format!("cannot write the database: {error}"))?;
+            *position = reached;
+        }
+        Ok(results)
+    }
+
+    fn sync(&mut self) -> Result<(), String> {
+        let position = self.state.position.lock().map_err(|_| "a commit has panicked".to_owned())?.clone();
+        self.disk.sync(&position).map_err(|error| format!("cannot sync the database: {error}"))
     }
 }

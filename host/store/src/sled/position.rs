@@ -5,7 +5,7 @@
 //! that a record that is gone, or that has fallen back to an earlier revision, shows even where all counts agree.
 
 use super::keys::Key;
-use ::sled::Batch;
+use ::sled::{Batch, Db, IVec};
 
 /// Names one store, made at random when it is created.
 pub(super) type StoreId = [u8; 16];
@@ -71,21 +71,19 @@ pub(super) fn hash(key: &[u8], value: &[u8]) -> u64 {
     bits ^ bits >> 31
 }
 
-/// Changes to the tree, gathered into one atomic step together with the position they lead to.
+/// Changes to the tree that belong together, and the position they lead to.
 pub(super) struct Changes {
-    batch: Batch,
+    writes: Vec<(Key, Option<IVec>)>,
     position: Position,
-    /// How many bytes of keys and values are put.
-    pub(super) bytes: u64,
 }
 
 impl Changes {
     pub(super) fn after(position: &Position) -> Changes {
-        Changes { batch: Batch::default(), position: position.clone(), bytes: 0 }
+        Changes { writes: Vec::new(), position: position.clone() }
     }
 
     /// Puts a value; `old` is the one it replaces.
-    pub(super) fn put(&mut self, key: Key, value: impl Into<::sled::IVec>, old: Option<&[u8]>) {
+    pub(super) fn put(&mut self, key: Key, value: impl Into<IVec>, old: Option<&[u8]>) {
         let value = value.into();
         let position = &mut self.position;
         position.digest = position.digest.wrapping_add(hash(key.bytes(), &value));
@@ -93,15 +91,14 @@ impl Changes {
             Some(old) => position.digest = position.digest.wrapping_sub(hash(key.bytes(), old)),
             None => position.keys += 1,
         }
-        self.bytes += (key.len() + value.len()) as u64;
-        self.batch.insert(key.into_bytes(), value);
+        self.writes.push((key, Some(value)));
     }
 
     /// Takes a key away; `old` is the value it has.
     pub(super) fn remove(&mut self, key: Key, old: &[u8]) {
         self.position.digest = self.position.digest.wrapping_sub(hash(key.bytes(), old));
         self.position.keys = self.position.keys.wrapping_sub(1);
-        self.batch.remove(key.into_bytes());
+        self.writes.push((key, None));
     }
 
     /// Counts records of a collection that come or go.
@@ -109,11 +106,27 @@ impl Changes {
         self.position.count(collection, change);
     }
 
-    /// Ends with the batch to apply and the position it leads to.
-    pub(super) fn finish(mut self) -> (Batch, Position) {
+    /// Ends with what is to be written, and the position that leads to.
+    pub(super) fn finish(mut self) -> (impl Iterator<Item = (Key, Option<IVec>)>, Position) {
         self.position.sequence += 1;
-        self.batch.insert(Key::meta().into_bytes(), self.position.encode());
-        (self.batch, self.position)
+        (self.writes.into_iter(), self.position)
+    }
+
+    /// Writes the changes and their position into the tree, in one step.
+    pub(super) fn apply(self, db: &Db) -> ::sled::Result<Position> {
+        let (writes, position) = self.finish();
+        let mut batch = Batch::default();
+        writes.for_each(|(key, value)| write(&mut batch, key.into_bytes(), value));
+        batch.insert(Key::meta().into_bytes(), position.encode());
+        db.apply_batch(batch).map(|()| position)
+    }
+}
+
+/// Adds a write to a batch of sled.
+pub(super) fn write(batch: &mut Batch, key: impl Into<IVec>, value: Option<IVec>) {
+    match value {
+        Some(value) => batch.insert(key, value),
+        None => batch.remove(key),
     }
 }
 

@@ -14,6 +14,18 @@ pub(super) struct Shelf {
     pub(super) at: &'static Collection,
 }
 
+/// Where values are read from: the tree, or the tree as a round of batches will leave it.
+pub(super) trait Reader {
+    /// Reads the value of a key.
+    fn value(&self, key: &Key) -> Result<Option<IVec>, Error>;
+}
+
+impl Reader for Db {
+    fn value(&self, key: &Key) -> Result<Option<IVec>, Error> {
+        self.get(key.bytes()).map_err(|error| unreachable_tree(&error))
+    }
+}
+
 /// A record as it stands in the tree.
 #[derive(Debug)]
 pub(super) struct Stored {
@@ -26,16 +38,16 @@ pub(super) struct Stored {
 }
 
 /// Reads a record, removed or not.
-pub(super) fn read(db: &Db, shelf: Shelf, id: &str) -> Result<Option<Stored>, Error> {
+pub(super) fn read(reader: &impl Reader, shelf: Shelf, id: &str) -> Result<Option<Stored>, Error> {
     let key = Key::document(shelf.number, id);
-    match db.get(key.bytes()).map_err(|error| unreachable_tree(&error))? {
-        Some(value) => assemble(db, shelf, &key, id, value).map(Some),
+    match reader.value(&key)? {
+        Some(value) => assemble(reader, shelf, &key, id, value).map(Some),
         None => Ok(None),
     }
 }
 
 /// Makes a record of its value, fetching the pieces of a large body.
-pub(super) fn assemble(db: &Db, shelf: Shelf, key: &Key, id: &str, value: IVec) -> Result<Stored, Error> {
+pub(super) fn assemble(reader: &impl Reader, shelf: Shelf, key: &Key, id: &str, value: IVec) -> Result<Stored, Error> {
     let damaged = |reason: &str| Error::unreadable(shelf.at, id, &reason);
     let record = envelope::decode(key, id, &value).map_err(damaged)?;
     let revision = record.revision;
@@ -46,7 +58,7 @@ pub(super) fn assemble(db: &Db, shelf: Shelf, key: &Key, id: &str, value: IVec) 
             let mut pieces = Vec::with_capacity(count as usize);
             for place in 0..count {
                 let key = Key::piece(shelf.number, id, revision, place);
-                let piece = db.get(key.bytes()).map_err(|error| unreachable_tree(&error))?;
+                let piece = reader.value(&key)?;
                 let piece = piece.ok_or_else(|| damaged("a piece of its body is missing"))?;
                 body.extend_from_slice(&piece);
                 pieces.push(piece);

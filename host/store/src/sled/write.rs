@@ -1,17 +1,18 @@
 //! What a batch does to the tree.
 //!
-//! Preconditions are read one by one under the commit lock; nothing else writes meanwhile, so what was checked still
-//! holds when the changes are applied. The changes of a whole batch, index keys and counters included, then go into
-//! the tree in one step that a crash cannot split.
+//! Preconditions are read one by one on the thread that commits; nothing else writes meanwhile, so what was checked
+//! still holds when the changes are applied. Batches that come together make a round: each sees what those before it
+//! have changed, and all of them, index keys and counters included, go into the tree in one step that a crash cannot
+//! split.
 
 use super::catalogue::Catalogue;
 use super::keys::{ID_LIMIT, Key, LIST_LIMIT, TEXT_LIMIT};
-use super::position::{Changes, Position};
-use super::records::{self, Shelf, Stored};
+use super::position::{self, Changes, Position};
+use super::records::{self, Reader, Shelf, Stored};
 use super::{counters, envelope};
 use crate::values::{Scalar, Values};
 use crate::{Batch, CommitError, Error, Record, Row, Step, Time, Write};
-use ::sled::Db;
+use ::sled::{Db, IVec};
 use std::collections::{HashMap, HashSet};
 
 /// The largest body, in bytes.
@@ -80,12 +81,53 @@ fn check_form(shelf: Shelf, write: &Write, body: &[u8]) -> Result<Values, Commit
     Ok(values)
 }
 
+/// The tree as the batches of a round leave it.
+pub(super) struct Round<'a> {
+    db: &'a Db,
+    position: Position,
+    writes: HashMap<IVec, Option<IVec>>,
+}
+
+impl<'a> Round<'a> {
+    pub(super) fn new(db: &'a Db, position: &Position) -> Round<'a> {
+        Round { db, position: position.clone(), writes: HashMap::new() }
+    }
+
+    /// Adds a batch, or says why it may not be applied and changes nothing.
+    pub(super) fn add(&mut self, batch: Prepared) -> Result<(), CommitError> {
+        let (writes, position) = plan(self, batch)?.finish();
+        self.writes.extend(writes.map(|(key, value)| (key.into_bytes().into(), value)));
+        self.position = position;
+        Ok(())
+    }
+
+    /// Ends with the step to apply and the position it leads to; none where nothing changes.
+    pub(super) fn finish(self) -> Option<(::sled::Batch, Position)> {
+        if self.writes.is_empty() {
+            return None;
+        }
+        let mut batch = ::sled::Batch::default();
+        self.writes.into_iter().for_each(|(key, value)| position::write(&mut batch, key, value));
+        batch.insert(Key::meta().into_bytes(), self.position.encode());
+        Some((batch, self.position))
+    }
+}
+
+impl Reader for Round<'_> {
+    fn value(&self, key: &Key) -> Result<Option<IVec>, Error> {
+        match self.writes.get(key.bytes()) {
+            Some(written) => Ok(written.clone()),
+            None => self.db.value(key),
+        }
+    }
+}
+
 /// Works out what a batch changes, or why it may not be applied.
-pub(super) fn plan(db: &Db, position: &Position, batch: Prepared) -> Result<Changes, CommitError> {
+fn plan(round: &Round<'_>, batch: Prepared) -> Result<Changes, CommitError> {
     let mut planner = Planner {
-        db,
+        round,
         now: batch.now,
-        changes: Changes::after(position),
+        changes: Changes::after(&round.position),
         claimed: HashSet::new(),
         counts: HashMap::new(),
     };
@@ -97,18 +139,18 @@ pub(super) fn plan(db: &Db, position: &Position, batch: Prepared) -> Result<Chan
 }
 
 struct Planner<'a> {
-    db: &'a Db,
+    round: &'a Round<'a>,
     now: Time,
     changes: Changes,
     /// Unique keys that the batch itself has taken.
     claimed: HashSet<Vec<u8>>,
     /// By collection and project: how many live and removed records come or go.
-    counts: HashMap<(u16, String), counters::Count>,
+    counts: HashMap<u16, HashMap<String, counters::Count>>,
 }
 
 impl Planner<'_> {
     fn write(&mut self, shelf: Shelf, write: Write, values: Values) -> Result<(), CommitError> {
-        let old = records::read(self.db, shelf, &write.id).map_err(unavailable)?;
+        let old = records::read(self.round, shelf, &write.id).map_err(unavailable)?;
         let checked = matches!(write.step, Step::Check { .. });
         let new = self.outcome(write, old.as_ref())?;
         if checked {
@@ -166,7 +208,7 @@ impl Planner<'_> {
         let after = new.map_or_else(Vec::new, |(row, values)| records::claims(shelf, row, values));
         let has = |claims: &[(usize, Key)], key: &Key| claims.iter().any(|(_, other)| other.bytes() == key.bytes());
         for (place, key) in after.iter().filter(|(_, key)| !has(&before, key)) {
-            let taken = self.db.contains_key(key.bytes()).map_err(|e| unavailable(records::unreachable_tree(&e)))?;
+            let taken = self.round.value(key).map_err(unavailable)?.is_some();
             if taken || !self.claimed.insert(key.bytes().to_vec()) {
                 return Err(CommitError::Taken { collection: shelf.at.name, field: shelf.at.fields[*place].name });
             }
@@ -226,27 +268,36 @@ impl Planner<'_> {
 
     fn tally(&mut self, number: u16, row: &Row, change: i64) {
         self.changes.count(number, change);
-        let count = match self.counts.get_mut(&(number, row.project.clone())) {
+        let counts = self.counts.entry(number).or_default();
+        let count = match counts.get_mut(&row.project) {
             Some(count) => count,
-            None => self.counts.entry((number, row.project.clone())).or_default(),
+            None => counts.entry(row.project.clone()).or_default(),
         };
         *(if row.is_live() { &mut count.live } else { &mut count.removed }) += change;
     }
 
     /// Brings the counters up to date.
     fn count(&mut self) -> Result<(), CommitError> {
-        for ((number, project), change) in std::mem::take(&mut self.counts) {
-            if change == counters::Count::default() {
-                continue;
+        for (number, counts) in std::mem::take(&mut self.counts) {
+            for (project, change) in counts {
+                self.count_one(number, &project, change).map_err(unavailable)?;
             }
-            let key = Key::counter(number, &project);
-            let old = self.db.get(key.bytes()).map_err(|error| unavailable(records::unreachable_tree(&error)))?;
-            let before = counters::decode(&project, old.as_deref()).map_err(unavailable)?;
-            let after = counters::Count { live: before.live + change.live, removed: before.removed + change.removed };
-            match old {
-                Some(old) if after == counters::Count::default() => self.changes.remove(key, &old),
-                old => self.changes.put(key, after.encode(), old.as_deref()),
-            }
+        }
+        Ok(())
+    }
+
+    fn count_one(&mut self, number: u16, project: &str, change: counters::Count) -> Result<(), Error> {
+        let none = counters::Count::default();
+        if change == none {
+            return Ok(());
+        }
+        let key = Key::counter(number, project);
+        let old = self.round.value(&key)?;
+        let before = counters::decode(project, old.as_deref())?;
+        let after = counters::Count { live: before.live + change.live, removed: before.removed + change.removed };
+        match old {
+            Some(old) if after == none => self.changes.remove(key, &old),
+            old => self.changes.put(key, after.encode(), old.as_deref()),
         }
         Ok(())
     }

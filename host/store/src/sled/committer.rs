@@ -1,0 +1,207 @@
+//! One thread commits, for everybody who waits.
+//!
+//! It takes all batches that have come since it last looked, applies them in one step, makes them durable with one sync
+//! and then answers. Those who come meanwhile share the next round, so that the more there are, the less each costs. A
+//! sync that fails is never tried again as if nothing had happened: the kernel may have thrown the data away, so nothing
+//! is acknowledged from then on.
+
+use crate::CommitError;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::thread::JoinHandle;
+use tokio::sync::oneshot;
+
+/// How many batches share one round, at most.
+const ROUND: usize = 128;
+
+/// What the thread does with the batches of a round.
+pub(super) trait Work: Send + 'static {
+    /// A batch.
+    type Batch: Send;
+    /// Applies the batches that may be, and answers for each in order. A failure is final.
+    fn apply(&mut self, batches: Vec<Self::Batch>) -> Result<Vec<Result<(), CommitError>>, String>;
+    /// Makes durable what has been applied. A failure is final.
+    fn sync(&mut self) -> Result<(), String>;
+}
+
+/// The thread, and the way to ask it.
+pub(super) struct Committer<B> {
+    /// None after closing.
+    queue: Mutex<Option<Sender<Asked<B>>>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+    failure: Arc<OnceLock<String>>,
+}
+
+struct Asked<B> {
+    batch: B,
+    answer: oneshot::Sender<Result<(), CommitError>>,
+}
+
+impl<B: Send + 'static> Committer<B> {
+    /// Starts the thread.
+    pub(super) fn start(work: impl Work<Batch = B>) -> std::io::Result<Committer<B>> {
+        let (queue, asked) = mpsc::channel();
+        let failure = Arc::new(OnceLock::new());
+        let thread = std::thread::Builder::new().name("store-commit".to_owned()).spawn({
+            let failure = failure.clone();
+            move || run(work, &asked, &failure)
+        })?;
+        Ok(Committer { queue: Mutex::new(Some(queue)), thread: Mutex::new(Some(thread)), failure })
+    }
+
+    /// Applies a batch, and waits until it is durable or never will be known to be.
+    pub(super) async fn commit(&self, batch: B) -> Result<(), CommitError> {
+        let (answer, answered) = oneshot::channel();
+        let asked = match &*self.queue.lock().unwrap_or_else(PoisonError::into_inner) {
+            Some(queue) => queue.send(Asked { batch, answer }).is_ok(),
+            None => false,
+        };
+        let closed = || CommitError::Unavailable("the store was closed".to_owned());
+        if asked { answered.await.unwrap_or_else(|_| Err(closed())) } else { Err(closed()) }
+    }
+
+    /// Why nothing is acknowledged any more, if that is so.
+    pub(super) fn failure(&self) -> Option<&str> {
+        self.failure.get().map(String::as_str)
+    }
+}
+
+impl<B> Committer<B> {
+    /// Ends the thread, once it has dealt with everything asked of it.
+    pub(super) fn stop(&self) {
+        drop(self.queue.lock().unwrap_or_else(PoisonError::into_inner).take());
+        if let Some(thread) = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            // Its panics are caught, and whoever still waits is answered when the queue is dropped.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl<B> Drop for Committer<B> {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+fn run<W: Work>(mut work: W, asked: &Receiver<Asked<W::Batch>>, failure: &OnceLock<String>) {
+    while let Ok(first) = asked.recv() {
+        let (batches, answers): (Vec<_>, Vec<_>) = std::iter::once(first)
+            .chain(asked.try_iter().take(ROUND - 1))
+            .map(|asked| (asked.batch, asked.answer))
+            .unzip();
+        if let Some(reason) = failure.get() {
+            refuse(answers, reason);
+            continue;
+        }
+        if let Err((answers, reason)) = round(&mut work, batches, answers) {
+            tracing::error!(reason, "the store acknowledges no more writes");
+            refuse(answers, failure.get_or_init(|| reason));
+        }
+    }
+}
+
+type Answers = Vec<oneshot::Sender<Result<(), CommitError>>>;
+
+fn round<W: Work>(work: &mut W, batches: Vec<W::Batch>, answers: Answers) -> Result<(), (Answers, String)> {
+    let applied = catch_unwind(AssertUnwindSafe(|| work.apply(batches)));
+    let results = match applied.unwrap_or_else(|_| Err("committing has panicked".to_owned())) {
+        Ok(results) => results,
+        Err(reason) => return Err((answers, reason)),
+    };
+    let mut waiting = Vec::with_capacity(answers.len());
+    for (answer, result) in answers.into_iter().zip(results) {
+        match result {
+            Ok(()) => waiting.push(answer),
+            // Whoever asked may have gone away.
+            Err(_) => drop(answer.send(result)),
+        }
+    }
+    if !waiting.is_empty() {
+        let synced = catch_unwind(AssertUnwindSafe(|| work.sync()));
+        if let Err(reason) = synced.unwrap_or_else(|_| Err("syncing has panicked".to_owned())) {
+            return Err((waiting, reason));
+        }
+    }
+    waiting.into_iter().for_each(|answer| drop(answer.send(Ok(()))));
+    Ok(())
+}
+
+fn refuse(answers: Answers, reason: &str) {
+    for answer in answers {
+        drop(answer.send(Err(CommitError::Unavailable(reason.to_owned()))));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    /// Counts what is synced, and fails or panics when its turn comes.
+    #[derive(Clone, Default)]
+    struct Fake {
+        applied: Arc<AtomicUsize>,
+        synced: Arc<AtomicUsize>,
+        fails_at: Option<usize>,
+        panics: bool,
+    }
+
+    impl Work for Fake {
+        type Batch = Result<(), CommitError>;
+
+        fn apply(&mut self, batches: Vec<Self::Batch>) -> Result<Vec<Result<(), CommitError>>, String> {
+            self.applied.fetch_add(batches.len(), Ordering::SeqCst);
+            Ok(batches)
+        }
+
+        fn sync(&mut self) -> Result<(), String> {
+            let applied = self.applied.load(Ordering::SeqCst);
+            if self.fails_at.is_some_and(|at| applied >= at) {
+                assert!(!self.panics, "as asked");
+                return Err("the disk is gone".to_owned());
+            }
+            self.synced.store(applied, Ordering::SeqCst);
+            Ok(())
+        }
+    }
+
+    #[tokio::test]
+    async fn a_failed_or_panicking_sync_ends_all_acknowledging() {
+        for panics in [false, true] {
+            let fake = Fake { fails_at: Some(2), panics, ..Fake::default() };
+            let committer = Committer::start(fake.clone()).unwrap();
+            committer.commit(Ok(())).await.unwrap();
+            assert!(matches!(committer.commit(Ok(())).await, Err(CommitError::Unavailable(_))));
+            assert!(matches!(committer.commit(Ok(())).await, Err(CommitError::Unavailable(_))));
+            assert!(committer.failure().is_some());
+            assert_eq!(fake.applied.load(Ordering::SeqCst), 2, "nothing is applied after a failure");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_refused_batch_is_answered_and_others_go_on() {
+        let committer = Committer::start(Fake::default()).unwrap();
+        assert_eq!(committer.commit(Err(CommitError::Stale)).await, Err(CommitError::Stale));
+        committer.commit(Ok(())).await.unwrap();
+        assert_eq!(committer.failure(), None);
+    }
+
+    #[tokio::test]
+    async fn an_acknowledged_batch_is_synced_and_stopping_deals_with_all_that_was_asked() {
+        let fake = Fake::default();
+        let committer = Arc::new(Committer::start(fake.clone()).unwrap());
+        let mut asked = tokio::task::JoinSet::new();
+        for _ in 0..300 {
+            let (committer, fake) = (committer.clone(), fake.clone());
+            asked.spawn(async move {
+                committer.commit(Ok(())).await.unwrap();
+                assert!(fake.synced.load(Ordering::SeqCst) > 0);
+            });
+        }
+        asked.join_all().await;
+        committer.stop();
+        assert_eq!(fake.synced.load(Ordering::SeqCst), 300);
+        assert!(committer.commit(Ok(())).await.is_err());
+    }
+}

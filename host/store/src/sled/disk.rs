@@ -1,0 +1,61 @@
+//! Makes sled's files durable, then `HEAD`.
+//!
+//! Sled's own flush hands the log to the kernel; on Linux it syncs neither a grown file's size nor the drive's cache. So
+//! the database file is synced through a handle of our own. `HEAD` comes last, and is never ahead of what is synced.
+
+use super::head::Head;
+use super::position::Position;
+use ::sled::Db;
+use std::collections::HashSet;
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The files of an open store.
+pub(super) struct Disk {
+    db: Db,
+    file: File,
+    spilled: PathBuf,
+    synced: HashSet<OsString>,
+    head: Head,
+}
+
+impl Disk {
+    /// Makes everything sled has durable, and begins `HEAD` with the position that has been reached.
+    pub(super) fn open(db: Db, folder: &Path, head: &Path, position: &Position) -> io::Result<Disk> {
+        let (file, spilled) = (File::open(folder.join("db"))?, folder.join("blobs"));
+        db.flush().map_err(io::Error::from)?;
+        file.sync_all()?;
+        File::open(folder)?.sync_all()?;
+        let head = Head::begin(head, position)?;
+        Ok(Disk { db, file, spilled, synced: HashSet::new(), head })
+    }
+
+    /// Makes everything up to a position durable.
+    pub(super) fn sync(&mut self, position: &Position) -> io::Result<()> {
+        self.db.flush().map_err(io::Error::from)?;
+        self.file.sync_data()?;
+        self.sync_spilled()?;
+        self.head.write(position)
+    }
+
+    /// Syncs the files that sled makes of pages above 128 KiB and never writes to again. Values are kept too small for
+    /// that, so the folder is empty.
+    fn sync_spilled(&mut self) -> io::Result<()> {
+        let synced = self.synced.len();
+        for entry in fs::read_dir(&self.spilled)? {
+            let entry = entry?;
+            if self.synced.insert(entry.file_name()) {
+                match File::open(entry.path()) {
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                    file => file?.sync_all()?,
+                }
+            }
+        }
+        if self.synced.len() > synced {
+            File::open(&self.spilled)?.sync_all()?;
+        }
+        Ok(())
+    }
+}

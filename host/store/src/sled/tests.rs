@@ -1,0 +1,141 @@
+//! What only someone with his hands in the tree can try.
+
+use super::keys::{Key, Prefix, State};
+use super::*;
+use crate::{Document, Field, Kind, Record, Time};
+use serde::{Deserialize, Serialize};
+
+static NOTES: Collection = Collection { name: "notes", fields: &[Field::unique("name", Kind::Text)] };
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Note {
+    name: String,
+}
+
+impl Document for Note {
+    const COLLECTION: &'static Collection = &NOTES;
+}
+
+fn batch(id: &str, name: &str) -> Batch {
+    Batch::at(Time(1)).insert("p", id, &Note { name: name.to_owned() })
+}
+
+async fn opened(folder: &tempfile::TempDir) -> Sled {
+    let sled = Sled::open(folder.path(), &[&NOTES]).unwrap();
+    sled.commit(batch("small", "s")).await.unwrap();
+    sled.commit(Batch::at(Time(1)).insert("p", "large", &Large { rest: "x".repeat(20_000) })).await.unwrap();
+    sled
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Large {
+    rest: String,
+}
+
+impl Document for Large {
+    const COLLECTION: &'static Collection = &NOTES;
+}
+
+fn flip(sled: &Sled, key: &Key) {
+    let files = sled.0.files().unwrap();
+    let mut value = files.db.get(key.bytes()).unwrap().unwrap().to_vec();
+    let middle = value.len() / 2;
+    value[middle] ^= 4;
+    files.db.insert(key.bytes(), value).unwrap();
+}
+
+#[tokio::test]
+async fn a_flipped_value_is_an_error_on_read_and_is_found_by_verify() {
+    for (id, key) in [("small", Key::document(0, "small")), ("large", Key::piece(0, "large", 1, 2))] {
+        let folder = tempfile::tempdir().unwrap();
+        let sled = opened(&folder).await;
+        assert_eq!(sled.verify().await.unwrap().damage, Vec::<String>::new());
+        flip(&sled, &key);
+        assert!(matches!(sled.get(&NOTES, id).await, Err(Error::Damaged { .. })));
+        assert!(matches!(sled.find(&NOTES, &Query::of("p")).await, Err(Error::Damaged { .. })));
+        assert!(sled.verify().await.unwrap().damage.iter().any(|line| line.contains(id)));
+        sled.close().await;
+        drop(sled);
+        assert!(matches!(Sled::open(folder.path(), &[&NOTES]), Err(OpenError::Damaged { .. })));
+    }
+}
+
+#[tokio::test]
+async fn any_key_that_is_gone_or_too_many_is_found_by_verify_and_at_the_next_start() {
+    let (age, index) = (Key::age(0, State::Live, "p"), Key::index(0, State::Live, "p", 0));
+    let gone = [age, index, Key::collection(Prefix::Unique, 0), Key::collection(Prefix::Counter, 0)];
+    for start in gone.iter().map(Some).chain([None]) {
+        let folder = tempfile::tempdir().unwrap();
+        let sled = opened(&folder).await;
+        let files = sled.0.files().unwrap();
+        match start {
+            Some(start) => {
+                let (key, _) = files.db.scan_prefix(start.bytes()).next().unwrap().unwrap();
+                files.db.remove(key).unwrap();
+            }
+            None => {
+                let stray = Key::age(0, State::Live, "p").tail(Time(5), "stray");
+                files.db.insert(stray.bytes(), &[]).unwrap();
+            }
+        }
+        drop(files);
+        assert!(sled.verify().await.unwrap().damage.len() > 1);
+        sled.close().await;
+        drop(sled);
+        assert!(matches!(Sled::open(folder.path(), &[&NOTES]), Err(OpenError::Damaged { .. })));
+    }
+}
+
+#[tokio::test]
+async fn a_record_that_has_fallen_back_to_an_earlier_revision_is_noticed_at_the_next_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let sled = opened(&folder).await;
+    let key = Key::document(0, "small");
+    let before = sled.0.files().unwrap().db.get(key.bytes()).unwrap().unwrap();
+    let row = sled.get(&NOTES, "small").await.unwrap().unwrap();
+    let record: Record<Note> = row.map(|_| Note { name: "s".to_owned() });
+    sled.commit(Batch::at(Time(2)).update(&record)).await.unwrap();
+    sled.0.files().unwrap().db.insert(key.bytes(), before).unwrap();
+    sled.close().await;
+    drop(sled);
+    assert!(matches!(Sled::open(folder.path(), &[&NOTES]), Err(OpenError::Damaged { .. })));
+}
+
+static RENAMED: Collection = Collection {
+    name: "notes",
+    fields: &[Field::new("rest", Kind::Text), Field::new("name", Kind::Text), Field::new("new", Kind::Int)],
+};
+static CLASHING: Collection = Collection { name: "notes", fields: &[Field::unique("kind", Kind::Text)] };
+static OTHER: Collection = Collection { name: "other", fields: &[] };
+
+#[tokio::test]
+async fn a_changed_declaration_makes_the_indexes_anew_and_keeps_the_records() {
+    let folder = tempfile::tempdir().unwrap();
+    let sled = Sled::open(folder.path(), &[&NOTES]).unwrap();
+    for name in 0..300 {
+        sled.commit(batch(&format!("n{name}"), &format!("{name}"))).await.unwrap();
+    }
+    sled.close().await;
+    drop(sled);
+    let sled = Sled::open(folder.path(), &[&OTHER, &RENAMED]).unwrap();
+    assert_eq!(sled.verify().await.unwrap().damage, Vec::<String>::new());
+    let query = Query::of("p").by("name").newest().page(0, 1);
+    let page = sled.find(&RENAMED, &query).await.unwrap();
+    assert_eq!((page.total, &*page.rows[0].id), (300, "n99"));
+    sled.commit(batch("twice", "99")).await.unwrap();
+    sled.close().await;
+    drop(sled);
+    let error = Sled::open(folder.path(), &[&NOTES]).err().unwrap();
+    assert!(error.to_string().contains("name of notes is declared unique"), "{error}");
+    let sled = Sled::open(folder.path(), &[&RENAMED]).unwrap();
+    assert_eq!(sled.verify().await.unwrap(), Report { records: 301, ..Report::default() });
+}
+
+#[test]
+fn a_declaration_that_means_nothing_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    static SHADOW: Collection = Collection { name: "s", fields: &[Field::new("created_at", Kind::Time)] };
+    for collections in [&[&NOTES, &CLASHING][..], &[&SHADOW][..]] {
+        assert!(matches!(Sled::open(folder.path(), collections), Err(OpenError::Declaration { .. })));
+    }
+}
