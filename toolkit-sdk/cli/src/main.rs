@@ -1,1 +1,99 @@
-fn main() {}
+//! The author's command: makes, builds, checks, runs and publishes toolkits.
+//!
+//! It runs them in the production sandbox, so that what passes here passes on a server.
+
+#![expect(clippy::print_stdout, reason = "the answer of a command goes to standard output")]
+
+mod account;
+mod build;
+mod check;
+mod component;
+mod host;
+mod inspect;
+mod new;
+mod outcome;
+mod progress;
+mod publish;
+mod run;
+mod schema;
+mod setup;
+mod toolchain;
+mod workspace;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+/// Make, build, check, run and publish toolkits.
+#[derive(Debug, Parser)]
+#[command(name = "toolkit", version)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    New(new::New),
+    Build(build::Build),
+    Check(check::Check),
+    Run(run::Run),
+    Inspect(inspect::Inspect),
+    Publish(publish::Publish),
+    Setup(setup::Setup),
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    match run(Cli::parse().command).await {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(command: Command) -> Result<ExitCode> {
+    match command {
+        Command::New(options) => new::run(&options)?,
+        Command::Build(options) => build::run(&options)?,
+        Command::Check(options) => return check::run(&options).await,
+        Command::Run(options) => return self::run::run(&options).await,
+        Command::Inspect(options) => inspect::run(&options)?,
+        Command::Publish(options) => return publish::run(&options).await,
+        Command::Setup(options) => setup::run(&options)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_tool_or_a_trigger_is_run_but_not_both() {
+        let parse = |line: &str| Cli::try_parse_from(line.split(' ')).map(|_| ());
+        assert!(parse("toolkit run t.wasm GREET --arg name=Ada").is_ok());
+        assert!(parse(r#"toolkit run t.wasm GREET {"name":"Ada"}"#).is_ok());
+        assert!(parse("toolkit run t.wasm --trigger NEW --cursor 5").is_ok());
+        for wrong in [
+            "toolkit run t.wasm",
+            "toolkit run t.wasm GREET --trigger NEW",
+            "toolkit run t.wasm GREET {} --arg name=Ada",
+            "toolkit run t.wasm GREET --cursor 5",
+            "toolkit build . --version 2026",
+            "toolkit run t.wasm GREET --rewrite https://a.example",
+        ] {
+            assert!(parse(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! `toolkit build`: from source to `dist/<slug>.wasm`.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, Result, bail};
+use chrono::Utc;
+use clap::Args;
+use manifest::{Manifest, Version};
+use serde::Serialize;
+
+use crate::{
+    component, progress,
+    toolchain::{self, Mode},
+    workspace::{Module, Workspace},
+};
+
+/// Where `--all` looks when no path is given.
+const TOOLKITS: &str = "toolkits";
+
+/// Compile a toolkit to a component.
+#[derive(Debug, Args)]
+pub(crate) struct Build {
+    #[command(flatten)]
+    what: What,
+    /// Dated version to publish under, instead of the one in the source.
+    #[arg(long, value_name = "YYYYMMDD_NN")]
+    version: Option<Version>,
+    /// Folder for the components [default: `dist` in the workspace].
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Print a JSON array.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Which crates to build, and with what.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct What {
+    /// Folder of the toolkit, or of a workspace of toolkits [default: the current one].
+    path: Option<PathBuf>,
+    /// Every toolkit of the workspace at PATH [default: `toolkits` when there is such a folder].
+    #[arg(long)]
+    all: bool,
+    /// How to compile [default: the first that works here].
+    #[arg(long, value_enum, env = "TOOLKIT_TOOLCHAIN")]
+    toolchain: Option<Mode>,
+}
+
+/// A built toolkit.
+#[derive(Debug, Serialize)]
+pub(crate) struct Built {
+    /// The component.
+    pub(crate) file: PathBuf,
+    /// Folder of the crate.
+    pub(crate) folder: PathBuf,
+    pub(crate) sha256: String,
+    /// Bytes of the component.
+    pub(crate) size: u64,
+    pub(crate) imports: Vec<String>,
+    #[serde(skip)]
+    pub(crate) manifest: Manifest,
+}
+
+/// Runs the command.
+pub(crate) fn run(options: &Build) -> Result<()> {
+    let built = build(&options.what, options.version.as_ref(), options.out.as_deref())?;
+    if options.json {
+        let list: Vec<_> = built.iter().map(record).collect();
+        println!("{}", serde_json::to_string_pretty(&list)?);
+    } else {
+        built.iter().for_each(report);
+    }
+    Ok(())
+}
+
+impl What {
+    /// The crate or crates at a path.
+    pub(crate) fn at(path: PathBuf, toolchain: Option<Mode>) -> Self {
+        Self { path: Some(path), all: false, toolchain }
+    }
+
+    /// The given path, when it is a file.
+    pub(crate) fn file(&self) -> Option<&Path> {
+        self.path.as_deref().filter(|path| path.is_file())
+    }
+
+    fn folder(&self) -> PathBuf {
+        match &self.path {
+            Some(path) => path.clone(),
+            None if self.all && Path::new(TOOLKITS).join("Cargo.toml").is_file() => TOOLKITS.into(),
+            None => ".".into(),
+        }
+    }
+}
+
+/// Builds and writes the components.
+pub(crate) fn build(what: &What, version: Option<&Version>, out: Option<&Path>) -> Result<Vec<Built>> {
+    if let Some(file) = what.file() {
+        bail!("{} is a file; name the folder of a toolkit", file.display());
+    }
+    let mode = toolchain::find(what.toolchain)?;
+    let folder = what.folder();
+    let workspace = Workspace::read(mode, &folder)?;
+    let packages = if what.all { workspace.all()? } else { workspace.select(&folder)? };
+    let modules = workspace.compile(mode, &packages)?;
+    let out = out.map_or_else(|| workspace.root.join("dist"), Path::to_owned);
+    fs::create_dir_all(&out).with_context(|| format!("cannot make the folder {}", out.display()))?;
+    let counter = progress::counter("encoding", modules.len());
+    let mut built: Vec<Built> = Vec::new();
+    for module in &modules {
+        let next = finish(module, version, &out)?;
+        if let Some(first) = built.iter().find(|first| first.file == next.file) {
+            let (first, second) = (first.folder.display(), next.folder.display());
+            bail!("{first} and {second} have the same slug `{}`; rename one of them", next.manifest.slug);
+        }
+        built.push(next);
+        counter.step();
+    }
+    built.sort_by(|one, other| one.file.cmp(&other.file));
+    Ok(built)
+}
+
+/// Encodes one module and writes the component and its digest.
+fn finish(module: &Module, version: Option<&Version>, out: &Path) -> Result<Built> {
+    let name = &module.package.name;
+    let core = fs::read(&module.file).with_context(|| format!("cannot read {}", module.file.display()))?;
+    let made = component::make(&core, version, &today()?).with_context(|| format!("cannot build `{name}`"))?;
+    let slug = &made.manifest.slug;
+    if !slug.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_') {
+        bail!("`{slug}`, the slug of `{name}`, cannot name a file; use a-z, 0-9 and _");
+    }
+    let file = out.join(format!("{slug}.wasm"));
+    let sha256 = sandbox::Digest::of(&made.bytes).to_string();
+    write(&file, &made.bytes)?;
+    write(&out.join(format!("{slug}.wasm.sha256")), format!("{sha256}  {slug}.wasm\n").as_bytes())?;
+    let size = made.bytes.len() as u64;
+    let folder = module.package.folder.clone();
+    Ok(Built { file, folder, sha256, size, imports: made.imports, manifest: made.manifest })
+}
+
+fn write(file: &Path, bytes: &[u8]) -> Result<()> {
+    fs::write(file, bytes).with_context(|| format!("cannot write {}", file.display()))
+}
+
+#[expect(clippy::disallowed_methods, reason = "a version is dated by the day it was built; the argument overrides it")]
+fn today() -> Result<Version> {
+    Ok(Utc::now().format("%Y%m%d_00").to_string().parse()?)
+}
+
+fn record(built: &Built) -> serde_json::Value {
+    let Manifest { tools, triggers, .. } = &built.manifest;
+    serde_json::json!({
+        "slug": built.manifest.slug,
+        "version": built.manifest.version,
+        "file": built.file,
+        "sha256": built.sha256,
+        "size": built.size,
+        "imports": built.imports,
+        "tools": tools.iter().map(|tool| tool.slug.as_str()).collect::<Vec<_>>(),
+        "triggers": triggers.iter().map(|trigger| trigger.slug.as_str()).collect::<Vec<_>>(),
+    })
+}
+
+fn report(built: &Built) {
+    let Manifest { slug, version, tools, triggers, .. } = &built.manifest;
+    println!("{slug} {version}  {}", built.file.display());
+    println!("  size     {}  sha256 {}", progress::size(built.size), built.sha256);
+    println!("  imports  {}", built.imports.join(", "));
+    println!("  tools    {} ({} triggers)", tools.len(), triggers.len());
+    for tool in tools {
+        println!("    {}", tool.slug);
+    }
+}

@@ -1,0 +1,184 @@
+//! `toolkit check`: everything that can be wrong with a toolkit, at once.
+//!
+//! The manifest is read as a server reads it, schemas are compiled, examples are held against them, and every case runs
+//! through the real component in the production sandbox, with the external application played on loopback. A request to a
+//! host that the manifest does not declare is refused there as it would be on a server.
+
+mod case;
+mod cases;
+mod compare;
+mod multipart;
+mod upstream;
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use anyhow::{Context, Result};
+use bytes::Bytes;
+use clap::Args;
+use manifest::Manifest;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::{
+    build::{self, What},
+    schema,
+};
+
+/// Check a toolkit: manifest, schemas, examples, and every case in the production sandbox.
+///
+/// PATH may also be a component; its cases are then named with --cases.
+#[derive(Debug, Args)]
+pub(crate) struct Check {
+    #[command(flatten)]
+    what: What,
+    /// Folder of the cases [default: `cases` in the toolkit's folder].
+    #[arg(long, value_name = "DIR")]
+    cases: Option<PathBuf>,
+    /// Print a JSON array.
+    #[arg(long)]
+    json: bool,
+}
+
+/// What was found about one toolkit.
+#[derive(Debug, Serialize)]
+struct Report {
+    slug: String,
+    version: String,
+    tools: usize,
+    cases: Vec<Ran>,
+    /// Everything else that is wrong.
+    problems: Vec<String>,
+}
+
+/// A case that ran.
+#[derive(Debug, Serialize)]
+struct Ran {
+    /// For example `list_stories/success`.
+    case: String,
+    passed: bool,
+    problems: Vec<String>,
+}
+
+/// Runs the command. Any problem makes the exit code 1.
+pub(crate) async fn run(options: &Check) -> Result<ExitCode> {
+    let mut reports = Vec::new();
+    if let Some(file) = options.what.file() {
+        reports.push(check(file, options.cases.as_deref()).await?);
+    } else {
+        for built in build::build(&options.what, None, None)? {
+            let cases = options.cases.clone().unwrap_or_else(|| built.folder.join("cases"));
+            reports.push(check(&built.file, Some(&cases)).await?);
+        }
+    }
+    if options.json {
+        println!("{}", serde_json::to_string_pretty(&reports)?);
+    } else {
+        reports.iter().for_each(Report::print);
+    }
+    Ok(if reports.iter().all(Report::is_clean) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Checks one component.
+async fn check(file: &Path, cases: Option<&Path>) -> Result<Report> {
+    let component: Bytes = fs::read(file).with_context(|| format!("cannot read {}", file.display()))?.into();
+    let manifest = manifest::extract(&component).with_context(|| format!("cannot read {}", file.display()))?;
+    let mut problems = manifest.problems();
+    let refused = !problems.is_empty();
+    problems.extend(schema_problems(&manifest));
+    let files = match cases {
+        Some(folder) => case::load(&manifest, folder, &mut problems),
+        None => Vec::new(),
+    };
+    let ran = match cases::run(&manifest, component, &files).await {
+        Ok(ran) => ran,
+        // A server refuses the component for the same reasons, which are listed already.
+        Err(_) if refused => Vec::new(),
+        Err(cause) => {
+            problems.push(format!("{cause:#}"));
+            Vec::new()
+        }
+    };
+    let Manifest { slug, version, tools, .. } = manifest;
+    Ok(Report { slug, version: version.to_string(), tools: tools.len(), cases: ran, problems })
+}
+
+/// Schemas that are none, and examples that do not fit.
+fn schema_problems(manifest: &Manifest) -> Vec<String> {
+    let mut problems = Vec::new();
+    for tool in &manifest.tools {
+        compiled(&tool.output, &format!("{}: output schema", tool.slug), &mut problems);
+        let Some(input) = compiled(&tool.input, &format!("{}: input schema", tool.slug), &mut problems) else {
+            continue;
+        };
+        for (index, example) in tool.examples.iter().enumerate() {
+            let place = format!("{}: example {}", tool.slug, index + 1);
+            problems.extend(schema::problems(&input, example).into_iter().map(|problem| format!("{place}: {problem}")));
+        }
+    }
+    for trigger in &manifest.triggers {
+        compiled(&trigger.config, &format!("{}: configuration schema", trigger.slug), &mut problems);
+        compiled(&trigger.payload, &format!("{}: payload schema", trigger.slug), &mut problems);
+    }
+    problems
+}
+
+fn compiled(schema: &Value, place: &str, problems: &mut Vec<String>) -> Option<jsonschema::Validator> {
+    schema::compile(schema).map_err(|cause| problems.push(format!("{place}: {cause}"))).ok()
+}
+
+impl Report {
+    fn is_clean(&self) -> bool {
+        self.problems.is_empty() && self.cases.iter().all(|case| case.passed)
+    }
+
+    fn print(&self) {
+        println!("{} {}", self.slug, self.version);
+        for problem in &self.problems {
+            println!("  ✗ {}", indent(problem));
+        }
+        for case in self.cases.iter().filter(|case| !case.passed) {
+            println!("  ✗ cases/{}.json", case.case);
+            for problem in &case.problems {
+                println!("    {}", indent(&indent(problem)));
+            }
+        }
+        let passed = self.cases.iter().filter(|case| case.passed).count();
+        let sign = if passed == self.cases.len() { '✓' } else { '✗' };
+        println!("  {sign} {passed} of {} cases of {} tools", self.cases.len(), self.tools);
+    }
+}
+
+/// Keeps the further lines of a text below its first.
+fn indent(text: &str) -> String {
+    text.replace('\n', "\n  ")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn schemas_and_examples_are_all_held_against_each_other() {
+        let manifest: Manifest = serde_json::from_value(json!({
+            "abi": "1.0.0", "sdk": "toolkit-sdk 0.1.0", "slug": "hello", "name": "Hello", "description": "Greets.",
+            "version": "20261121_00",
+            "tools": [{
+                "slug": "HELLO_GREET", "name": "n", "description": "d", "output": { "type": "invented" },
+                "input": { "type": "object", "properties": { "name": { "type": "string" } }, "required": ["name"] },
+                "examples": [{ "name": "Ada" }, { "name": 1 }, {}],
+            }],
+        }))
+        .unwrap();
+        let problems = schema_problems(&manifest);
+        assert_eq!(problems.len(), 3, "{problems:?}");
+        assert!(problems[0].starts_with("HELLO_GREET: output schema: "), "{problems:?}");
+        assert!(problems[1].starts_with("HELLO_GREET: example 2: name: "), "{problems:?}");
+        assert!(problems[2].starts_with("HELLO_GREET: example 3: "), "{problems:?}");
+    }
+}

@@ -1,0 +1,183 @@
+//! The external applications of a case, played on loopback.
+//!
+//! Every origin that a case or the manifest names gets a server of its own, which the sandbox reaches through a rewrite of the
+//! origin: the component addresses the real host, policy sees the real host, and no request of a declared host leaves
+//! the machine. Requests are matched in any order, because a toolkit may send several at once.
+
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use anyhow::{Context as _, Result};
+use axum::{
+    Router,
+    body::{Body, Bytes},
+    extract::{Request, State},
+    response::Response,
+};
+use net::{Origin, Rewrite};
+use tokio::{net::TcpListener, task::JoinSet};
+use url::Url;
+
+use super::{
+    case::{self, Exchange},
+    compare::{self, Background, Sent},
+};
+
+/// One byte more than an answer may have in guest memory.
+const TOO_LARGE: usize = (10 << 20) + 1;
+
+/// The servers; they end with it.
+pub(super) struct Upstream {
+    script: Arc<Mutex<Script>>,
+    rewrites: Vec<Rewrite>,
+    _servers: JoinSet<()>,
+}
+
+/// What is expected, and what went wrong so far.
+#[derive(Default)]
+struct Script {
+    expected: Vec<Exchange>,
+    background: Background,
+    problems: Vec<String>,
+}
+
+/// How an exchange goes on.
+enum Reply {
+    Answer(case::Response),
+    /// No answer until the other side gives up.
+    Hang,
+    /// The connection breaks.
+    Break,
+    /// More than may be received.
+    Flood,
+    NotExpected,
+}
+
+#[derive(Clone)]
+struct Server {
+    origin: Arc<str>,
+    script: Arc<Mutex<Script>>,
+}
+
+impl Upstream {
+    /// Starts a server for each origin.
+    pub(super) async fn start(origins: BTreeSet<String>) -> Result<Self> {
+        let script = Arc::new(Mutex::new(Script::default()));
+        let mut servers = JoinSet::new();
+        let mut rewrites = Vec::new();
+        for origin in origins {
+            let from: Origin = origin.parse()?;
+            let listener = TcpListener::bind(("127.0.0.1", 0)).await.context("cannot listen on loopback")?;
+            rewrites.push(Rewrite { from, to: format!("http://{}", listener.local_addr()?).parse()? });
+            let server = Server { origin: origin.into(), script: script.clone() };
+            let router = Router::new().fallback(answer).with_state(server);
+            servers.spawn(async move {
+                // Never ends by itself; an error here shows as a request without an answer.
+                let _ = axum::serve(listener, router).await;
+            });
+        }
+        Ok(Self { script, rewrites, _servers: servers })
+    }
+
+    /// Where the sandbox sends requests for the played origins.
+    pub(super) fn rewrites(&self) -> Vec<Rewrite> {
+        self.rewrites.clone()
+    }
+
+    /// Begins a case. Exchanges that the sandbox refuses by itself are not expected to arrive.
+    pub(super) fn begin(&self, exchanges: &[Exchange], background: Background) {
+        let expected = exchanges.iter().filter(|exchange| arrives(exchange)).cloned().collect();
+        *lock(&self.script) = Script { expected, background, problems: Vec::new() };
+    }
+
+    /// Ends a case: what was sent and not expected, or expected and not sent.
+    pub(super) fn end(&self) -> Vec<String> {
+        let script = std::mem::take(&mut *lock(&self.script));
+        let missing = |exchange: Exchange| {
+            format!("an expected request was not sent:\n  - {} {}", exchange.request.method, exchange.request.url)
+        };
+        script.problems.into_iter().chain(script.expected.into_iter().map(missing)).collect()
+    }
+}
+
+fn arrives(exchange: &Exchange) -> bool {
+    !matches!(exchange.response.error.as_deref(), Some("denied" | "invalid_request" | "credential" | "limit"))
+}
+
+fn lock(script: &Mutex<Script>) -> MutexGuard<'_, Script> {
+    script.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Script {
+    fn reply(&mut self, sent: &Sent) -> Reply {
+        let fits = |exchange: &Exchange| compare::request(&exchange.request, sent, &self.background).is_none();
+        if let Some(index) = self.expected.iter().position(fits) {
+            let response = self.expected.remove(index).response;
+            return match response.error.as_deref() {
+                None => Reply::Answer(response),
+                Some("timeout") => Reply::Hang,
+                Some("too_large") => Reply::Flood,
+                Some(_) => Reply::Break,
+            };
+        }
+        self.problems.push(match self.expected.is_empty() {
+            true => format!("a request was not expected:\n{}", sent.describe()),
+            // It is taken for the next one, so that one difference is reported once.
+            false => {
+                let next = self.expected.remove(0);
+                let difference = compare::request(&next.request, sent, &self.background).unwrap_or_default();
+                format!("a request differs from what was expected (- expected, + sent):\n{difference}")
+            }
+        });
+        Reply::NotExpected
+    }
+}
+
+async fn answer(State(server): State<Server>, request: Request) -> Response {
+    let (head, body) = request.into_parts();
+    let body = axum::body::to_bytes(body, usize::MAX).await.unwrap_or_default();
+    let target = head.uri.path_and_query().map_or("/", |target| target.as_str());
+    let Ok(url) = Url::parse(&format!("{}{target}", server.origin)) else { return plain(400, "not an address") };
+    let text = |value: &axum::http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+    let headers = head.headers.iter().map(|(name, value)| (name.as_str().to_owned(), text(value))).collect();
+    let sent = Sent { method: head.method.to_string(), url, headers, body: body.to_vec() };
+    let reply = lock(&server.script).reply(&sent);
+    match reply {
+        Reply::Answer(response) => respond(response),
+        Reply::Hang => std::future::pending().await,
+        Reply::Flood => Response::new(vec![b' '; TOO_LARGE].into()),
+        Reply::Break => Response::new(broken()),
+        Reply::NotExpected => plain(500, "this request was not expected"),
+    }
+}
+
+fn respond(given: case::Response) -> Response {
+    let (body, media_type) = match given.body {
+        None => (Bytes::new(), None),
+        Some(serde_json::Value::String(text)) => (text.into(), Some("text/plain")),
+        Some(json) => (json.to_string().into(), Some("application/json")),
+    };
+    let mut builder = Response::builder().status(given.status);
+    let named = given.headers.keys().any(|name| name.eq_ignore_ascii_case("content-type"));
+    if let Some(media_type) = media_type.filter(|_| !named) {
+        builder = builder.header("content-type", media_type);
+    }
+    for (name, value) in given.headers {
+        builder = builder.header(name, value);
+    }
+    builder.body(body.into()).unwrap_or_else(|_| plain(500, "the answer of the case is not a possible one"))
+}
+
+/// A body that breaks at once.
+fn broken() -> Body {
+    let failed = std::io::Error::from(std::io::ErrorKind::ConnectionReset);
+    Body::from_stream(futures::stream::once(async { Err::<Bytes, _>(failed) }))
+}
+
+fn plain(status: u16, text: &'static str) -> Response {
+    let mut response = Response::new(Body::from(text));
+    *response.status_mut() = axum::http::StatusCode::from_u16(status).unwrap_or_default();
+    response
+}

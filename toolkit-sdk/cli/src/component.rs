@@ -1,0 +1,173 @@
+//! From a core module to a published file: encoded as a component, described by its manifest, stamped with a version.
+//!
+//! The manifest is written by the toolkit itself: the module exports `toolkit_manifest: func() -> i64`, whose result holds
+//! address and length of JSON text in its memory. It runs once, here, with every import trapping and a bounded number of
+//! instructions, so that nobody else ever has to run a guest to know what it is.
+
+use anyhow::{Context, Result, anyhow, bail};
+use manifest::{Manifest, Version};
+use serde_json::Value;
+use wasmparser::{Parser, Payload};
+use wasmtime::{Config, Engine, Linker, Module, Store};
+use wit_component::ComponentEncoder;
+
+const MANIFEST_EXPORT: &str = "toolkit_manifest";
+/// Instructions the export may take. The largest manifests need a few million.
+const FUEL: u64 = 2_000_000_000;
+/// What a toolkit may import.
+const CONTRACT: &str = "toolhost:toolkit/";
+
+/// A finished component.
+pub(crate) struct Component {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) manifest: Manifest,
+    pub(crate) imports: Vec<String>,
+}
+
+/// Makes the component of a core module. `version` wins over the author's, `today` stands in where there is neither.
+pub(crate) fn make(core: &[u8], version: Option<&Version>, today: &Version) -> Result<Component> {
+    let described = describe(core)?;
+    let manifest = stamp(described, version, today)?;
+    let encoded = ComponentEncoder::default()
+        .validate(true)
+        .module(core)
+        .and_then(|mut encoder| encoder.encode())
+        .map_err(|cause| anyhow!("cannot make a component of the module: {cause:#}"))?;
+    let imports = imports(&encoded)?;
+    let foreign: Vec<_> = imports.iter().filter(|import| !import.starts_with(CONTRACT)).cloned().collect();
+    if !foreign.is_empty() {
+        bail!(
+            "the toolkit imports {}, but only {CONTRACT}* is there; some dependency needs more than a toolkit has",
+            foreign.join(", ")
+        );
+    }
+    Ok(Component { bytes: manifest::embed(encoded, &manifest), manifest, imports })
+}
+
+/// What a component imports, in order, for example `toolhost:toolkit/http@1.0.0`.
+pub(crate) fn imports(component: &[u8]) -> Result<Vec<String>> {
+    let mut names = Vec::new();
+    let mut depth = 0usize;
+    for payload in Parser::new(0).parse_all(component) {
+        match payload.context("cannot read the component")? {
+            Payload::ModuleSection { .. } | Payload::ComponentSection { .. } => depth += 1,
+            Payload::End(_) => depth = depth.saturating_sub(1),
+            Payload::ComponentImportSection(section) if depth == 0 => {
+                for import in section {
+                    names.push(import.context("cannot read the component's imports")?.name.name.to_owned());
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(names)
+}
+
+/// Asks the module what it is.
+fn describe(core: &[u8]) -> Result<Value> {
+    let json = manifest_text(core).context("cannot read the toolkit's own description")?;
+    serde_json::from_slice(&json).context("the toolkit's own description is not JSON")
+}
+
+fn manifest_text(core: &[u8]) -> Result<Vec<u8>> {
+    let mut config = Config::new();
+    config.consume_fuel(true);
+    let engine = Engine::new(&config)?;
+    let module = Module::new(&engine, core)?;
+    if module.get_export(MANIFEST_EXPORT).is_none() {
+        bail!("the module has no export `{MANIFEST_EXPORT}`; the crate needs a `toolkit! {{ … }}` declaration");
+    }
+    let mut store = Store::new(&engine, ());
+    store.set_fuel(FUEL)?;
+    let mut linker = Linker::new(&engine);
+    linker.define_unknown_imports_as_traps(&module)?;
+    let instance = linker.instantiate(&mut store, &module)?;
+    let export = instance.get_typed_func::<(), i64>(&mut store, MANIFEST_EXPORT)?;
+    let place = export.call(&mut store, ())? as u64;
+    let (address, length) = ((place >> 32) as usize, (place & u64::from(u32::MAX)) as usize);
+    let memory = instance.get_memory(&mut store, "memory").context("the module exports no memory")?;
+    let text = memory.data(&store).get(address..).and_then(|rest| rest.get(..length));
+    Ok(text.context("the description lies outside the module's memory")?.to_vec())
+}
+
+/// Puts the version in: the argument, else the author's, else today's first.
+fn stamp(mut described: Value, version: Option<&Version>, today: &Version) -> Result<Manifest> {
+    let object = described.as_object_mut().context("the toolkit's own description is not a JSON object")?;
+    let own = object.get("version").is_some_and(|own| !own.is_null());
+    if let Some(version) = version.or_else(|| (!own).then_some(today)) {
+        object.insert("version".to_owned(), version.as_str().into());
+    }
+    serde_json::from_value(described).context(
+        "the toolkit's own description does not fit this command; use the `toolkit` and `toolkit-sdk` of one release",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn described(version: Option<&str>) -> Value {
+        let mut value = json!({
+            "abi": "1.0.0", "sdk": "toolkit-sdk 0.1.0", "slug": "hello", "name": "Hello", "description": "Greets.",
+        });
+        if let Some(version) = version {
+            value["version"] = version.into();
+        }
+        value
+    }
+
+    fn version(text: &str) -> Version {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn the_argument_wins_over_the_author_and_the_author_over_today() {
+        let today = version("20261121_00");
+        let asked = version("20270101_07");
+        let stamped =
+            |own: Option<&str>, asked: Option<&Version>| stamp(described(own), asked, &today).unwrap().version;
+        assert_eq!(stamped(Some("20260101_00"), Some(&asked)), asked);
+        assert_eq!(stamped(None, Some(&asked)), asked);
+        assert_eq!(stamped(Some("20260101_00"), None), version("20260101_00"));
+        assert_eq!(stamped(None, None), today);
+    }
+
+    #[test]
+    fn a_description_of_another_release_is_refused_with_the_way_out() {
+        let mut other = described(None);
+        other["invented_later"] = true.into();
+        let error = stamp(other, None, &version("20261121_00")).unwrap_err();
+        assert!(format!("{error:#}").contains("of one release"), "{error:#}");
+    }
+
+    #[test]
+    fn only_the_imports_of_the_component_itself_are_listed() {
+        // A component that imports one instance and holds a core module with an import of its own.
+        let text = r#"(component
+            (import "toolhost:toolkit/log@1.0.0" (instance))
+            (core module (import "env" "other" (func)))
+            (component (import "inner" (instance)))
+            (import "wasi:io/poll@0.2.0" (instance)))"#;
+        let bytes = wat::parse_str(text).unwrap();
+        assert_eq!(imports(&bytes).unwrap(), ["toolhost:toolkit/log@1.0.0", "wasi:io/poll@0.2.0"]);
+    }
+
+    #[test]
+    fn a_module_without_a_declaration_says_what_is_missing() {
+        let bytes = wat::parse_str("(module)").unwrap();
+        let error = make(&bytes, None, &version("20261121_00")).err().unwrap();
+        assert!(format!("{error:#}").contains("toolkit!"), "{error:#}");
+    }
+
+    #[test]
+    fn a_description_that_never_ends_is_stopped() {
+        let bytes = wat::parse_str(
+            r#"(module (memory (export "memory") 1) (func (export "toolkit_manifest") (result i64) (loop (br 0)) (i64.const 0)))"#,
+        )
+        .unwrap();
+        let error = make(&bytes, None, &version("20261121_00")).err().unwrap();
+        assert!(format!("{error:#}").contains("fuel"), "{error:#}");
+    }
+}

@@ -1,0 +1,168 @@
+//! The production sandbox on the author's machine.
+//!
+//! Nothing here decides anything about a call: limits, policy and credentials mean what they mean on a server. Only two
+//! things differ. Components are compiled in this process, because they are the author's own, and the key that seals
+//! compiled ones lies next to them, because both belong to the same person.
+
+use std::{
+    collections::BTreeMap,
+    env, fs,
+    io::Write as _,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use anyhow::{Context as _, Result, anyhow, bail};
+use bytes::Bytes;
+use manifest::{EgressRule, Manifest};
+use net::Rewrite;
+use sandbox::{
+    Action, Allocator, Call, Compiler, Context, File, InstallError, Installed, Limits, Outcome, Policy, Sandbox,
+    Settings,
+};
+
+use crate::account::Account;
+
+const KEY_FILE: &str = "seal.key";
+
+/// A sandbox with one toolkit in it.
+pub(crate) struct Host {
+    sandbox: Sandbox,
+    pub(crate) installed: Installed,
+}
+
+/// What a call is given besides what the toolkit's manifest says.
+#[derive(Default)]
+pub(crate) struct Given {
+    pub(crate) account: Account,
+    pub(crate) run_id: String,
+    pub(crate) user_id: String,
+    pub(crate) files: Vec<File>,
+    /// Tightens the limits that the manifest asks for.
+    pub(crate) limits: Option<fn(Limits) -> Limits>,
+}
+
+/// What a call may do, by the manifest.
+pub(crate) struct Entry {
+    action: Action,
+    policy: Policy,
+}
+
+impl Host {
+    /// Opens a sandbox and installs the component, or says everything that is wrong with it.
+    pub(crate) async fn open(component: Bytes, net: net::Settings) -> Result<Self> {
+        let cache = cache()?;
+        let net = net::Client::new(net).map_err(|cause| anyhow!("cannot set up outgoing requests: {cause}"))?;
+        let mut settings = Settings::new(cache.join("components"), seal_key(&cache)?, net);
+        settings.compiler = Compiler::InProcess;
+        settings.allocator = Allocator::OnDemand;
+        let sandbox = Sandbox::open(settings)?;
+        match sandbox.install(component).await {
+            Ok(installed) => Ok(Self { sandbox, installed }),
+            Err(InstallError::Refused(problems)) => bail!("the component is refused:\n  {}", problems.join("\n  ")),
+            Err(cause) => Err(cause.into()),
+        }
+    }
+
+    /// Runs one call, as a server would.
+    pub(crate) async fn call(&self, entry: Entry, given: Given) -> Result<Outcome> {
+        let limits = Limits::default().asked(self.installed.manifest.limits);
+        let call = Call {
+            component: self.installed.digest,
+            tenant: Arc::from("author"),
+            action: entry.action,
+            context: Context { run_id: given.run_id, user_id: given.user_id, fields: given.account.fields },
+            policy: Arc::new(entry.policy),
+            grant: given.account.grant,
+            limits: given.limits.map_or(limits, |tighten| tighten(limits)),
+            files: given.files,
+            state: BTreeMap::new(),
+        };
+        Ok(self.sandbox.call(call).await?)
+    }
+}
+
+impl Entry {
+    /// Runs a tool.
+    pub(crate) fn tool(manifest: &Manifest, tool: &manifest::Tool, arguments: Bytes) -> Self {
+        let action = Action::Execute { tool: Arc::from(tool.slug.as_str()), arguments };
+        let egress = egress(manifest, tool.egress.as_ref());
+        Self { action, policy: Policy { egress, read_only: tool.hints.read_only } }
+    }
+
+    /// Looks for events.
+    pub(crate) fn poll(manifest: &Manifest, trigger: &manifest::Trigger, config: Bytes, cursor: Bytes) -> Self {
+        let action = Action::Poll { trigger: Arc::from(trigger.slug.as_str()), config, cursor };
+        Self { action, policy: Policy { egress: egress(manifest, trigger.egress.as_ref()), read_only: false } }
+    }
+
+    /// Reads a webhook request.
+    pub(crate) fn receive(
+        manifest: &Manifest,
+        trigger: &manifest::Trigger,
+        config: Bytes,
+        request: sandbox::Inbound,
+    ) -> Self {
+        let action = Action::Receive { trigger: Arc::from(trigger.slug.as_str()), config, request };
+        Self { action, policy: Policy { egress: egress(manifest, trigger.egress.as_ref()), read_only: false } }
+    }
+}
+
+/// Settings for outgoing requests of this command.
+pub(crate) fn network(rewrite: Vec<Rewrite>, allow: Vec<ipnet::IpNet>) -> net::Settings {
+    net::Settings { rewrite, allow, user_agent: concat!("toolkit/", env!("CARGO_PKG_VERSION")).to_owned() }
+}
+
+fn egress(manifest: &Manifest, own: Option<&Vec<EgressRule>>) -> Vec<EgressRule> {
+    own.unwrap_or(&manifest.egress).clone()
+}
+
+/// This command's folder in the user's cache.
+#[expect(clippy::disallowed_methods, reason = "where a user's cache lies is said by the environment alone")]
+fn cache() -> Result<PathBuf> {
+    let from = |name: &str| env::var_os(name).filter(|path| !path.is_empty()).map(PathBuf::from);
+    let caches = from("XDG_CACHE_HOME").or_else(|| Some(from("HOME")?.join(".cache")));
+    let folder =
+        caches.context("neither HOME nor XDG_CACHE_HOME is set; set one to a folder of yours")?.join("toolkit");
+    fs::create_dir_all(&folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
+    Ok(folder)
+}
+
+/// The key of earlier runs, so that what they compiled is used again; or a new one.
+fn seal_key(folder: &Path) -> Result<[u8; 32]> {
+    let file = folder.join(KEY_FILE);
+    if let Ok(bytes) = fs::read(&file)
+        && let Ok(key) = bytes.try_into()
+    {
+        return Ok(key);
+    }
+    let mut key = [0; 32];
+    getrandom::fill(&mut key).map_err(|cause| anyhow!("the system gives no randomness: {cause}"))?;
+    keep(&file, &key).with_context(|| format!("cannot write {}", file.display()))?;
+    Ok(key)
+}
+
+/// Written whole or not at all: another run may read it at this moment.
+fn keep(file: &Path, key: &[u8]) -> Result<()> {
+    let fresh = file.with_extension(format!("{}.new", std::process::id()));
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(&fresh)?.write_all(key)?;
+    Ok(fs::rename(&fresh, file)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_key_of_an_earlier_run_is_used_again_and_a_broken_one_is_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let first = seal_key(folder.path()).unwrap();
+        assert_eq!(seal_key(folder.path()).unwrap(), first);
+        fs::write(folder.path().join(KEY_FILE), b"short").unwrap();
+        assert_ne!(seal_key(folder.path()).unwrap(), first);
+    }
+}

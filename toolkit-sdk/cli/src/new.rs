@@ -1,0 +1,161 @@
+//! `toolkit new`: a toolkit that builds and passes `toolkit check` at once.
+
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use heck::{ToSnakeCase, ToTitleCase};
+
+use crate::toolchain;
+
+const CARGO: &str = include_str!("../template/Cargo.toml.template");
+const WORKSPACE: &str = include_str!("../template/workspace.template");
+const FILES: [(&str, &str); 5] = [
+    (".gitignore", include_str!("../template/gitignore")),
+    ("cases/greet/failure.json", include_str!("../template/failure.json")),
+    ("cases/greet/success.json", include_str!("../template/success.json")),
+    ("logo.svg", include_str!("../template/logo.svg")),
+    ("src/lib.rs", include_str!("../template/lib.rs.template")),
+];
+
+/// Where the SDK lies in its repository.
+const SDK: &str = "toolkit-sdk/sdk";
+
+/// Make a new toolkit.
+#[derive(Debug, Args)]
+pub(crate) struct New {
+    /// Its name, or a path that ends in it, for example `hacker-news`.
+    name: PathBuf,
+    /// Folder of the SDK, or its version [default: the SDK of the repository around, else this command's version].
+    #[arg(long, env = "TOOLKIT_SDK_PATH", value_name = "PATH|VERSION")]
+    sdk: Option<String>,
+}
+
+/// Runs the command.
+pub(crate) fn run(options: &New) -> Result<()> {
+    let folder = &options.name;
+    let names = Names::of(folder)?;
+    if folder.exists() {
+        bail!("{} is there already; choose another name, or remove it", folder.display());
+    }
+    let sdk = dependency(options.sdk.as_deref())?;
+    let cargo = names.fill(CARGO).replace("{{sdk}}", &sdk);
+    write(&folder.join("Cargo.toml"), &cargo)?;
+    for (path, template) in FILES {
+        write(&folder.join(path), &names.fill(template))?;
+    }
+    if !belongs_to_a_workspace(folder)? {
+        write(&folder.join("Cargo.toml"), &format!("{cargo}{WORKSPACE}"))?;
+    }
+    println!("made {}\n\nnext:", folder.display());
+    println!("  cd {}", folder.display());
+    println!("  toolkit check                         # build it, run its cases in the sandbox");
+    println!("  toolkit run . greet --arg name=Ada    # run a tool");
+    Ok(())
+}
+
+/// The name in its spellings.
+#[derive(Debug, PartialEq, Eq)]
+struct Names {
+    name: String,
+    slug: String,
+    title: String,
+}
+
+impl Names {
+    fn of(folder: &Path) -> Result<Self> {
+        let name = folder.file_name().and_then(|name| name.to_str()).context("name the toolkit")?;
+        let slug = name.to_snake_case();
+        let plain = slug.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
+        if !plain || !(2..=48).contains(&slug.len()) || !slug.starts_with(|first: char| first.is_ascii_lowercase()) {
+            bail!("`{name}` cannot name a toolkit; use 2 to 48 letters, digits and dashes, a letter first");
+        }
+        Ok(Self { name: slug.replace('_', "-"), title: slug.to_title_case(), slug })
+    }
+
+    fn fill(&self, template: &str) -> String {
+        template.replace("{{name}}", &self.name).replace("{{slug}}", &self.slug).replace("{{title}}", &self.title)
+    }
+}
+
+/// The SDK as a dependency in `Cargo.toml`.
+fn dependency(asked: Option<&str>) -> Result<String> {
+    let path = match asked {
+        Some(asked) if Path::new(asked).is_dir() => Some(PathBuf::from(asked)),
+        Some(version) if version.starts_with(|first: char| first.is_ascii_digit()) => {
+            return Ok(format!("\"{version}\""));
+        }
+        Some(other) => bail!("`{other}` is neither the folder of the SDK nor a version of it"),
+        None => around(),
+    };
+    let Some(path) = path else { return Ok(concat!("\"", env!("CARGO_PKG_VERSION"), "\"").to_owned()) };
+    if !path.join("Cargo.toml").is_file() {
+        bail!("{} has no Cargo.toml; name the folder `{SDK}` of the repository", path.display());
+    }
+    let path = path.canonicalize().with_context(|| format!("cannot read {}", path.display()))?;
+    // TOML's basic strings escape like Rust's for every character that a path is likely to have.
+    Ok(format!("{{ path = {:?} }}", path.to_string_lossy()))
+}
+
+/// The SDK of the repository around the current folder, or around this program.
+fn around() -> Option<PathBuf> {
+    let places = [env::current_dir().ok(), env::current_exe().ok()];
+    let roots = places.iter().flatten().flat_map(|place| place.ancestors());
+    roots.map(|root| root.join(SDK)).find(|sdk| sdk.join("Cargo.toml").is_file())
+}
+
+/// Whether cargo takes the new crate for a member of a workspace above it.
+fn belongs_to_a_workspace(folder: &Path) -> Result<bool> {
+    let mut command = toolchain::clean("cargo");
+    command.args(["locate-project", "--workspace", "--message-format", "plain"]).current_dir(folder);
+    let Ok(output) = command.output() else { return Ok(false) };
+    let found = PathBuf::from(String::from_utf8_lossy(&output.stdout).trim());
+    let own = folder.canonicalize().with_context(|| format!("cannot read {}", folder.display()))?;
+    Ok(output.status.success() && found.parent().is_some_and(|root| root != own))
+}
+
+fn write(file: &Path, text: &str) -> Result<()> {
+    if let Some(folder) = file.parent() {
+        fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
+    }
+    fs::write(file, text).with_context(|| format!("cannot write {}", file.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_spelt_for_cargo_for_slugs_and_for_people() {
+        let expected = Names { name: "hacker-news".into(), slug: "hacker_news".into(), title: "Hacker News".into() };
+        for name in ["hacker-news", "hacker_news", "HackerNews", "/somewhere/else/Hacker News"] {
+            assert_eq!(Names::of(Path::new(name)).unwrap(), expected, "{name}");
+        }
+        for name in ["", "7zip", "a", "größe", ".."] {
+            assert!(Names::of(Path::new(name)).is_err(), "{name}");
+        }
+    }
+
+    #[test]
+    fn the_sdk_is_a_folder_or_a_version() {
+        assert_eq!(dependency(Some("0.1")).unwrap(), "\"0.1\"");
+        assert!(dependency(Some("nowhere")).unwrap_err().to_string().contains("nowhere"));
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().to_str().unwrap();
+        assert!(dependency(Some(path)).unwrap_err().to_string().contains("no Cargo.toml"));
+        fs::write(folder.path().join("Cargo.toml"), "").unwrap();
+        assert!(dependency(Some(path)).unwrap().starts_with("{ path = \"/"));
+    }
+
+    #[test]
+    fn nothing_of_a_template_is_left_unfilled() {
+        let names = Names::of(Path::new("hello")).unwrap();
+        for (path, template) in FILES {
+            assert!(!names.fill(template).contains("{{"), "{path}");
+        }
+        assert_eq!(names.fill(CARGO).matches("{{").count(), 1, "only the SDK is filled later");
+    }
+}

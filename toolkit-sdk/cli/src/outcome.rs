@@ -1,0 +1,78 @@
+//! Outcomes of calls as JSON, for `--json` and for comparing.
+
+use sandbox::{Answer, Failure, Outcome};
+use serde_json::{Value, json};
+
+/// What a call answered, in the form in which case files write it.
+pub(crate) fn answer(answer: &Answer) -> Value {
+    match answer {
+        Answer::Data(data) => parsed(data),
+        Answer::Polled { events, cursor, more } => {
+            json!({ "events": self::events(events), "cursor": parsed(cursor), "more": more })
+        }
+        Answer::Received { events, status, body, .. } => {
+            json!({ "events": self::events(events), "status": status, "body": String::from_utf8_lossy(body) })
+        }
+    }
+}
+
+/// Everything about a call.
+pub(crate) fn record(outcome: &Outcome) -> Value {
+    let (data, error) = match &outcome.answer {
+        Ok(found) => (answer(found), Value::Null),
+        Err(failed) => (Value::Null, failure(failed)),
+    };
+    let requests = outcome.requests.iter().map(|request| {
+        json!({
+            "method": request.method,
+            "url": request.url,
+            "status": request.status,
+            "error": request.error,
+            "elapsed_ms": request.elapsed.as_secs_f64() * 1e3,
+            "sent_bytes": request.sent,
+            "received_bytes": request.received,
+        })
+    });
+    let log = outcome.log.iter().map(
+        |line| json!({ "level": line.level.as_str(), "at_ms": line.at.as_secs_f64() * 1e3, "message": line.message }),
+    );
+    let files = outcome.files.iter().map(
+        |file| json!({ "id": file.id, "name": file.name, "media_type": file.media_type, "size": file.bytes.len() }),
+    );
+    json!({
+        "successful": outcome.answer.is_ok(),
+        "data": data,
+        "error": error,
+        "requests": requests.collect::<Vec<_>>(),
+        "log": log.collect::<Vec<_>>(),
+        "files": files.collect::<Vec<_>>(),
+        "usage": {
+            "cpu_ms": outcome.usage.cpu.as_secs_f64() * 1e3,
+            "wall_ms": outcome.usage.wall.as_secs_f64() * 1e3,
+            "peak_memory_bytes": outcome.usage.peak_memory,
+            "host_calls": outcome.usage.host_calls,
+        },
+    })
+}
+
+fn failure(failure: &Failure) -> Value {
+    json!({
+        "kind": failure.kind,
+        "message": failure.message,
+        "retry_after_ms": failure.retry_after.map(|wait| wait.as_millis() as u64),
+        "upstream_status": failure.upstream_status,
+        "details": failure.details.as_deref().map(parsed),
+    })
+}
+
+fn events(events: &[sandbox::Event]) -> Vec<Value> {
+    events.iter().map(|event| json!({ "id": event.id, "payload": parsed(&event.payload) })).collect()
+}
+
+/// JSON; a text where it is none, nothing where there is nothing.
+fn parsed(bytes: &[u8]) -> Value {
+    match bytes {
+        b"" => Value::Null,
+        _ => serde_json::from_slice(bytes).unwrap_or_else(|_| String::from_utf8_lossy(bytes).into()),
+    }
+}

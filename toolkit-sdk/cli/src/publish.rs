@@ -1,0 +1,167 @@
+//! `toolkit publish`: a component to a running server.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::ExitCode,
+    time::Duration,
+};
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use manifest::Version;
+use reqwest::{Client, StatusCode};
+use serde::Serialize;
+use serde_json::Value;
+use url::Url;
+
+use crate::{
+    build::{self, What},
+    progress,
+};
+
+/// The server compiles before it answers.
+const PATIENCE: Duration = Duration::from_secs(180);
+
+/// Publish a component, or a toolkit that is built first, to a running server.
+#[derive(Debug, Args)]
+pub(crate) struct Publish {
+    #[command(flatten)]
+    what: What,
+    /// Address of the server.
+    #[arg(long, env = "TOOLHOST_URL", default_value = "http://127.0.0.1:8080")]
+    url: Url,
+    /// Key of the organization.
+    #[arg(long, env = "TOOLHOST_ORG_API_KEY", hide_env_values = true)]
+    org_key: String,
+    /// Dated version to build, instead of the one in the source.
+    #[arg(long, value_name = "YYYYMMDD_NN")]
+    version: Option<Version>,
+    /// Print a JSON array.
+    #[arg(long)]
+    json: bool,
+}
+
+/// What the server said about one component.
+#[derive(Debug, Serialize)]
+struct Published {
+    slug: String,
+    version: Version,
+    status: u16,
+    answer: Value,
+}
+
+/// Runs the command. A refusal makes the exit code 1.
+pub(crate) async fn run(options: &Publish) -> Result<ExitCode> {
+    let client = client()?;
+    let mut all = Vec::new();
+    for file in files(options)? {
+        let published = publish(&client, options, &file).await?;
+        if !options.json {
+            print(&published);
+        }
+        all.push(published);
+    }
+    if options.json {
+        println!("{}", serde_json::to_string_pretty(&all)?);
+    }
+    Ok(if all.iter().all(|one| one.status < 300) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn files(options: &Publish) -> Result<Vec<PathBuf>> {
+    match (options.what.file(), &options.version) {
+        (Some(file), None) => Ok(vec![file.to_owned()]),
+        (Some(file), Some(_)) => {
+            bail!("{} is built already; --version is for a folder, which is built first", file.display())
+        }
+        (None, version) => {
+            let built = build::build(&options.what, version.as_ref(), None)?;
+            Ok(built.into_iter().map(|built| built.file).collect())
+        }
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the server is where the author says, on loopback most of the time")]
+fn client() -> Result<Client> {
+    Client::builder().timeout(PATIENCE).build().context("cannot set up TLS")
+}
+
+async fn publish(client: &Client, options: &Publish, file: &Path) -> Result<Published> {
+    let bytes = fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let manifest = manifest::extract(&bytes).with_context(|| format!("cannot read {}", file.display()))?;
+    let (slug, version) = (manifest.slug, manifest.version);
+    let address = address(&options.url, &slug, &version)?;
+    let _spinner = progress::spinner(&format!("publishing {slug} {version}"));
+    let request = client.put(address).header("x-org-api-key", &options.org_key);
+    let sent = request.header("content-type", "application/wasm").body(bytes).send().await;
+    let response = sent.with_context(|| {
+        format!("cannot reach {}; is the server running? `toolhost serve` starts one, --url names another", options.url)
+    })?;
+    let status = response.status();
+    let text = response.text().await.context("the server's answer was cut off")?;
+    let answer = serde_json::from_str(&text).unwrap_or(Value::String(text));
+    Ok(Published { slug, version, status: status.as_u16(), answer })
+}
+
+fn address(server: &Url, slug: &str, version: &Version) -> Result<Url> {
+    let base = server.as_str().trim_end_matches('/');
+    let address = format!("{base}/api/v3/toolkits/{slug}/versions/{version}");
+    address.parse().with_context(|| format!("{address} is not an address"))
+}
+
+fn print(published: &Published) {
+    let Published { slug, version, status, answer } = published;
+    match StatusCode::from_u16(*status) {
+        Ok(StatusCode::CREATED) => println!("published {slug} {version}"),
+        Ok(StatusCode::OK) => println!("{slug} {version} was published before, with the same bytes"),
+        _ => eprintln!("{slug} {version} was not published: {}", refusal(*status, answer)),
+    }
+}
+
+/// The server's reason, every problem it lists, and what it suggests.
+fn refusal(status: u16, answer: &Value) -> String {
+    let error = &answer["error"];
+    let text = |name: &str| error[name].as_str().filter(|text| !text.is_empty());
+    let mut lines = vec![match text("message") {
+        Some(message) => format!("{message} ({status})"),
+        None => format!("the server answered {status}"),
+    }];
+    let problems = error["errors"].as_array().into_iter().flatten();
+    lines.extend(problems.map(|problem| problem.as_str().map_or_else(|| problem.to_string(), str::to_owned)));
+    lines.extend(text("suggested_fix").map(str::to_owned));
+    lines.join("\n  ")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_version_has_its_own_address_below_any_server() {
+        let address = |server: &str| {
+            address(&server.parse().unwrap(), "hello", &"20261121_00".parse().unwrap()).unwrap().to_string()
+        };
+        assert_eq!(
+            address("http://127.0.0.1:8080"),
+            "http://127.0.0.1:8080/api/v3/toolkits/hello/versions/20261121_00"
+        );
+        assert_eq!(
+            address("https://a.example/host/"),
+            "https://a.example/host/api/v3/toolkits/hello/versions/20261121_00"
+        );
+    }
+
+    #[test]
+    fn every_problem_that_the_server_lists_is_shown() {
+        let answer = json!({ "error": {
+            "message": "the component is refused", "errors": ["slug is empty", "no tools"], "suggested_fix": "run `toolkit check`",
+        }});
+        let text = refusal(400, &answer);
+        for part in ["the component is refused (400)", "slug is empty", "no tools", "run `toolkit check`"] {
+            assert!(text.contains(part), "{part} is not in {text}");
+        }
+        assert_eq!(refusal(502, &Value::String("bad gateway".to_owned())), "the server answered 502");
+    }
+}

@@ -1,0 +1,350 @@
+//! `toolkit run`: one call through the production sandbox, with everything it did.
+
+mod arguments;
+
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use anyhow::{Context, Result, anyhow, bail};
+use bytes::Bytes;
+use clap::Args;
+use ipnet::IpNet;
+use manifest::{AuthScheme, Manifest, Trigger, TriggerKind};
+use net::{Origin, Rewrite};
+use sandbox::{Answer, File, Inbound, Outcome};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::{
+    account::{self, Account},
+    build::{self, What},
+    host::{self, Entry, Given, Host},
+    outcome, progress, schema,
+    toolchain::Mode,
+};
+
+/// Run one tool, or one poll or webhook of a trigger, in the production sandbox.
+#[derive(Debug, Args)]
+pub(crate) struct Run {
+    /// A component, or the folder of a toolkit, which is built first.
+    target: PathBuf,
+    /// Slug of the tool; the part after the toolkit's name is enough.
+    #[arg(required_unless_present = "trigger", conflicts_with = "trigger")]
+    tool: Option<String>,
+    /// All arguments as a JSON object, or @FILE.
+    #[arg(conflicts_with = "arg", value_name = "JSON")]
+    arguments: Option<String>,
+    /// One argument. Repeat a name to make a list; NAME=@FILE takes a file.
+    #[arg(long, value_name = "NAME=VALUE")]
+    arg: Vec<String>,
+    /// Slug of a trigger.
+    #[arg(long)]
+    trigger: Option<String>,
+    /// Configuration of the trigger as JSON, or @FILE.
+    #[arg(long, requires = "trigger", value_name = "JSON")]
+    config: Option<String>,
+    /// What the last poll answered as its cursor, as JSON or @FILE; none for the first poll.
+    #[arg(long, requires = "trigger", value_name = "JSON")]
+    cursor: Option<String>,
+    /// What a webhook brings: JSON with method, path, headers and body, or @FILE.
+    #[arg(long, requires = "trigger", value_name = "JSON")]
+    request: Option<String>,
+    /// JSON file with the fields of the account; otherwise each comes from the environment as TOOLKIT_<FIELD>.
+    #[arg(long, value_name = "FILE")]
+    credentials: Option<PathBuf>,
+    /// The project's name for the person on whose behalf the call runs.
+    #[arg(long, default_value = "")]
+    user: String,
+    /// Send one origin to another, for example https://api.example.com=http://127.0.0.1:4010.
+    #[arg(long, value_name = "FROM=TO", value_parser = rewrite)]
+    rewrite: Vec<Rewrite>,
+    /// Private network that may be reached, for example 10.0.0.0/8.
+    #[arg(long, value_name = "CIDR")]
+    allow: Vec<IpNet>,
+    /// Folder for files that the tool makes.
+    #[arg(long, value_name = "DIR")]
+    files: Option<PathBuf>,
+    /// How to compile, when TARGET is a folder.
+    #[arg(long, value_enum, env = "TOOLKIT_TOOLCHAIN")]
+    toolchain: Option<Mode>,
+    /// Print one JSON object with everything.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command. A tool that answers with an error makes the exit code 1.
+pub(crate) async fn run(options: &Run) -> Result<ExitCode> {
+    let component = component(&options.target, options.toolchain)?;
+    let host = {
+        let _spinner = progress::spinner("compiling");
+        Host::open(component, host::network(options.rewrite.clone(), options.allow.clone())).await?
+    };
+    let manifest = &host.installed.manifest;
+    let mut given = Given { run_id: "log_local".to_owned(), user_id: options.user.clone(), ..Given::default() };
+    let (entry, needs_account, output) = entry(options, manifest, &mut given.files)?;
+    given.account = find_account(options, &manifest.auth, needs_account)?;
+    let outcome = {
+        let _spinner = progress::spinner("running");
+        host.call(entry, given).await?
+    };
+    if let Some(folder) = &options.files {
+        keep_files(folder, &outcome.files)?;
+    }
+    if options.json {
+        println!("{}", serde_json::to_string_pretty(&outcome::record(&outcome))?);
+    } else {
+        report(&outcome, output.as_ref());
+    }
+    Ok(if outcome.answer.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// The bytes of a component, built first when the target is a folder.
+pub(crate) fn component(target: &Path, toolchain: Option<Mode>) -> Result<Bytes> {
+    let file = if target.is_file() {
+        target.to_owned()
+    } else {
+        let built = build::build(&What::at(target.to_owned(), toolchain), None, None)?;
+        match <[_; 1]>::try_from(built) {
+            Ok([one]) => one.file,
+            Err(_) => bail!("{} holds more than one toolkit; name the folder of one", target.display()),
+        }
+    };
+    Ok(fs::read(&file).with_context(|| format!("cannot read {}", file.display()))?.into())
+}
+
+/// What to call, whether it may use an account, and the schema of its answer.
+fn entry(options: &Run, manifest: &Manifest, files: &mut Vec<File>) -> Result<(Entry, bool, Option<Value>)> {
+    if let Some(name) = &options.trigger {
+        return Ok((trigger(options, manifest, name)?, true, None));
+    }
+    let name = options.tool.as_deref().context("name a tool")?;
+    let slugs = manifest.tools.iter().map(|tool| tool.slug.as_str());
+    let tool =
+        manifest.tool(name).or_else(|| manifest.tool(&full(manifest, name))).ok_or_else(|| unknown(name, slugs))?;
+    let arguments = match &options.arguments {
+        Some(text) => arguments::json(text, "the arguments")?,
+        None => arguments::read(&tool.input, &options.arg, files)?,
+    };
+    fits(&tool.input, &arguments, "the arguments do not fit the tool")?;
+    let entry = Entry::tool(manifest, tool, arguments.to_string().into());
+    Ok((entry, !tool.no_auth, Some(tool.output.clone())))
+}
+
+fn trigger(options: &Run, manifest: &Manifest, name: &str) -> Result<Entry> {
+    let slugs = manifest.triggers.iter().map(|trigger| trigger.slug.as_str());
+    let found: &Trigger = manifest
+        .trigger(name)
+        .or_else(|| manifest.trigger(&full(manifest, name)))
+        .ok_or_else(|| unknown(name, slugs))?;
+    let config = options.config.as_deref().map_or(Ok(json!({})), |text| arguments::json(text, "the configuration"))?;
+    fits(&found.config, &config, "the configuration does not fit the trigger")?;
+    let config = config.to_string().into();
+    match (found.kind, &options.request) {
+        (TriggerKind::Poll, None) => {
+            let cursor = options.cursor.as_deref().map(|text| arguments::json(text, "the cursor")).transpose()?;
+            let cursor = cursor.map(|cursor| cursor.to_string().into()).unwrap_or_default();
+            Ok(Entry::poll(manifest, found, config, cursor))
+        }
+        (TriggerKind::Webhook, Some(request)) => {
+            let request: Webhook = serde_json::from_value(arguments::json(request, "the request")?)
+                .context("the request needs `method`, `path`, `headers` and `body`")?;
+            Ok(Entry::receive(manifest, found, config, request.into()))
+        }
+        (TriggerKind::Poll, Some(_)) => bail!("{} asks for news; it takes --cursor, not --request", found.slug),
+        (TriggerKind::Webhook, None) => bail!("{} reads what an application sends; give --request", found.slug),
+    }
+}
+
+/// The slug in full, from the part after the toolkit's name.
+fn full(manifest: &Manifest, name: &str) -> String {
+    format!("{}_{name}", manifest.slug)
+}
+
+fn unknown<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> anyhow::Error {
+    anyhow!("there is no `{name}`; there are:\n  {}", known.collect::<Vec<_>>().join("\n  "))
+}
+
+fn fits(schema: &Value, value: &Value, what: &str) -> Result<()> {
+    let validator = schema::compile(schema).map_err(|cause| anyhow!("a schema of the toolkit is invalid: {cause}"))?;
+    let problems = schema::problems(&validator, value);
+    if problems.is_empty() { Ok(()) } else { bail!("{what}:\n  {}", problems.join("\n  ")) }
+}
+
+/// A webhook request as it is written on the command line.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Webhook {
+    #[serde(default = "post")]
+    method: String,
+    #[serde(default)]
+    path: String,
+    #[serde(default)]
+    headers: serde_json::Map<String, Value>,
+    #[serde(default)]
+    body: Value,
+}
+
+fn post() -> String {
+    "POST".to_owned()
+}
+
+impl From<Webhook> for Inbound {
+    fn from(webhook: Webhook) -> Self {
+        let text = |value: Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let headers = webhook.headers.into_iter().map(|(name, value)| (name.to_ascii_lowercase(), text(value)));
+        let body = if webhook.body.is_null() { String::new() } else { text(webhook.body) };
+        Self { method: webhook.method, path: webhook.path, headers: headers.collect(), body: body.into() }
+    }
+}
+
+/// The first scheme whose required fields are all given.
+fn find_account(options: &Run, schemes: &[AuthScheme], needed: bool) -> Result<Account> {
+    let file = options.credentials.as_deref().map(read_credentials).transpose()?;
+    let given = |name: &str| match &file {
+        Some(file) => file.get(name).and_then(Value::as_str).map(str::to_owned),
+        None => from_environment(name),
+    };
+    let mut lacking = Vec::new();
+    for scheme in account::schemes(schemes) {
+        match account::complete(scheme, given) {
+            Ok(values) => return Ok(Account::of(scheme, &values)),
+            Err(missing) => lacking.push(format!("{}: {}", scheme.mode.as_str(), missing.join(", "))),
+        }
+    }
+    if lacking.is_empty() || !needed {
+        return Ok(Account::default());
+    }
+    bail!(
+        "this needs an account, and fields are missing\n  {}\nset each in the environment as TOOLKIT_<FIELD>, or in a \
+         JSON file named with --credentials",
+        lacking.join("\n  ")
+    )
+}
+
+fn read_credentials(file: &Path) -> Result<Value> {
+    let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+    serde_json::from_str(&text).with_context(|| format!("{} is not JSON", file.display()))
+}
+
+#[expect(clippy::disallowed_methods, reason = "the names depend on the toolkit, so they cannot be declared as options")]
+fn from_environment(field: &str) -> Option<String> {
+    env::var(format!("TOOLKIT_{}", field.to_ascii_uppercase())).ok()
+}
+
+fn rewrite(text: &str) -> Result<Rewrite, String> {
+    let (from, to) =
+        text.split_once('=').ok_or("write FROM=TO, for example https://api.example.com=http://127.0.0.1:4010")?;
+    let origin = |text: &str| text.parse::<Origin>().map_err(|cause| cause.to_string());
+    Ok(Rewrite { from: origin(from)?, to: origin(to)? })
+}
+
+fn keep_files(folder: &Path, files: &[File]) -> Result<()> {
+    fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
+    for file in files {
+        // The name is the toolkit's: only its last part may say where the file goes.
+        let name = Path::new(&file.name).file_name().unwrap_or(file.id.as_ref());
+        let path = folder.join(name);
+        fs::write(&path, &file.bytes).with_context(|| format!("cannot write {}", path.display()))?;
+        eprintln!("wrote {}", path.display());
+    }
+    Ok(())
+}
+
+/// The data to standard output, everything about the call to standard error.
+fn report(outcome: &Outcome, output: Option<&Value>) {
+    match &outcome.answer {
+        Ok(answer) => {
+            let data = outcome::answer(answer);
+            println!("{data:#}");
+            if let (Some(schema), Answer::Data(_)) = (output, answer)
+                && let Err(problem) = fits(schema, &data, "the data does not fit the tool's output schema")
+            {
+                eprintln!("\nwarning: {problem:#}");
+            }
+        }
+        Err(failure) => {
+            eprintln!("failed with {}: {}", failure.kind, failure.message);
+            if let Some(status) = failure.upstream_status {
+                eprintln!("  the application answered {status}");
+            }
+            if let Some(wait) = failure.retry_after {
+                eprintln!("  try again in {}", progress::time(wait));
+            }
+            if let Some(details) = &failure.details {
+                eprintln!("  {}", String::from_utf8_lossy(details));
+            }
+        }
+    }
+    report_work(outcome);
+}
+
+fn report_work(outcome: &Outcome) {
+    if !outcome.requests.is_empty() {
+        eprintln!("\nrequests");
+    }
+    for request in &outcome.requests {
+        let ended = match (request.status, &request.error) {
+            (Some(status), _) => status.to_string(),
+            (None, error) => error.clone().unwrap_or_else(|| "no answer".to_owned()),
+        };
+        let (sent, received) = (progress::size(request.sent), progress::size(request.received));
+        let time = progress::time(request.elapsed);
+        eprintln!("  {} {}  {ended}  {time}  {sent} out, {received} in", request.method, request.url);
+    }
+    if !outcome.log.is_empty() {
+        eprintln!("\nlog");
+    }
+    for line in &outcome.log {
+        eprintln!("  {:<5} {:>9}  {}", line.level.as_str(), progress::time(line.at), line.message);
+    }
+    for file in &outcome.files {
+        eprintln!("\nfile {} ({}, {})", file.name, file.media_type, progress::size(file.bytes.len() as u64));
+    }
+    let usage = &outcome.usage;
+    let (cpu, wall) = (progress::time(usage.cpu), progress::time(usage.wall));
+    eprintln!("\ncpu {cpu}   wall {wall}   memory {} at most", progress::size(usage.peak_memory));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rewrite_is_two_origins() {
+        let read = rewrite("https://api.example.com=http://127.0.0.1:4010").unwrap();
+        assert_eq!(
+            (read.from.to_string(), read.to.to_string()),
+            ("https://api.example.com".into(), "http://127.0.0.1:4010".into())
+        );
+        assert!(rewrite("https://api.example.com").is_err());
+        assert!(rewrite("https://api.example.com/path=http://127.0.0.1").is_err());
+    }
+
+    #[test]
+    fn a_webhook_is_written_as_short_as_possible() {
+        let webhook: Webhook =
+            serde_json::from_value(json!({ "headers": { "X-Kind": "push" }, "body": { "a": 1 } })).unwrap();
+        let inbound = Inbound::from(webhook);
+        assert_eq!((inbound.method.as_str(), &inbound.body[..]), ("POST", &br#"{"a":1}"#[..]));
+        assert_eq!(inbound.headers, [("x-kind".to_owned(), "push".to_owned())]);
+    }
+
+    #[test]
+    fn a_file_of_the_toolkit_stays_in_the_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name: &str| File {
+            id: "file_1".into(),
+            name: name.into(),
+            media_type: "text/plain".into(),
+            bytes: Bytes::from_static(b"x"),
+        };
+        let inside = folder.path().join("out");
+        keep_files(&inside, &[file("../../escape.txt"), file("..")]).unwrap();
+        let mut names: Vec<_> = fs::read_dir(&inside).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        assert_eq!(names, ["escape.txt", "file_1"]);
+    }
+}

@@ -1,0 +1,98 @@
+//! `toolkit setup`: finds what compiles toolkits, or installs it.
+
+use std::{
+    process::{Child, Command, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+
+use crate::{
+    progress,
+    toolchain::{self, Mode, PACKAGES, Step, TARGET, Tried},
+};
+
+/// How long `rustup target add` may take. It loads some 20 MB; where it cannot, it fails at once or hangs.
+const TARGET_TIME: Duration = Duration::from_secs(90);
+
+/// Find or install what compiles toolkits.
+#[derive(Debug, Args)]
+pub(crate) struct Setup {
+    /// Only look for this one.
+    #[arg(long, value_enum, env = "TOOLKIT_TOOLCHAIN")]
+    toolchain: Option<Mode>,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command.
+pub(crate) fn run(options: &Setup) -> Result<()> {
+    let mode = match options.toolchain {
+        Some(wanted) => toolchain::wanted_mode(toolchain::probe(), wanted)?,
+        None => search()?,
+    };
+    if options.json {
+        println!("{}", serde_json::json!({ "toolchain": mode.folder(), "description": mode.describe() }));
+    } else {
+        println!("toolkits are compiled by {}", mode.describe());
+    }
+    Ok(())
+}
+
+fn search() -> Result<Mode> {
+    let mut tried = Tried::default();
+    loop {
+        match toolchain::next(toolchain::probe(), tried) {
+            Step::Use(mode) => return Ok(mode),
+            Step::AddTarget => {
+                tried.target = true;
+                add_target();
+            }
+            Step::Install => {
+                tried.packages = true;
+                install()?;
+            }
+            Step::GiveUp => bail!("no toolchain compiles for {TARGET} here\n\n{}", toolchain::ways_out()),
+        }
+    }
+}
+
+/// Asks rustup for the target. Failure is no error: the next step of the search takes over.
+fn add_target() {
+    let _spinner = progress::spinner(&format!("rustup target add {TARGET}"));
+    let mut command = toolchain::clean("rustup");
+    command.args(["target", "add", TARGET]).env("RUSTUP_MAX_RETRIES", "0");
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    if let Ok(child) = command.spawn() {
+        wait(child, TARGET_TIME);
+    }
+}
+
+/// Waits for a child and ends it when its time is over.
+fn wait(mut child: Child, limit: Duration) {
+    let deadline = Instant::now() + limit;
+    while matches!(child.try_wait(), Ok(None)) {
+        if Instant::now() >= deadline {
+            // It may have ended in between; either way it is gone afterwards.
+            let _ = child.kill();
+            let _ = child.wait();
+            return;
+        }
+        thread::sleep(Duration::from_millis(50));
+    }
+}
+
+fn install() -> Result<()> {
+    eprintln!("apt-get install -y {}", PACKAGES.join(" "));
+    let mut command = Command::new("apt-get");
+    command.args(["install", "-y", "--no-install-recommends"]).args(PACKAGES).env("DEBIAN_FRONTEND", "noninteractive");
+    // What apt tells is for the person; standard output is kept for the answer.
+    let status = command.stdout(Stdio::null()).status().context("cannot run apt-get")?;
+    if !status.success() {
+        bail!("apt-get could not install {}\n\n{}", PACKAGES.join(" "), toolchain::ways_out());
+    }
+    Ok(())
+}

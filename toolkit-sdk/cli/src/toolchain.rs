@@ -1,0 +1,321 @@
+//! What compiles a toolkit.
+//!
+//! Problem: guests are compiled for `wasm32-unknown-unknown`, and many machines have a Rust without that target, some of
+//! them without a way to download it. The standard library can then be compiled from its source, by the toolchain in use or
+//! by the distribution's.
+//!
+//! Guarantee: the order of [`next`] is the whole decision, a pure function over [`Facts`]; `toolkit build` never changes
+//! the machine, only `toolkit setup` does. Everything goes to cargo by environment, so no file names a path of a machine.
+
+use std::{
+    env,
+    ffi::OsString,
+    fmt::Write as _,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use anyhow::{Result, bail};
+use clap::ValueEnum;
+
+/// The target of every toolkit.
+pub(crate) const TARGET: &str = "wasm32-unknown-unknown";
+/// Debian's packages for [`Mode::Debian`].
+pub(crate) const PACKAGES: [&str; 4] = ["rustc-web", "cargo-web", "rust-web-src", "lld"];
+
+const DEBIAN_RUSTC: &str = "/usr/bin/rustc";
+const DEBIAN_CARGO: &str = "/usr/bin/cargo";
+const DEBIAN_SOURCE: &str = "/usr/lib/rustlib/src/rust/library";
+const LINKER: &str = "wasm-ld";
+
+/// What a cargo or rustup above this process may have set, and what would choose another compiler, target or flag.
+const INHERITED: [&str; 14] = [
+    "CARGO",
+    "CARGO_BUILD_RUSTC",
+    "CARGO_BUILD_RUSTFLAGS",
+    "CARGO_BUILD_TARGET",
+    "CARGO_ENCODED_RUSTFLAGS",
+    "CARGO_MAKEFLAGS",
+    "MAKEFLAGS",
+    "MFLAGS",
+    "RUSTC",
+    "RUSTC_BOOTSTRAP",
+    "RUSTC_WORKSPACE_WRAPPER",
+    "RUSTDOC",
+    "RUSTFLAGS",
+    "RUSTUP_TOOLCHAIN",
+];
+
+/// A way to compile a toolkit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Mode {
+    /// The active toolchain has the target.
+    Native,
+    /// The active toolchain compiles the standard library from its `rust-src`.
+    BuildStd,
+    /// Debian's toolchain compiles the standard library from `rust-web-src`.
+    Debian,
+}
+
+/// What was found on this machine.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Facts {
+    /// The active `rustc` has the target's libraries.
+    pub(crate) target: bool,
+    /// The active `rustc` has the source of its standard library.
+    pub(crate) source: bool,
+    /// `rustup` is there.
+    pub(crate) rustup: bool,
+    /// Debian's compiler, cargo, library source and `wasm-ld` are all there.
+    pub(crate) debian: bool,
+    /// This process may install Debian packages.
+    pub(crate) apt: bool,
+}
+
+/// What to do next to have a toolchain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// Nothing: this one works.
+    Use(Mode),
+    /// `rustup target add`, once.
+    AddTarget,
+    /// `apt-get install` of [`PACKAGES`], once.
+    Install,
+    /// Only a person can help.
+    GiveUp,
+}
+
+/// What has been tried, or must not be.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Tried {
+    pub(crate) target: bool,
+    pub(crate) packages: bool,
+}
+
+/// Decides the next step.
+pub(crate) fn next(facts: Facts, tried: Tried) -> Step {
+    match facts {
+        Facts { target: true, .. } => Step::Use(Mode::Native),
+        Facts { rustup: true, .. } if !tried.target => Step::AddTarget,
+        Facts { source: true, .. } => Step::Use(Mode::BuildStd),
+        Facts { debian: true, .. } => Step::Use(Mode::Debian),
+        Facts { apt: true, .. } if !tried.packages => Step::Install,
+        _ => Step::GiveUp,
+    }
+}
+
+/// Finds a toolchain without changing anything, or says what would install one.
+pub(crate) fn find(wanted: Option<Mode>) -> Result<Mode> {
+    let facts = probe();
+    if let Some(mode) = wanted {
+        return wanted_mode(facts, mode);
+    }
+    match next(facts, Tried { target: true, packages: true }) {
+        Step::Use(mode) => Ok(mode),
+        _ => bail!("no toolchain compiles for {TARGET} here; run `toolkit setup`\n\n{}", ways_out()),
+    }
+}
+
+/// Takes the mode that was asked for, when this machine has what it needs.
+pub(crate) fn wanted_mode(facts: Facts, mode: Mode) -> Result<Mode> {
+    let (there, missing) = match mode {
+        Mode::Native => {
+            (facts.target, format!("the active rustc has no target {TARGET}: `rustup target add {TARGET}`"))
+        }
+        Mode::BuildStd => {
+            (facts.source, "the active rustc has no library source: `rustup component add rust-src`".to_owned())
+        }
+        Mode::Debian => (
+            facts.debian,
+            format!("some of Debian's packages are missing: `apt-get install -y {}`", PACKAGES.join(" ")),
+        ),
+    };
+    if there { Ok(mode) } else { bail!("{missing}") }
+}
+
+/// The two ways out, for a person.
+pub(crate) fn ways_out() -> String {
+    format!(
+        "There are two ways to get one:\n  with rustup:           rustup target add {TARGET}\n  \
+         on Debian, as root:    apt-get install -y {}",
+        PACKAGES.join(" ")
+    )
+}
+
+/// Looks at this machine.
+pub(crate) fn probe() -> Facts {
+    let libraries = print(&["--print", "target-libdir", "--target", TARGET]).map(PathBuf::from);
+    let sysroot = print(&["--print", "sysroot"]).map(PathBuf::from);
+    Facts {
+        target: libraries.is_some_and(|folder| has_core(&folder)),
+        source: sysroot.is_some_and(|root| root.join("lib/rustlib/src/rust/library/std/Cargo.toml").is_file()),
+        rustup: on_path("rustup").is_some(),
+        debian: Path::new(DEBIAN_RUSTC).is_file()
+            && Path::new(DEBIAN_CARGO).is_file()
+            && Path::new(DEBIAN_SOURCE).is_dir()
+            && on_path(LINKER).is_some(),
+        apt: Path::new("/etc/debian_version").is_file() && on_path("apt-get").is_some() && is_root(),
+    }
+}
+
+fn has_core(folder: &Path) -> bool {
+    let Ok(entries) = folder.read_dir() else { return false };
+    entries.flatten().any(|entry| {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        name.starts_with("libcore-") && name.ends_with(".rlib")
+    })
+}
+
+/// What the active `rustc` answers, as one line.
+fn print(arguments: &[&str]) -> Option<String> {
+    let output = clean("rustc").args(arguments).stderr(Stdio::null()).output().ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    (output.status.success() && !text.trim().is_empty()).then(|| text.trim().to_owned())
+}
+
+fn is_root() -> bool {
+    let id = Command::new("id").arg("-u").stderr(Stdio::null()).output();
+    id.is_ok_and(|output| output.stdout.trim_ascii() == b"0")
+}
+
+#[expect(clippy::disallowed_methods, reason = "the search path is a fact of the machine, not a setting")]
+fn on_path(program: &str) -> Option<PathBuf> {
+    let paths = env::var_os("PATH")?;
+    env::split_paths(&paths).map(|folder| folder.join(program)).find(|file| file.is_file())
+}
+
+/// A program with nothing inherited that would choose another compiler, target or flag.
+pub(crate) fn clean(program: &str) -> Command {
+    let mut command = Command::new(program);
+    for name in INHERITED {
+        command.env_remove(name);
+    }
+    command
+}
+
+impl Mode {
+    /// The folder below cargo's target folder. The modes make different libraries of the same name, so they never share.
+    pub(crate) fn folder(self) -> &'static str {
+        match self {
+            Self::Native => "native",
+            Self::BuildStd | Self::Debian => "build-std",
+        }
+    }
+
+    /// One line for a person.
+    pub(crate) fn describe(self) -> &'static str {
+        match self {
+            Self::Native => "the active Rust toolchain",
+            Self::BuildStd => "the active Rust toolchain, standard library compiled from its source",
+            Self::Debian => "Debian's Rust toolchain, standard library compiled from its source",
+        }
+    }
+
+    /// cargo of this mode, without a subcommand.
+    pub(crate) fn cargo(self) -> Command {
+        match self {
+            Self::Native | Self::BuildStd => clean("cargo"),
+            Self::Debian => clean(DEBIAN_CARGO),
+        }
+    }
+
+    /// `cargo build` for the target in release profile.
+    pub(crate) fn cargo_build(self) -> Command {
+        let mut command = self.cargo();
+        command.args(["build", "--release", "--target", TARGET]);
+        for (name, value) in self.environment() {
+            command.env(name, value);
+        }
+        if self != Self::Native {
+            command.arg("-Zbuild-std=std,panic_abort");
+        }
+        command
+    }
+
+    fn environment(self) -> Vec<(&'static str, OsString)> {
+        let mut flags = toolkit_flags();
+        let mut environment: Vec<(&str, OsString)> = Vec::new();
+        if self != Self::Native {
+            environment.push(("RUSTC_BOOTSTRAP", "1".into()));
+        }
+        if self == Self::Debian {
+            environment.push(("RUSTC", DEBIAN_RUSTC.into()));
+            environment.push(("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER", LINKER.into()));
+            let _ = write!(flags, " -Clinker-flavor=wasm-ld");
+        }
+        environment.push(("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUSTFLAGS", flags.into()));
+        environment
+    }
+}
+
+/// Flags that every toolkit is compiled with. They are the same for all, because other flags mean another standard library.
+fn toolkit_flags() -> String {
+    format!("-Clink-arg=-zstack-size={STACK}")
+}
+
+/// Stack of a guest in bytes. Rust's default of 1 MiB would be cleared after every call.
+const STACK: u32 = 128 << 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOTHING: Facts = Facts { target: false, source: false, rustup: false, debian: false, apt: false };
+
+    #[test]
+    fn a_target_that_is_there_is_taken_before_anything_is_tried() {
+        let everything = Facts { target: true, source: true, rustup: true, debian: true, apt: true };
+        assert_eq!(next(everything, Tried::default()), Step::Use(Mode::Native));
+    }
+
+    #[test]
+    fn rustup_is_asked_once_and_then_sources_are_compiled() {
+        let facts = Facts { rustup: true, source: true, debian: true, ..NOTHING };
+        assert_eq!(next(facts, Tried::default()), Step::AddTarget);
+        let tried = Tried { target: true, ..Tried::default() };
+        assert_eq!(next(facts, tried), Step::Use(Mode::BuildStd));
+        assert_eq!(next(Facts { source: false, ..facts }, tried), Step::Use(Mode::Debian));
+    }
+
+    #[test]
+    fn packages_are_installed_once_and_only_where_that_is_possible() {
+        let facts = Facts { apt: true, ..NOTHING };
+        assert_eq!(next(facts, Tried::default()), Step::Install);
+        assert_eq!(next(facts, Tried { packages: true, ..Tried::default() }), Step::GiveUp);
+        assert_eq!(next(NOTHING, Tried::default()), Step::GiveUp);
+    }
+
+    #[test]
+    fn the_way_out_names_both_commands_in_full() {
+        let text = ways_out();
+        assert!(text.contains("rustup target add wasm32-unknown-unknown"), "{text}");
+        assert!(text.contains("apt-get install -y rustc-web cargo-web rust-web-src lld"), "{text}");
+    }
+
+    #[test]
+    fn a_mode_that_was_asked_for_and_is_missing_says_what_installs_it() {
+        let refused = wanted_mode(NOTHING, Mode::Native).unwrap_err().to_string();
+        assert!(refused.contains("rustup target add"), "{refused}");
+        let refused = wanted_mode(NOTHING, Mode::Debian).unwrap_err().to_string();
+        assert!(refused.contains("rust-web-src"), "{refused}");
+        assert_eq!(wanted_mode(Facts { source: true, ..NOTHING }, Mode::BuildStd).unwrap(), Mode::BuildStd);
+    }
+
+    #[test]
+    fn only_the_modes_that_compile_the_library_unlock_unstable_flags() {
+        let bootstrap = |mode: Mode| mode.environment().iter().any(|(name, _)| *name == "RUSTC_BOOTSTRAP");
+        assert!(!bootstrap(Mode::Native));
+        assert!(bootstrap(Mode::BuildStd) && bootstrap(Mode::Debian));
+    }
+
+    #[test]
+    fn what_a_cargo_above_has_set_does_not_reach_the_compiler() {
+        let command = Mode::Debian.cargo_build();
+        let set = |name: &str| command.get_envs().find(|(key, _)| *key == name).and_then(|(_, value)| value);
+        assert_eq!(command.get_program(), DEBIAN_CARGO);
+        assert_eq!(set("RUSTC"), Some(DEBIAN_RUSTC.as_ref()));
+        assert!(command.get_envs().any(|(name, value)| name == "RUSTUP_TOOLCHAIN" && value.is_none()));
+        assert!(command.get_envs().any(|(name, value)| name == "CARGO_ENCODED_RUSTFLAGS" && value.is_none()));
+    }
+}

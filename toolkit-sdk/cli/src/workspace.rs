@@ -1,0 +1,198 @@
+//! The author's crates: which are toolkits, and what cargo makes of them.
+
+use std::{
+    io::{BufRead, BufReader},
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use anyhow::{Context, Result, bail};
+use serde::Deserialize;
+
+use crate::toolchain::Mode;
+
+/// A cargo workspace with toolkits in it.
+#[derive(Debug)]
+pub(crate) struct Workspace {
+    /// Its folder.
+    pub(crate) root: PathBuf,
+    /// cargo's target folder; each mode has its own below it.
+    target: PathBuf,
+    /// Every crate that is compiled to a module of its own.
+    toolkits: Vec<Package>,
+}
+
+/// One toolkit's crate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Package {
+    pub(crate) name: String,
+    /// Where its `Cargo.toml` lies.
+    pub(crate) folder: PathBuf,
+}
+
+/// A compiled core module.
+#[derive(Debug)]
+pub(crate) struct Module {
+    pub(crate) package: Package,
+    pub(crate) file: PathBuf,
+}
+
+#[derive(Deserialize)]
+struct Metadata {
+    packages: Vec<MetadataPackage>,
+    workspace_root: PathBuf,
+    target_directory: PathBuf,
+}
+
+#[derive(Deserialize)]
+struct MetadataPackage {
+    name: String,
+    manifest_path: PathBuf,
+    targets: Vec<Target>,
+}
+
+#[derive(Deserialize)]
+struct Target {
+    kind: Vec<String>,
+}
+
+/// One line of cargo's `--message-format=json`.
+#[derive(Deserialize)]
+struct Message {
+    reason: String,
+    manifest_path: Option<PathBuf>,
+    target: Option<Target>,
+    #[serde(default)]
+    filenames: Vec<PathBuf>,
+}
+
+impl Target {
+    fn is_module(&self) -> bool {
+        self.kind.iter().any(|kind| kind == "cdylib")
+    }
+}
+
+impl Workspace {
+    /// Asks cargo about the crate or workspace in `folder`.
+    pub(crate) fn read(mode: Mode, folder: &Path) -> Result<Self> {
+        let file = folder.join("Cargo.toml");
+        if !file.is_file() {
+            bail!("{} is not there; name the folder of a toolkit, or make one with `toolkit new`", file.display());
+        }
+        let mut command = mode.cargo();
+        command.args(["metadata", "--no-deps", "--format-version", "1"]).current_dir(folder);
+        let output = command.stderr(Stdio::inherit()).output().with_context(|| cannot_run(&command))?;
+        if !output.status.success() {
+            bail!("cargo cannot read {}", file.display());
+        }
+        let metadata: Metadata =
+            serde_json::from_slice(&output.stdout).context("cannot read what cargo metadata says")?;
+        Ok(Self {
+            root: metadata.workspace_root,
+            target: metadata.target_directory,
+            toolkits: metadata.packages.into_iter().filter_map(package).collect(),
+        })
+    }
+
+    /// The toolkit in `folder`, or all of them when it is the folder of a workspace without a crate.
+    pub(crate) fn select(&self, folder: &Path) -> Result<Vec<Package>> {
+        let folder = folder.canonicalize().with_context(|| format!("cannot read {}", folder.display()))?;
+        let own: Vec<_> =
+            self.toolkits.iter().filter(|package| same_folder(&package.folder, &folder)).cloned().collect();
+        match own.is_empty() {
+            false => Ok(own),
+            true if same_folder(&self.root, &folder) => self.all(),
+            true => bail!(
+                "{} is a crate but not a toolkit; its Cargo.toml needs `[lib]` with `crate-type = [\"cdylib\"]`",
+                folder.display()
+            ),
+        }
+    }
+
+    /// Every toolkit.
+    pub(crate) fn all(&self) -> Result<Vec<Package>> {
+        if self.toolkits.is_empty() {
+            bail!("no crate in {} is a toolkit; make one with `toolkit new`", self.root.display());
+        }
+        Ok(self.toolkits.clone())
+    }
+
+    /// Compiles toolkits in one run of cargo, which shows its own progress and its own errors.
+    pub(crate) fn compile(&self, mode: Mode, packages: &[Package]) -> Result<Vec<Module>> {
+        let mut command = mode.cargo_build();
+        for package in packages {
+            command.args(["--package", &package.name]);
+        }
+        command.args(["--lib", "--message-format", "json-render-diagnostics", "--target-dir"]);
+        command.arg(self.target.join(mode.folder())).current_dir(&self.root);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit());
+        let mut child = command.spawn().with_context(|| cannot_run(&command))?;
+        let mut modules = Vec::new();
+        for line in BufReader::new(child.stdout.take().context("cargo has no standard output")?).lines() {
+            let line = line.context("cannot read what cargo says")?;
+            let Ok(message) = serde_json::from_str::<Message>(&line) else { continue };
+            modules.extend(module(message, packages));
+        }
+        if !child.wait().context("cargo ended in an unknown way")?.success() {
+            bail!("the toolkit does not compile; cargo says why above");
+        }
+        match packages.iter().find(|package| !modules.iter().any(|module| module.package == **package)) {
+            Some(missing) => bail!("cargo made no module of `{}`", missing.name),
+            None => Ok(modules),
+        }
+    }
+}
+
+fn package(package: MetadataPackage) -> Option<Package> {
+    let folder = package.manifest_path.parent()?.to_owned();
+    package.targets.iter().any(Target::is_module).then_some(Package { name: package.name, folder })
+}
+
+/// The module that a message of cargo announces, when it is one of ours.
+fn module(message: Message, packages: &[Package]) -> Option<Module> {
+    if message.reason != "compiler-artifact" || !message.target.as_ref().is_some_and(Target::is_module) {
+        return None;
+    }
+    let folder = message.manifest_path?;
+    let package = packages.iter().find(|package| folder.parent() == Some(&package.folder))?.clone();
+    let file = message.filenames.into_iter().find(|file| file.extension().is_some_and(|end| end == "wasm"))?;
+    Some(Module { package, file })
+}
+
+fn same_folder(one: &Path, canonical: &Path) -> bool {
+    one.canonicalize().is_ok_and(|one| one == canonical) || one == canonical
+}
+
+fn cannot_run(command: &Command) -> String {
+    format!("cannot run {}; install Rust, then run `toolkit setup`", command.get_program().to_string_lossy())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_module_is_found_among_the_messages_of_cargo() {
+        let ours = Package { name: "hello".to_owned(), folder: "/work/hello".into() };
+        let read = |json: &str| module(serde_json::from_str(json).unwrap(), std::slice::from_ref(&ours));
+        let found = read(
+            r#"{"reason":"compiler-artifact","manifest_path":"/work/hello/Cargo.toml","target":{"kind":["cdylib"]},
+                "filenames":["/t/hello.d","/t/hello.wasm"]}"#,
+        );
+        assert_eq!(found.unwrap().file, Path::new("/t/hello.wasm"));
+        for other in [
+            r#"{"reason":"compiler-artifact","manifest_path":"/work/hello/Cargo.toml","target":{"kind":["custom-build"]},"filenames":[]}"#,
+            r#"{"reason":"compiler-artifact","manifest_path":"/work/else/Cargo.toml","target":{"kind":["cdylib"]},"filenames":["/t/else.wasm"]}"#,
+            r#"{"reason":"build-finished","success":true}"#,
+        ] {
+            assert!(read(other).is_none(), "{other}");
+        }
+    }
+
+    #[test]
+    fn a_folder_without_a_crate_says_how_to_make_one() {
+        let empty = tempfile::tempdir().unwrap();
+        let error = Workspace::read(Mode::Native, empty.path()).unwrap_err().to_string();
+        assert!(error.contains("toolkit new"), "{error}");
+    }
+}

@@ -1,0 +1,119 @@
+//! What an author does on the first day, with the real command and this machine's toolchain.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Output},
+};
+
+use serde_json::{Value, json};
+
+/// Toolkits of the repository. Their target folder, lock file and flags are used here too, so that the standard library and
+/// the SDK's dependencies are compiled once for all.
+const TOOLKITS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../toolkits");
+
+struct Author {
+    folder: tempfile::TempDir,
+}
+
+impl Author {
+    fn new() -> Self {
+        Self { folder: tempfile::tempdir().unwrap() }
+    }
+
+    fn path(&self, relative: &str) -> PathBuf {
+        self.folder.path().join(relative)
+    }
+
+    fn toolkit(&self, arguments: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_toolkit"));
+        command.args(arguments).current_dir(self.folder.path());
+        command.env("XDG_CACHE_HOME", self.path("cache"));
+        command.env("CARGO_TARGET_DIR", Path::new(TOOLKITS).join("target"));
+        command.env_remove("TOOLHOST_ORG_API_KEY");
+        command.output().unwrap()
+    }
+
+    /// Runs a command that must succeed; its standard output as JSON.
+    fn json(&self, arguments: &[&str]) -> Value {
+        let output = self.toolkit(arguments);
+        assert!(output.status.success(), "toolkit {arguments:?}\n{}", text(&output));
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|cause| panic!("{cause}\n{}", text(&output)))
+    }
+
+    /// Runs a command that must fail; everything it says.
+    fn refused(&self, arguments: &[&str]) -> String {
+        let output = self.toolkit(arguments);
+        assert!(!output.status.success(), "toolkit {arguments:?} succeeded\n{}", text(&output));
+        text(&output)
+    }
+}
+
+fn text(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+#[test]
+fn a_new_toolkit_builds_passes_and_runs_at_once() {
+    let author = Author::new();
+    let made = author.toolkit(&["new", "hello-there"]);
+    assert!(made.status.success(), "{}", text(&made));
+    fs::copy(Path::new(TOOLKITS).join("Cargo.lock"), author.path("hello-there/Cargo.lock")).unwrap();
+    fs::create_dir(author.path("hello-there/.cargo")).unwrap();
+    fs::copy(Path::new(TOOLKITS).join(".cargo/config.toml"), author.path("hello-there/.cargo/config.toml")).unwrap();
+
+    let built = author.json(&["build", "hello-there", "--version", "20261121_07", "--json"]);
+    assert_eq!(built[0]["slug"], "hello_there");
+    assert_eq!(built[0]["version"], "20261121_07");
+    assert_eq!(built[0]["tools"], json!(["HELLO_THERE_GREET"]));
+    let component = author.path("hello-there/dist/hello_there.wasm");
+    let digest = fs::read_to_string(author.path("hello-there/dist/hello_there.wasm.sha256")).unwrap();
+    assert!(digest.starts_with(built[0]["sha256"].as_str().unwrap()), "{digest}");
+    let component = component.to_str().unwrap();
+
+    let inspected = author.json(&["inspect", component, "--json"]);
+    assert_eq!(inspected["manifest"]["version"], "20261121_07");
+    assert_eq!(inspected["problems"], json!([]));
+    let imports = inspected["imports"].as_array().unwrap();
+    assert!(imports.iter().all(|import| import.as_str().unwrap().starts_with("toolhost:toolkit/")), "{imports:?}");
+
+    let checked = author.json(&["check", "hello-there", "--json"]);
+    assert_eq!(checked[0]["problems"], json!([]));
+    assert_eq!(checked[0]["cases"].as_array().unwrap().len(), 2, "{checked}");
+
+    let ran = author.json(&["run", component, "greet", "--arg", "name=Grace", "--json"]);
+    assert_eq!(ran["data"], json!({ "text": "Hello, Grace!" }));
+    assert!(ran["usage"]["peak_memory_bytes"].as_u64().unwrap() > 0, "{ran}");
+
+    let failed = author.refused(&["run", component, "GREET", r#"{ "name": "" }"#]);
+    assert!(failed.contains("invalid_input: `name` is empty"), "{failed}");
+    let refused = author.refused(&["run", component, "greet", r#"{ "nam": "Ada" }"#]);
+    assert!(refused.contains("\"name\" is a required property"), "{refused}");
+
+    let case = author.path("hello-there/cases/greet/success.json");
+    fs::write(&case, r#"{ "arguments": { "name": "Ada" }, "data": { "text": "Hello, Bob!" } }"#).unwrap();
+    fs::remove_file(author.path("hello-there/cases/greet/failure.json")).unwrap();
+    let wrong = author.refused(&["check", component, "--cases", "hello-there/cases"]);
+    assert!(wrong.contains(r#"-   "text": "Hello, Bob!""#), "{wrong}");
+    assert!(wrong.contains(r#"+   "text": "Hello, Ada!""#), "{wrong}");
+    assert!(wrong.contains("no case fails"), "every problem at once: {wrong}");
+}
+
+#[test]
+fn what_is_no_component_is_named() {
+    let author = Author::new();
+    fs::write(author.path("page.wasm"), "<html>").unwrap();
+    let refused = author.refused(&["inspect", "page.wasm"]);
+    assert!(refused.contains("not a WebAssembly component"), "{refused}");
+    let refused = author.refused(&["build", "."]);
+    assert!(refused.contains("toolkit new"), "{refused}");
+}
+
+#[test]
+fn a_toolkit_is_never_made_over_something_else() {
+    let author = Author::new();
+    fs::create_dir(author.path("taken")).unwrap();
+    let refused = author.refused(&["new", "taken"]);
+    assert!(refused.contains("is there already"), "{refused}");
+    assert_eq!(fs::read_dir(author.path("taken")).unwrap().count(), 0);
+}
