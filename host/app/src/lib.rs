@@ -21,7 +21,7 @@ use store::{Collection, Store};
 
 pub use clock::Clock;
 pub use error::{Error, Result, Row};
-pub use store::Time;
+pub use store::{Record, Time};
 
 /// Stands where a record has its project, in records of the whole installation.
 pub(crate) const INSTALLATION: &str = "installation";

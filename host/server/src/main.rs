@@ -1,1 +1,138 @@
-fn main() {}
+//! The server and the operator's commands.
+
+mod admission;
+mod api;
+mod auth;
+mod commands;
+mod config;
+mod doors;
+mod extract;
+mod layers;
+mod listen;
+mod open;
+mod respond;
+mod routes;
+mod terminal;
+mod words;
+
+use std::{
+    process::ExitCode,
+    sync::atomic::{AtomicBool, Ordering},
+};
+
+use app::App;
+use clap::{Parser, Subcommand};
+use tracing_subscriber::EnvFilter;
+
+use crate::{
+    admission::Admission,
+    commands::{doctor, keys, serve, verify},
+    config::{Config, Flags, LogFormat},
+    open::Stop,
+    terminal::Terminal,
+    words::Words,
+};
+
+/// A call makes many small allocations on several threads; this allocator is about a tenth quicker over a whole request.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// What handlers share.
+pub(crate) struct Server {
+    pub app: App,
+    pub admission: Admission,
+    pub words: Words,
+    pub config: Config,
+    serving: AtomicBool,
+}
+
+impl Server {
+    pub(crate) fn new(app: App, config: Config) -> Self {
+        let (admission, words) = (Admission::new(&config.limits), Words::new(&config.operator_word));
+        Self { app, admission, words, config, serving: AtomicBool::new(false) }
+    }
+
+    /// Whether clients should be sent here.
+    pub(crate) fn is_serving(&self) -> bool {
+        self.serving.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_serving(&self, serving: bool) {
+        self.serving.store(serving, Ordering::Relaxed);
+    }
+}
+
+/// A self-hosted integration platform for AI agents.
+#[derive(Parser)]
+#[command(name = "toolhost", version, arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+    #[command(flatten)]
+    flags: Flags,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Start the server; the first start makes keys and a demo project
+    Serve(serve::Args),
+    /// Say what is wrong with this installation, in words
+    Doctor,
+    /// Read everything in the data directory and report damage
+    Verify,
+    /// Show API keys
+    Keys(keys::Args),
+}
+
+fn main() -> ExitCode {
+    // The sandbox starts this very program to compile a component in a process with limits.
+    if std::env::args_os().nth(1).is_some_and(|argument| argument == sandbox::COMPILE_ARG) {
+        return sandbox::compile_child();
+    }
+    let cli = Cli::parse();
+    match run(cli) {
+        Ok(code) => code,
+        Err(Stop { line, code }) => {
+            eprintln!("toolhost: {line}");
+            ExitCode::from(code)
+        }
+    }
+}
+
+fn run(cli: Cli) -> Result<ExitCode, Stop> {
+    let config = Config::load(&cli.flags)?;
+    start_logging(&config)?;
+    no_core_dumps();
+    let terminal = Terminal::new(config.plain);
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .thread_name("api")
+        .enable_all()
+        .build()
+        .map_err(|cause| anyhow::anyhow!("start the runtime: {cause}"))?;
+    runtime.block_on(async {
+        match cli.command {
+            Command::Serve(args) => serve::run(config, args, terminal).await,
+            Command::Doctor => doctor::run(&config, terminal).await,
+            Command::Verify => verify::run(&config, terminal).await,
+            Command::Keys(args) => keys::run(&config, &args, terminal).await,
+        }
+    })
+}
+
+fn start_logging(config: &Config) -> anyhow::Result<()> {
+    let filter = EnvFilter::try_new(&config.log).map_err(|cause| anyhow::anyhow!("`log`: {cause}"))?;
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    match config.log_format {
+        LogFormat::Text => builder.init(),
+        LogFormat::Json => builder.json().init(),
+    }
+    Ok(())
+}
+
+/// A core dump would hold keys and credentials.
+fn no_core_dumps() {
+    let none = rustix::process::Rlimit { current: Some(0), maximum: Some(0) };
+    if let Err(cause) = rustix::process::setrlimit(rustix::process::Resource::Core, none) {
+        tracing::warn!(%cause, "cannot turn core dumps off");
+    }
+}

@@ -15,13 +15,14 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
-use manifest::{AuthMode, AuthScheme, Hints, Manifest, Version};
+use manifest::{Hints, Manifest, Version};
 use sandbox::{Digest, Limits, Policy};
 use store::Time;
 
 pub use check::Schema;
+pub use manifest::{AuthMode, AuthScheme, Field};
 pub(crate) use publish::{COLLECTION, blob};
-pub use publish::{Published, deprecate, load, publish};
+pub use publish::{Published, deprecate, identity, load, publish};
 pub use search::{ToolFilter, ToolkitFilter, ToolkitKind, VersionWish};
 pub use versions::{BASE, LATEST};
 use versions::{Unresolved, resolve};

@@ -67,6 +67,15 @@ pub async fn load(store: &Store) -> Result<Catalog> {
     Ok(Catalog::new(index))
 }
 
+/// Slug and version that a component gives itself.
+///
+/// # Errors
+/// When it has no readable manifest.
+pub fn identity(component: &[u8]) -> Result<(String, String)> {
+    let manifest = manifest::extract(component).map_err(|cause| Error::ComponentInvalid(vec![cause.to_string()]))?;
+    Ok((manifest.slug, manifest.version.into()))
+}
+
 /// Publishes a component under a version.
 ///
 /// # Errors

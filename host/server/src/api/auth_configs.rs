@@ -1,0 +1,234 @@
+//! Auth configs.
+
+use std::sync::Arc;
+
+use app::{
+    Error, Record,
+    auth_configs::{self, AuthConfig, Credentials, Filter, NewAuthConfig, Status},
+    catalog::LATEST,
+    clock::iso,
+    connections::mask,
+    ids::AuthConfigId,
+};
+use axum::{extract::State, response::Response};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use crate::{
+    Server,
+    api::{object, texts, toolkits::field_view},
+    auth::ProjectKey,
+    extract::{Json, Path, Query},
+    respond::{Reply, created, cursor_list, ok},
+};
+
+#[derive(Deserialize)]
+pub(crate) struct Create {
+    toolkit: ToolkitName,
+    #[serde(default)]
+    auth_config: Option<CreateConfig>,
+}
+
+#[derive(Deserialize)]
+struct ToolkitName {
+    slug: String,
+}
+
+#[derive(Deserialize)]
+struct CreateConfig {
+    r#type: String,
+    #[serde(default)]
+    name: Option<String>,
+    #[serde(default, rename = "authScheme")]
+    auth_scheme: Option<String>,
+    #[serde(default)]
+    credentials: Option<Value>,
+    #[serde(default)]
+    shared_credentials: Option<Value>,
+    #[serde(default)]
+    proxy_config: Option<Value>,
+    #[serde(default, deserialize_with = "texts")]
+    restrict_to_following_tools: Vec<String>,
+    #[serde(default)]
+    tool_access_config: Option<ToolAccess>,
+    #[serde(default)]
+    is_enabled_for_tool_router: Option<bool>,
+}
+
+#[derive(Default, Deserialize)]
+struct ToolAccess {
+    #[serde(default, deserialize_with = "texts")]
+    tools_for_connected_account_creation: Vec<String>,
+    #[serde(default, deserialize_with = "texts")]
+    tools_available_for_execution: Vec<String>,
+}
+
+/// Makes an auth config.
+pub(crate) async fn create(
+    key: ProjectKey,
+    State(server): State<Arc<Server>>,
+    Json(body): Json<Create>,
+) -> Reply<Response> {
+    let request = new(&server, body)?;
+    let made = auth_configs::create(&server.app, &key.project, request).await?;
+    created(&json!({
+        "toolkit": {"slug": made.body.toolkit},
+        "auth_config": {
+            "id": made.id,
+            "auth_scheme": made.body.scheme,
+            server.words.is_managed.as_str(): made.body.managed,
+            "restrict_to_following_tools": made.body.restrict_to,
+        },
+    }))
+}
+
+fn new(server: &Server, body: Create) -> Reply<NewAuthConfig> {
+    let toolkit = body.toolkit.slug;
+    let Some(config) = body.auth_config else { return Ok(NewAuthConfig { toolkit, ..NewAuthConfig::default() }) };
+    let managed = server.words.use_managed_auth.as_str();
+    let scheme = match config.r#type.as_str() {
+        "use_custom_auth" => {
+            let scheme = config.auth_scheme;
+            Some(scheme.ok_or_else(|| Error::invalid("auth_config.authScheme: is required with use_custom_auth"))?)
+        }
+        kind if kind == managed => None,
+        _ => return Err(Error::invalid(format!("auth_config.type: must be use_custom_auth or {managed}")).into()),
+    };
+    if config.proxy_config.is_some_and(|proxy| !proxy.is_null()) {
+        return Err(Error::Unsupported("`proxy_config`").into());
+    }
+    let access = config.tool_access_config.unwrap_or_default();
+    Ok(NewAuthConfig {
+        toolkit,
+        scheme,
+        name: config.name,
+        credentials: Credentials {
+            own: object("auth_config.credentials", config.credentials)?,
+            shared: object("auth_config.shared_credentials", config.shared_credentials)?,
+        },
+        restrict_to: config.restrict_to_following_tools,
+        tools_for_execution: access.tools_available_for_execution,
+        tools_for_connection: access.tools_for_connected_account_creation,
+        in_sessions: config.is_enabled_for_tool_router.unwrap_or(true),
+    })
+}
+
+/// Lists auth configs, newest first.
+pub(crate) async fn list(key: ProjectKey, State(server): State<Arc<Server>>, query: Query) -> Reply<Response> {
+    let mut toolkits = query.list("toolkit_slug")?;
+    if toolkits.is_empty() {
+        toolkits.extend(query.text("deprecated_app_id")?.map(str::to_owned));
+    }
+    let status = query.choice("deprecated_status", &["ENABLED", "DISABLED"])?;
+    let filter = Filter {
+        toolkits,
+        managed: query.boolean(&server.words.is_managed)?,
+        disabled: query.boolean("show_disabled")?.unwrap_or(false),
+        status: status.map(|place| if place == 0 { Status::Enabled } else { Status::Disabled }),
+        search: query.text("search")?.unwrap_or_default().to_owned(),
+    };
+    let page = query.page()?;
+    let (found, total) = auth_configs::list(&server.app, &key.project, &filter, page.offset(), page.limit).await?;
+    let mut items = Vec::with_capacity(found.len());
+    for record in &found {
+        items.push(view(&server, &key, record).await?);
+    }
+    ok(&cursor_list("items", items, page, total))
+}
+
+/// Reads an auth config.
+pub(crate) async fn read(
+    key: ProjectKey,
+    State(server): State<Arc<Server>>,
+    Path(id): Path<String>,
+) -> Reply<Response> {
+    let record = auth_configs::get(&server.app, &key.project, &AuthConfigId::parse(&id)?).await?;
+    ok(&view(&server, &key, &record).await?)
+}
+
+/// Deletes an auth config; its accounts do not run any more.
+pub(crate) async fn remove(
+    key: ProjectKey,
+    State(server): State<Arc<Server>>,
+    Path(id): Path<String>,
+) -> Reply<Response> {
+    auth_configs::remove(&server.app, &key.project, &AuthConfigId::parse(&id)?).await?;
+    ok(&json!({"success": true, "message": "the auth config is deleted"}))
+}
+
+/// Enables or disables an auth config.
+pub(crate) async fn set_status(
+    key: ProjectKey,
+    State(server): State<Arc<Server>>,
+    Path((id, status)): Path<(String, String)>,
+) -> Reply<Response> {
+    let id = AuthConfigId::parse(&id)?;
+    let status = match status.to_ascii_uppercase().as_str() {
+        "ENABLED" => Status::Enabled,
+        "DISABLED" => Status::Disabled,
+        _ => return Err(Error::invalid("status: must be ENABLED or DISABLED").into()),
+    };
+    auth_configs::set_status(&server.app, &key.project, &id, status).await?;
+    ok(&json!({"success": true}))
+}
+
+async fn view(server: &Server, key: &ProjectKey, record: &Record<AuthConfig>) -> Reply<Value> {
+    let config = &record.body;
+    let credentials = auth_configs::credentials(&server.app, &key.project, record).await?;
+    let connections = auth_configs::active_accounts(&server.app, &key.project, &record.id).await?;
+    let release = server.app.catalog.release(&config.toolkit, LATEST).ok();
+    let scheme = release.as_deref().and_then(|release| release.scheme(config.scheme));
+    let fields: Vec<_> = scheme.map_or(&[][..], |scheme| &scheme.fields).iter().map(expected).collect();
+    Ok(json!({
+        "id": record.id,
+        "uuid": config.uuid,
+        "type": if config.managed { "default" } else { "custom" },
+        "toolkit": {
+            "slug": config.toolkit,
+            "logo": release.as_ref().map_or("", |release| release.logo.as_str()),
+            "auth_guide_url": null,
+            "auth_hint_url": null,
+        },
+        "name": config.name,
+        "auth_scheme": config.scheme,
+        server.words.is_managed.as_str(): config.managed,
+        "credentials": masked(&credentials.own),
+        "proxy_config": null,
+        "status": config.status.as_str(),
+        "created_by": "operator",
+        "created_at": iso(record.created_at),
+        "last_updated_at": iso(record.updated_at),
+        "no_of_connections": connections,
+        "expected_input_fields": fields,
+        "restrict_to_following_tools": config.restrict_to,
+        "tool_access_config": {
+            "tools_for_connected_account_creation": config.tools_for_connection,
+            "tools_available_for_execution": config.tools_for_execution,
+        },
+        "shared_credentials": masked(&credentials.shared),
+        "deprecated_params": {
+            "default_connector_id": null,
+            "member_uuid": config.uuid,
+            "toolkit_id": config.toolkit,
+            "expected_input_fields": fields,
+        },
+        "is_enabled_for_tool_router": config.in_sessions,
+    }))
+}
+
+/// A field as this resource spells it: no `default` where there is none.
+fn expected(field: &app::catalog::Field) -> Value {
+    let mut view = field_view(field);
+    if let Value::Object(members) = &mut view
+        && field.default.is_none()
+    {
+        members.remove("default");
+    }
+    view
+}
+
+/// Scopes are no secrets; everything else may be one.
+fn masked(values: &Map<String, Value>) -> Map<String, Value> {
+    let open = |name: &str| matches!(name, "scopes" | "user_scopes");
+    values.iter().map(|(name, value)| (name.clone(), if open(name) { value.clone() } else { mask(value) })).collect()
+}

@@ -1,0 +1,157 @@
+//! The execution log.
+
+use std::sync::Arc;
+
+use app::{
+    Error, Record,
+    clock::iso,
+    ids::LogId,
+    tools::log::{self, Asked, Condition, Detail, Executed, Filter, Operator, Status},
+};
+use axum::{extract::State, response::Response};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use crate::{
+    Server,
+    auth::ProjectKey,
+    extract::{Json, Path, page},
+    respond::{Reply, ok},
+};
+
+#[derive(Deserialize)]
+pub(crate) struct Search {
+    #[serde(default)]
+    limit: Option<f64>,
+    #[serde(default)]
+    cursor: Option<String>,
+    #[serde(default)]
+    filters: Option<Vec<Filtered>>,
+    #[serde(default)]
+    time_range: Option<TimeRange>,
+}
+
+#[derive(Deserialize)]
+struct Filtered {
+    field: String,
+    operator: String,
+    value: String,
+}
+
+#[derive(Deserialize)]
+struct TimeRange {
+    from: f64,
+    to: f64,
+}
+
+/// Lists records, newest first.
+pub(crate) async fn list(
+    key: ProjectKey,
+    State(server): State<Arc<Server>>,
+    Json(body): Json<Search>,
+) -> Reply<Response> {
+    let cursor = body.cursor.filter(|cursor| !cursor.is_empty());
+    let page = page(body.limit, cursor.as_deref())?;
+    let filters = body.filters.unwrap_or_default();
+    if filters.len() > 20 {
+        return Err(Error::invalid("filters: at most 20").into());
+    }
+    let filter = Filter {
+        conditions: filters.into_iter().map(condition).collect::<Reply<_>>()?,
+        from: body.time_range.as_ref().map(|range| range.from as i64),
+        to: body.time_range.as_ref().map(|range| range.to as i64),
+    };
+    let (records, total) = log::list(&server.app, &key.project, &filter, page.offset(), page.limit).await?;
+    let logs: Vec<_> = records.iter().map(|record| Value::Object(view(record))).collect();
+    ok(&json!({"logs": logs, "next_cursor": page.next_cursor(total)}))
+}
+
+/// Reads a record with what was said.
+pub(crate) async fn read(
+    key: ProjectKey,
+    State(server): State<Arc<Server>>,
+    Path(id): Path<String>,
+) -> Reply<Response> {
+    let (record, said) = log::get(&server.app, &key.project, &LogId::parse(&id)?).await?;
+    let mut shown = view(&record);
+    let times = json!({"start_time": record.created_at.0, "end_time": record.body.ended_at.0});
+    shown.insert("timings".into(), times);
+    shown.insert("context".into(), json!({"request_id": record.body.request}));
+    shown.insert("source".into(), json!({}));
+    shown.insert("data".into(), said.map_or_else(|| json!({}), data));
+    ok(&shown)
+}
+
+fn condition(given: Filtered) -> Reply<Condition> {
+    let field = match given.field.as_str() {
+        "tool_slug" => Asked::Stored("tool"),
+        "toolkit_slug" => Asked::Stored("toolkit"),
+        "connected_account_id" => Asked::Stored("account"),
+        "auth_config_id" => Asked::Stored("auth_config"),
+        "status" => Asked::Stored("status"),
+        "user_id" => Asked::Stored("user"),
+        "request_id" => Asked::Stored("request"),
+        "log_id" => Asked::Stored("id"),
+        "session_id" | "sandbox_id" => Asked::Absent,
+        other => return Err(Error::invalid(format!("filters: `{other}` is not a field of the log")).into()),
+    };
+    let operator = match given.operator.as_str() {
+        "==" => Operator::Is,
+        "!=" => Operator::IsNot,
+        "contains" => Operator::Contains,
+        "not_contains" => Operator::ContainsNot,
+        _ => return Err(Error::invalid("filters: `operator` must be ==, !=, contains or not_contains").into()),
+    };
+    if given.value.chars().count() > 256 {
+        return Err(Error::invalid("filters: `value` has at most 256 characters").into());
+    }
+    Ok(Condition { field, operator, value: given.value })
+}
+
+fn view(record: &Record<Executed>) -> Map<String, Value> {
+    let run = &record.body;
+    let failed = run.status == Status::Failed;
+    let view = json!({
+        "id": record.id,
+        "timestamp": iso(record.created_at),
+        "type": "tool_execution",
+        "status": if failed { "failed" } else { "success" },
+        "level": if failed { "error" } else { "info" },
+        "message": match &run.failure {
+            Some(kind) => format!("{} failed: {kind}", run.tool),
+            None => format!("{} succeeded", run.tool),
+        },
+        "metadata": {
+            "tool_slug": run.tool,
+            "toolkit_slug": run.toolkit,
+            "version": run.version,
+            "user_id": run.user,
+            "connected_account_id": run.account,
+            "auth_config_id": run.auth_config,
+            "request_id": run.request,
+            "error_kind": run.failure,
+            "credential_source": run.source,
+        },
+        "metrics": {
+            "cpu_us": run.cpu_us,
+            "wall_us": run.wall_us,
+            "peak_memory_bytes": run.memory,
+            "host_calls": run.host_calls,
+            "requests": run.requests,
+        },
+        "parent": null,
+    });
+    match view {
+        Value::Object(view) => view,
+        _ => Map::new(),
+    }
+}
+
+fn data(said: Detail) -> Value {
+    json!({
+        "arguments": said.arguments,
+        "response": {"data": said.data, "error": said.error, "successful": said.error.is_none()},
+        "log": said.log,
+        "requests": said.requests,
+    })
+}

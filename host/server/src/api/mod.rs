@@ -1,0 +1,29 @@
+//! One file per resource: request, response, handlers, view. Deprecated names live here and nowhere below.
+
+pub(crate) mod auth_configs;
+pub(crate) mod connected_accounts;
+pub(crate) mod logs;
+pub(crate) mod projects;
+pub(crate) mod session;
+pub(crate) mod toolkits;
+pub(crate) mod tools;
+
+use app::Error;
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+
+use crate::respond::Reply;
+
+/// Members that may be absent, null, or a list of texts.
+fn texts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
+}
+
+/// A member that must be an object when it is there.
+fn object(name: &str, given: Option<Value>) -> Reply<serde_json::Map<String, Value>> {
+    match given {
+        None | Some(Value::Null) => Ok(serde_json::Map::new()),
+        Some(Value::Object(members)) => Ok(members),
+        Some(_) => Err(Error::invalid(format!("{name}: must be an object")).into()),
+    }
+}

@@ -1,0 +1,144 @@
+//! Projects of the organisation.
+
+use std::sync::Arc;
+
+use app::{
+    clock::iso,
+    ids::ProjectId,
+    projects::{self, Config, LogVisibility, NewProject, Project, ShownKey},
+};
+use axum::{extract::State, response::Response};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use crate::{
+    Server,
+    auth::OrgKey,
+    extract::{Json, Path, Query},
+    respond::{Reply, cursor_list, ok},
+};
+
+#[derive(Deserialize)]
+pub(crate) struct Create {
+    name: String,
+    #[serde(default)]
+    should_create_api_key: Option<bool>,
+    #[serde(default)]
+    config: Option<CreateConfig>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct CreateConfig {
+    #[serde(rename = "is_2FA_enabled")]
+    is_2fa_enabled: Option<bool>,
+    logo_url: Option<String>,
+    display_name: Option<String>,
+    mask_secret_keys_in_connected_account: Option<bool>,
+    log_visibility_setting: Option<LogVisibility>,
+    require_mcp_api_key: Option<bool>,
+}
+
+impl From<CreateConfig> for Config {
+    fn from(given: CreateConfig) -> Self {
+        let default = Self::default();
+        Self {
+            two_factor: given.is_2fa_enabled.unwrap_or(default.two_factor),
+            mask_secrets: given.mask_secret_keys_in_connected_account.unwrap_or(default.mask_secrets),
+            log_visibility: given.log_visibility_setting.unwrap_or(default.log_visibility),
+            require_mcp_key: given.require_mcp_api_key.unwrap_or(default.require_mcp_key),
+            logo_url: given.logo_url,
+            display_name: given.display_name,
+        }
+    }
+}
+
+/// Makes a project.
+pub(crate) async fn create(
+    key: OrgKey,
+    State(server): State<Arc<Server>>,
+    Json(body): Json<Create>,
+) -> Reply<Response> {
+    let request = NewProject {
+        name: body.name,
+        config: body.config.unwrap_or_default().into(),
+        with_key: body.should_create_api_key.unwrap_or(false),
+    };
+    let (project, made) = projects::create(&server.app, &key.organisation, request).await?;
+    ok(&json!({
+        "id": project.id,
+        "name": project.stored.name,
+        "api_key": made.as_ref().map(|key| key.secret.as_str()),
+    }))
+}
+
+/// Lists the projects, newest first.
+pub(crate) async fn list(key: OrgKey, State(server): State<Arc<Server>>, query: Query) -> Reply<Response> {
+    let page = query.page()?;
+    let (found, total) = projects::list(&server.app, &key.organisation, page.offset(), page.limit).await?;
+    let items = found.iter().map(|project| Value::Object(project_fields(project))).collect();
+    ok(&cursor_list("data", items, page, total))
+}
+
+/// Reads a project with its keys.
+pub(crate) async fn read(key: OrgKey, State(server): State<Arc<Server>>, Path(id): Path<String>) -> Reply<Response> {
+    let project = projects::get(&server.app, &key.organisation, &ProjectId::parse(&id)?).await?;
+    let keys = projects::show_keys(&server.app, project.id.as_str()).await?;
+    let mut view = project_fields(&project);
+    let keys = keys.iter().map(|key| key_view(key, server.config.keys.reveal)).collect();
+    view.insert("api_keys".into(), Value::Array(keys));
+    ok(&view)
+}
+
+/// Deletes a project. Its keys stop at once.
+pub(crate) async fn remove(key: OrgKey, State(server): State<Arc<Server>>, Path(id): Path<String>) -> Reply<Response> {
+    projects::remove(&server.app, &key.organisation, &ProjectId::parse(&id)?).await?;
+    ok(&json!({"status": "success"}))
+}
+
+/// Deletes every key of a project and makes a new one.
+pub(crate) async fn regenerate_key(
+    key: OrgKey,
+    State(server): State<Arc<Server>>,
+    Path(id): Path<String>,
+) -> Reply<Response> {
+    let made = projects::regenerate_key(&server.app, &key.organisation, &ProjectId::parse(&id)?).await?;
+    ok(&json!({
+        "api_key": key_view(&made, true),
+        "message": "all earlier keys of the project are deleted; this one is shown in full now",
+    }))
+}
+
+/// What every view of a project has.
+pub(super) fn project_fields(project: &Project) -> Map<String, Value> {
+    let fields = json!({
+        "id": project.id,
+        "org_id": project.organisation,
+        "name": project.stored.name,
+        "email": "",
+        "created_at": iso(project.created_at),
+        "updated_at": iso(project.updated_at),
+        "webhook_url": null,
+        "event_webhook_url": null,
+        "webhook_secret": null,
+        "triggers_enabled": false,
+        "last_subscribed_at": null,
+        "is_new_webhook": true,
+        "webhook_version": "V3",
+        "deleted": false,
+    });
+    match fields {
+        Value::Object(fields) => fields,
+        _ => Map::new(),
+    }
+}
+
+fn key_view(key: &ShownKey, reveal: bool) -> Value {
+    let masked = || format!("{}...", key.secret.chars().take(4).collect::<String>());
+    json!({
+        "id": key.id,
+        "name": key.name,
+        "key": if reveal { key.secret.to_string() } else { masked() },
+        "created_at": iso(key.created_at),
+    })
+}

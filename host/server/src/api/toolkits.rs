@@ -1,0 +1,211 @@
+//! Toolkits: what is there, and publishing.
+
+use std::sync::Arc;
+
+use app::{
+    Error,
+    catalog::{self, AuthMode, AuthScheme, Field, LATEST, Release, Toolkit, ToolkitFilter, ToolkitKind},
+    clock::iso,
+};
+use axum::{extract::State, response::Response};
+use serde_json::{Value, json};
+
+use crate::{
+    Server,
+    auth::{OrgKey, ProjectKey},
+    extract::{ComponentBytes, Path, Query},
+    respond::{Reply, created, cursor_list, ok},
+    words::Words,
+};
+
+/// Lists toolkits.
+pub(crate) async fn list(_key: ProjectKey, State(server): State<Arc<Server>>, query: Query) -> Reply<Response> {
+    const KINDS: [ToolkitKind; 3] = [ToolkitKind::Native, ToolkitKind::Any, ToolkitKind::Custom];
+    let older = query.choice("managed_by", &[server.words.lower.as_str(), "all", "project"])?;
+    let newer = query.choice("type", &["native", "all", "custom"])?;
+    let filter = ToolkitFilter {
+        category: query.text("category")?.unwrap_or_default().to_owned(),
+        search: query.text("search")?.unwrap_or_default().to_owned(),
+        deprecated: query.boolean("include_deprecated")?.unwrap_or(false),
+        alphabetically: query.choice("sort_by", &["usage", "alphabetically"])? == Some(1),
+        kind: newer.or(older).map_or(ToolkitKind::Any, |place| KINDS[place]),
+    };
+    let page = query.page()?;
+    let (found, total) = page.cut(server.app.catalog.index().find_toolkits(&filter));
+    let items = found.iter().map(|toolkit| item(toolkit, &server.words)).collect();
+    ok(&cursor_list("items", items, page, total))
+}
+
+/// Lists the categories in use.
+pub(crate) async fn categories(_key: ProjectKey, State(server): State<Arc<Server>>, query: Query) -> Reply<Response> {
+    let page = query.page()?;
+    let (found, total) = page.cut(server.app.catalog.index().categories());
+    let items = found.iter().map(|id| json!({"id": id, "name": category_name(id)})).collect();
+    ok(&cursor_list("items", items, page, total))
+}
+
+/// Reads a toolkit in one version.
+pub(crate) async fn read(
+    _key: ProjectKey,
+    State(server): State<Arc<Server>>,
+    Path(slug): Path<String>,
+    query: Query,
+) -> Reply<Response> {
+    let index = server.app.catalog.index();
+    let release = index.release(&slug, query.text("version")?.unwrap_or(LATEST))?;
+    let toolkit = index.toolkit(&slug).ok_or_else(|| Error::ToolkitNotFound(slug.clone()))?;
+    ok(&detail(toolkit, release, &server.words))
+}
+
+/// Publishes a component under a version: 201, or 200 when it was there already.
+pub(crate) async fn publish(
+    _key: OrgKey,
+    State(server): State<Arc<Server>>,
+    Path((slug, version)): Path<(String, String)>,
+    ComponentBytes(component): ComponentBytes,
+) -> Reply<Response> {
+    let published = catalog::publish(&server.app, &slug.to_ascii_lowercase(), &version, component).await?;
+    let view = published_view(&published.release);
+    if published.new { created(&view) } else { ok(&view) }
+}
+
+/// Leaves a version to those who name it exactly.
+pub(crate) async fn deprecate(
+    _key: OrgKey,
+    State(server): State<Arc<Server>>,
+    Path((slug, version)): Path<(String, String)>,
+) -> Reply<Response> {
+    ok(&published_view(&*catalog::deprecate(&server.app, &slug, &version).await?))
+}
+
+fn published_view(release: &Release) -> Value {
+    json!({
+        "slug": release.slug,
+        "name": release.name,
+        "version": release.version,
+        "digest": format!("sha256:{}", release.digest),
+        "size": release.size,
+        "tools_count": release.tools.len(),
+        "triggers_count": release.triggers,
+        "created_at": iso(release.published_at),
+        "is_deprecated": release.deprecated_at.is_some(),
+        "deprecated_at": release.deprecated_at.map(iso),
+    })
+}
+
+fn item(toolkit: &Toolkit, words: &Words) -> Value {
+    let release = toolkit.current();
+    json!({
+        "slug": toolkit.slug,
+        "name": release.name,
+        "auth_schemes": modes(release).iter().map(|mode| mode.as_str()).collect::<Vec<_>>(),
+        words.managed_auth_schemes.as_str(): [],
+        "is_local_toolkit": false,
+        "no_auth": release.no_auth(),
+        "deprecated": {"toolkitId": toolkit.slug},
+        "meta": {
+            "created_at": iso(toolkit.created_at()),
+            "updated_at": iso(toolkit.updated_at()),
+            "description": release.description,
+            "logo": release.logo,
+            "app_url": null,
+            "categories": release.categories.iter()
+                .map(|id| json!({"id": id, "name": category_name(id)})).collect::<Vec<_>>(),
+            "triggers_count": release.triggers,
+            "tools_count": release.tools.len(),
+            "version": release.version,
+        },
+        "type": "native",
+        "auth_guide_url": null,
+        "access": "all",
+    })
+}
+
+fn detail(toolkit: &Toolkit, release: &Release, words: &Words) -> Value {
+    let schemes: Vec<_> = modes(release).into_iter().map(|mode| scheme_view(mode, release.scheme(mode))).collect();
+    let base_url = release.auth.iter().find_map(|scheme| scheme.base_url.clone());
+    let mut view = json!({
+        "slug": toolkit.slug,
+        "name": release.name,
+        "enabled": !toolkit.is_deprecated(),
+        words.managed_auth_schemes.as_str(): [],
+        words.managed_auth.as_str(): [],
+        "is_local_toolkit": false,
+        "auth_config_details": schemes,
+        "meta": {
+            "created_at": iso(toolkit.created_at()),
+            "updated_at": iso(toolkit.updated_at()),
+            "description": release.description,
+            "logo": release.logo,
+            "app_url": null,
+            "categories": release.categories.iter()
+                .map(|slug| json!({"slug": slug, "name": category_name(slug)})).collect::<Vec<_>>(),
+            "triggers_count": release.triggers,
+            "tools_count": release.tools.len(),
+            "version": release.version,
+            "available_versions": toolkit.versions(),
+        },
+        "deprecated": {"toolkitId": toolkit.slug, "rawProxyInfoByAuthSchemes": []},
+        "type": "native",
+        "auth_guide_url": null,
+        "access": "all",
+    });
+    if let Some(url) = base_url {
+        view["base_url"] = url.into();
+    }
+    view
+}
+
+/// The schemes a toolkit can be connected with; one without any runs without an account.
+fn modes(release: &Release) -> Vec<AuthMode> {
+    let declared: Vec<_> = release.auth.iter().map(|scheme| scheme.mode).collect();
+    if declared.is_empty() { vec![AuthMode::NoAuth] } else { declared }
+}
+
+fn scheme_view(mode: AuthMode, scheme: Option<&AuthScheme>) -> Value {
+    let fields = scheme.map_or(&[][..], |scheme| &scheme.fields);
+    let (optional, required): (Vec<_>, Vec<_>) =
+        fields.iter().partition(|field| field.optional || field.default.is_some());
+    let views = |fields: Vec<&Field>| fields.into_iter().map(field_view).collect::<Vec<_>>();
+    json!({
+        "mode": mode.as_str(),
+        "name": scheme.map_or("No authentication", |scheme| scheme.name.as_str()),
+        "fields": {
+            "auth_config_creation": {"required": [], "optional": []},
+            "connected_account_initiation": {"required": views(required), "optional": views(optional)},
+        },
+        "auth_hint_url": null,
+    })
+}
+
+/// A field as forms show it.
+pub(super) fn field_view(field: &Field) -> Value {
+    json!({
+        "name": field.name,
+        "displayName": field.title,
+        "type": "string",
+        "description": field.description,
+        "required": !field.optional && field.default.is_none(),
+        "default": field.default,
+        "legacy_template_name": field.name,
+        "is_secret": field.secret,
+        "user_visible": true,
+    })
+}
+
+/// `developer-tools` for people: `Developer tools`.
+fn category_name(id: &str) -> String {
+    let mut letters = id.chars().map(|c| if c == '-' || c == '_' { ' ' } else { c });
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn categories_are_named_for_people() {
+        assert_eq!(category_name("developer-tools"), "Developer tools");
+        assert_eq!(category_name(""), "");
+    }
+}

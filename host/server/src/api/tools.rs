@@ -1,0 +1,447 @@
+//! Tools: what is there, and running one.
+
+use std::{collections::HashMap, sync::Arc};
+
+use app::{
+    Error,
+    catalog::{Found, Index, ToolFilter, VersionWish},
+    connections::{Custom, Placed},
+    ids::{AccountId, AuthConfigId},
+    tools::{self, Execute, answers_an_object},
+};
+use axum::{
+    extract::State,
+    http::{HeaderMap, StatusCode},
+    response::Response,
+};
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, value::RawValue};
+
+use crate::{
+    Server,
+    api::object,
+    auth::ProjectKey,
+    extract::{ExecuteBytes, Path, Prefix, Query},
+    respond::{Failure, Page, Reply, json, ok, request_id},
+};
+
+const GATEWAY: &str = "x-llm-gateway-headers";
+
+#[derive(Serialize)]
+struct List<'a> {
+    items: Vec<View<'a>>,
+    next_cursor: Option<String>,
+    total_pages: u64,
+    current_page: u64,
+    total_items: u64,
+}
+
+#[derive(Serialize)]
+struct View<'a> {
+    slug: &'a str,
+    name: &'a str,
+    description: &'a str,
+    human_description: &'a str,
+    toolkit: ToolkitView<'a>,
+    input_parameters: &'a RawValue,
+    output_parameters: Output<'a>,
+    no_auth: bool,
+    version: &'a str,
+    available_versions: Vec<&'a str>,
+    scopes: &'a [String],
+    scope_requirements: Option<()>,
+    tags: Vec<&'a str>,
+    is_deprecated: bool,
+    deprecated: Deprecated<'a>,
+}
+
+#[derive(Serialize)]
+struct ToolkitView<'a> {
+    slug: &'a str,
+    name: &'a str,
+    logo: &'a str,
+}
+
+#[derive(Serialize)]
+struct Deprecated<'a> {
+    #[serde(rename = "displayName")]
+    display_name: &'a str,
+    version: &'a str,
+    available_versions: Vec<&'a str>,
+    is_deprecated: bool,
+    toolkit: Logo<'a>,
+}
+
+#[derive(Serialize)]
+struct Logo<'a> {
+    logo: &'a str,
+}
+
+/// The schema of the whole answer around the schema of its data.
+struct Output<'a>(&'a RawValue);
+
+impl Serialize for Output<'_> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct Whole<'a> {
+            r#type: &'a str,
+            title: &'a str,
+            properties: Properties<'a>,
+            required: [&'a str; 2],
+        }
+        #[derive(Serialize)]
+        struct Properties<'a> {
+            data: Data<'a>,
+            error: Value,
+            successful: Value,
+        }
+        #[derive(Serialize)]
+        #[serde(untagged)]
+        enum Data<'a> {
+            Itself(&'a RawValue),
+            Inside { r#type: &'a str, properties: Inside<'a>, required: [&'a str; 1] },
+        }
+        #[derive(Serialize)]
+        struct Inside<'a> {
+            result: &'a RawValue,
+        }
+        let data = if answers_an_object(self.0) {
+            Data::Itself(self.0)
+        } else {
+            Data::Inside { r#type: "object", properties: Inside { result: self.0 }, required: ["result"] }
+        };
+        Whole {
+            r#type: "object",
+            title: "Answer",
+            properties: Properties {
+                data,
+                error: serde_json::json!({"type": ["string", "null"], "description": "Why the tool failed."}),
+                successful: serde_json::json!({"type": "boolean", "description": "Whether the tool succeeded."}),
+            },
+            required: ["data", "successful"],
+        }
+        .serialize(serializer)
+    }
+}
+
+/// Lists tools.
+pub(crate) async fn list(
+    key: ProjectKey,
+    State(server): State<Arc<Server>>,
+    prefix: Prefix,
+    query: Query,
+) -> Reply<Response> {
+    let search = query.text("query")?.or(query.text("search")?).unwrap_or_default().to_owned();
+    let mut filter = ToolFilter {
+        slugs: query.long_list("tool_slugs")?,
+        toolkits: query.long_list("toolkit_slug")?,
+        tags: query.list("tags")?,
+        scopes: query.list("scopes")?,
+        important: query.boolean("important")?,
+        search,
+        deprecated: query.boolean("include_deprecated")?.unwrap_or(true),
+        versions: wish(&query, prefix.tool_version())?,
+    };
+    let configs = query.list("auth_config_ids")?;
+    if !configs.is_empty() {
+        filter.toolkits = toolkits_of(&server, &key, &configs, filter.toolkits).await?;
+    }
+    let page = query.page()?;
+    let index = server.app.catalog.index();
+    let (found, total) = page.cut(index.tools(&filter));
+    ok(&list_view(&index, &found, page, total))
+}
+
+/// The toolkits of some auth configs, narrowed to those asked for. A name that no toolkit has stands for nothing.
+async fn toolkits_of(server: &Server, key: &ProjectKey, configs: &[String], asked: Vec<String>) -> Reply<Vec<String>> {
+    let mut toolkits = Vec::new();
+    for id in configs {
+        let config = app::auth_configs::get(&server.app, &key.project, &AuthConfigId::parse(id)?).await?;
+        toolkits.push(config.body.toolkit);
+    }
+    toolkits.retain(|slug| asked.is_empty() || asked.iter().any(|one| one.eq_ignore_ascii_case(slug)));
+    if toolkits.is_empty() {
+        toolkits.push(String::new());
+    }
+    Ok(toolkits)
+}
+
+fn list_view<'a>(index: &'a Index, found: &'a [Found], page: Page, total: u64) -> List<'a> {
+    List {
+        items: found.iter().map(|found| view(index, found)).collect(),
+        next_cursor: page.next_cursor(total),
+        total_pages: total.div_ceil(page.limit).max(1),
+        current_page: page.number,
+        total_items: total,
+    }
+}
+
+/// Lists the slugs of all tools.
+pub(crate) async fn slugs(_key: ProjectKey, State(server): State<Arc<Server>>) -> Reply<Response> {
+    let index = server.app.catalog.index();
+    let current = index.toolkits().map(|toolkit| toolkit.current());
+    let slugs: Vec<&str> = current.flat_map(|release| release.tools.iter().map(|tool| &*tool.slug)).collect();
+    ok(&slugs)
+}
+
+/// Reads a tool in one version.
+pub(crate) async fn read(
+    _key: ProjectKey,
+    State(server): State<Arc<Server>>,
+    prefix: Prefix,
+    Path(slug): Path<String>,
+    query: Query,
+) -> Reply<Response> {
+    let index = server.app.catalog.index();
+    let wish = wish(&query, prefix.tool_version())?;
+    let toolkit = index.toolkit_of(&slug).map(|toolkit| toolkit.slug.to_string()).unwrap_or_default();
+    let version = query.text("version")?.unwrap_or_else(|| wish.of(&toolkit));
+    let found = index.tool(&slug, version)?;
+    ok(&view(&index, &found))
+}
+
+fn wish(query: &Query, default: &str) -> Reply<VersionWish> {
+    let all = query.text("toolkit_versions")?.unwrap_or(default).to_owned();
+    let each = query.map("toolkit_versions").into_iter().map(|(slug, version)| (slug.to_ascii_lowercase(), version));
+    Ok(VersionWish { all, each: each.collect::<HashMap<_, _>>() })
+}
+
+fn view<'a>(index: &'a Index, found: &'a Found) -> View<'a> {
+    let Found { release, tool } = found;
+    let toolkit = index.toolkit(&release.slug);
+    let versions = || toolkit.map(|toolkit| toolkit.versions()).unwrap_or_default();
+    let (version, is_deprecated) = (release.version.as_str(), release.deprecated_at.is_some());
+    View {
+        slug: &tool.slug,
+        name: &tool.name,
+        description: &tool.description,
+        human_description: &tool.description,
+        toolkit: ToolkitView { slug: &release.slug, name: &release.name, logo: &release.logo },
+        input_parameters: tool.input.text(),
+        output_parameters: Output(tool.output.text()),
+        no_auth: tool.no_auth,
+        version,
+        available_versions: versions(),
+        scopes: &tool.scopes,
+        scope_requirements: None,
+        tags: tool.labels().collect(),
+        is_deprecated,
+        deprecated: Deprecated {
+            display_name: &tool.name,
+            version,
+            available_versions: versions(),
+            is_deprecated,
+            toolkit: Logo { logo: &release.logo },
+        },
+    }
+}
+
+/// The body of an execution. Borrowed from the bytes, so that arguments are not copied.
+#[derive(Deserialize)]
+struct ExecuteBody<'a> {
+    #[serde(default)]
+    connected_account_id: Option<String>,
+    #[serde(default)]
+    user_id: Option<String>,
+    #[serde(default)]
+    entity_id: Option<String>,
+    #[serde(default)]
+    version: Option<String>,
+    #[serde(borrow, default)]
+    arguments: Option<&'a RawValue>,
+    #[serde(default)]
+    text: Option<String>,
+    #[serde(default)]
+    custom_auth_params: Option<AuthParams>,
+    #[serde(default)]
+    custom_connection_data: Option<ConnectionData>,
+}
+
+#[derive(Deserialize)]
+struct AuthParams {
+    #[serde(default)]
+    base_url: Option<String>,
+    #[serde(default)]
+    parameters: Option<Vec<Parameter>>,
+    #[serde(default)]
+    body: Option<Value>,
+}
+
+#[derive(Deserialize)]
+struct Parameter {
+    name: String,
+    r#in: In,
+    value: Value,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum In {
+    Query,
+    Header,
+}
+
+#[derive(Deserialize)]
+struct ConnectionData {
+    #[serde(rename = "authScheme")]
+    auth_scheme: String,
+    #[serde(rename = "toolkitSlug")]
+    toolkit_slug: String,
+    #[serde(default)]
+    val: Option<Value>,
+}
+
+#[derive(Serialize)]
+struct ExecuteView<'a> {
+    data: &'a RawValue,
+    error: Option<&'a str>,
+    successful: bool,
+    session_info: Option<()>,
+    log_id: &'a str,
+}
+
+/// Executes a tool.
+pub(crate) async fn execute(
+    key: ProjectKey,
+    State(server): State<Arc<Server>>,
+    prefix: Prefix,
+    Path(slug): Path<String>,
+    headers: HeaderMap,
+    ExecuteBytes(bytes): ExecuteBytes,
+) -> Reply<Response> {
+    check_gateway(&headers)?;
+    let request = request(slug, prefix, &bytes)?;
+    let done = tools::execute(&server.app, &key.project, request).await?;
+    let data = serde_json::from_slice(&done.data)
+        .map_err(|cause| Error::Internal(format!("a tool's data is not JSON after it was checked: {cause}")))?;
+    let view = ExecuteView {
+        data,
+        error: done.error.as_deref(),
+        successful: done.error.is_none(),
+        session_info: None,
+        log_id: done.log_id.as_str(),
+    };
+    Ok(json(StatusCode::OK, &view))
+}
+
+fn request(tool: String, prefix: Prefix, bytes: &Bytes) -> Reply<Execute> {
+    let text: &[u8] = if bytes.is_empty() { b"{}" } else { bytes };
+    let body: ExecuteBody<'_> =
+        serde_json::from_slice(text).map_err(|cause| Error::invalid(format!("body: {cause}")))?;
+    if body.text.is_some() {
+        let both = body.arguments.is_some_and(|arguments| arguments.get() != "null");
+        return Err(if both {
+            Error::invalid("text: cannot stand beside `arguments`")
+        } else {
+            Error::TextUnavailable
+        }
+        .into());
+    }
+    let arguments = match body.arguments.map(RawValue::get).filter(|arguments| *arguments != "null") {
+        Some(arguments) => bytes.slice_ref(arguments.as_bytes()),
+        None => Bytes::from_static(b"{}"),
+    };
+    let present = |text: Option<String>| text.filter(|text| !text.trim().is_empty());
+    let user_id = present(body.user_id).or(present(body.entity_id));
+    no_nul("user_id", user_id.as_deref())?;
+    let account = present(body.connected_account_id).map(|id| AccountId::parse(id.trim())).transpose()?;
+    Ok(Execute {
+        tool,
+        version: present(body.version).unwrap_or_else(|| prefix.tool_version().to_owned()),
+        user_id,
+        account,
+        custom: custom(body.custom_auth_params, body.custom_connection_data)?,
+        arguments,
+        request_id: request_id(),
+    })
+}
+
+fn custom(params: Option<AuthParams>, data: Option<ConnectionData>) -> Reply<Option<Custom>> {
+    if let Some(data) = data {
+        let values = object("custom_connection_data.val", data.val)?;
+        return Ok(Some(Custom::Connection { scheme: data.auth_scheme, toolkit: data.toolkit_slug, values }));
+    }
+    let Some(params) = params else { return Ok(None) };
+    if params.body.is_some_and(|body| body.as_object().is_none_or(|body| !body.is_empty())) {
+        return Err(Error::Unsupported("`custom_auth_params.body`").into());
+    }
+    let parameters = params.parameters.unwrap_or_default();
+    if parameters.len() > 20 {
+        return Err(Error::invalid("custom_auth_params.parameters: at most 20").into());
+    }
+    let placed = parameters.into_iter().map(placed).collect::<Reply<Vec<_>>>()?;
+    if placed.is_empty() && params.base_url.is_none() {
+        return Ok(None);
+    }
+    Ok(Some(Custom::Parameters { placed, base_url: params.base_url }))
+}
+
+fn placed(parameter: Parameter) -> Reply<Placed> {
+    let value = match parameter.value {
+        Value::String(text) => text,
+        Value::Number(number) => number.to_string(),
+        _ => {
+            return Err(Error::invalid("custom_auth_params.parameters: `value` must be a text or a number").into());
+        }
+    };
+    no_nul("custom_auth_params.parameters", Some(&value))?;
+    Ok(match parameter.r#in {
+        In::Header => Placed::Header(parameter.name, value),
+        In::Query => Placed::Query(parameter.name, value),
+    })
+}
+
+fn no_nul(name: &str, text: Option<&str>) -> Reply<()> {
+    match text {
+        Some(text) if text.contains('\0') => Err(Error::invalid(format!("{name}: holds a NUL character")).into()),
+        _ => Ok(()),
+    }
+}
+
+/// Headers for a language model are a JSON object; there is no model to send them to.
+fn check_gateway(headers: &HeaderMap) -> Reply<()> {
+    let Some(given) = headers.get(GATEWAY) else { return Ok(()) };
+    let object = serde_json::from_slice::<HashMap<String, Value>>(given.as_bytes());
+    object.map(|_| ()).map_err(|_| Failure::App(Error::invalid(format!("{GATEWAY}: must be a JSON object"))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(body: &str) -> Result<Execute, Error> {
+        request("T".into(), Prefix::ThreeOne, &Bytes::from(body.to_owned())).map_err(|failure| match failure {
+            Failure::App(error) => error,
+            Failure::Wire(wire) => panic!("{wire:?}"),
+        })
+    }
+
+    #[test]
+    fn arguments_pass_as_they_came() {
+        let request = read(r#"{"user_id":"u","arguments": {"b":1, "a":[ 2 ]} }"#).unwrap();
+        assert_eq!(request.arguments, r#"{"b":1, "a":[ 2 ]}"#);
+        assert_eq!(read("").unwrap().arguments, "{}");
+        assert_eq!(read(r#"{"arguments":null}"#).unwrap().arguments, "{}");
+    }
+
+    #[test]
+    fn the_older_name_of_the_user_counts_when_the_newer_is_absent() {
+        assert_eq!(read(r#"{"entity_id":"e"}"#).unwrap().user_id.as_deref(), Some("e"));
+        assert_eq!(read(r#"{"entity_id":"e","user_id":"u"}"#).unwrap().user_id.as_deref(), Some("u"));
+    }
+
+    #[test]
+    fn text_needs_a_model_and_excludes_arguments() {
+        assert!(matches!(read(r#"{"text":"do it"}"#), Err(Error::TextUnavailable)));
+        assert!(matches!(read(r#"{"text":"do it","arguments":{}}"#), Err(Error::Invalid(_))));
+    }
+
+    #[test]
+    fn the_prefix_decides_the_version_when_none_is_named() {
+        let bytes = Bytes::from_static(b"{}");
+        assert_eq!(request("T".into(), Prefix::Three, &bytes).unwrap().version, app::catalog::BASE);
+        assert_eq!(request("T".into(), Prefix::ThreeOne, &bytes).unwrap().version, app::catalog::LATEST);
+        assert_eq!(read(r#"{"version":"20261121_00"}"#).unwrap().version, "20261121_00");
+    }
+}

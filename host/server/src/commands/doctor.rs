@@ -1,0 +1,158 @@
+//! `toolhost doctor`: says what is wrong, in words.
+//!
+//! A cross is a problem that keeps the server from starting or from being trusted; an exclamation mark is worth knowing.
+
+use std::{
+    path::Path,
+    process::{Command, ExitCode},
+    time::SystemTime,
+};
+
+use app::{
+    Clock,
+    vault::{KeyFile, KeyFileError},
+};
+use tokio::net::{TcpListener, TcpStream};
+
+use crate::{
+    config::Config,
+    open::{self, Stop},
+    terminal::Terminal,
+};
+
+/// Clocks that differ by more make signed links and leases unreliable.
+const SKEW_MS: i64 = 5_000;
+const GUEST_TARGET: &str = "wasm32-unknown-unknown";
+
+enum Finding {
+    Good(String),
+    Note(String),
+    Bad(String),
+}
+use Finding::{Bad, Good, Note};
+
+pub(crate) async fn run(config: &Config, terminal: Terminal) -> Result<ExitCode, Stop> {
+    let findings = [
+        port(&config.listen).await,
+        data(config).await,
+        key_file(config),
+        clock(&config.data),
+        public_url(config),
+        guest_toolchain(),
+        swap(),
+    ];
+    let mut problems = 0;
+    for finding in &findings {
+        match finding {
+            Good(text) => terminal.good(text),
+            Note(text) => terminal.note(text),
+            Bad(text) => {
+                problems += 1;
+                terminal.bad(text);
+            }
+        }
+    }
+    Ok(if problems == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+async fn port(listen: &str) -> Finding {
+    match TcpListener::bind(listen).await {
+        Ok(_) => Good(format!("{listen} is free to listen on")),
+        Err(cause) if cause.kind() == std::io::ErrorKind::AddrInUse => {
+            let answers = if TcpStream::connect(listen).await.is_ok() {
+                "something answers there"
+            } else {
+                "nothing answers there"
+            };
+            Bad(format!("{listen} is taken ({answers}); stop the other program or set `listen`"))
+        }
+        Err(cause) => {
+            Bad(format!("{listen} cannot be listened on: {cause}; set `listen` to an address of this machine"))
+        }
+    }
+}
+
+async fn data(config: &Config) -> Finding {
+    let shown = config.data.display();
+    if !config.data.exists() {
+        return Good(format!("the data directory {shown} will be made by the first start"));
+    }
+    match open::store(config).await {
+        Ok(store) => {
+            store.close().await;
+            Good(format!("the data directory {shown} opens"))
+        }
+        Err(stop) => Bad(stop.line),
+    }
+}
+
+fn key_file(config: &Config) -> Finding {
+    let path = config.key_file();
+    match KeyFile::read(&path) {
+        Ok(_) => Good(format!("the key file {} is there and only its owner can read it", path.display())),
+        Err(KeyFileError::Missing(_)) if !config.data.exists() => {
+            Good(format!("the key file {} will be made by the first start", path.display()))
+        }
+        Err(cause) => Bad(cause.to_string()),
+    }
+}
+
+/// There is no outside clock to ask without sending something; a file system of another machine has one.
+fn clock(data: &Path) -> Finding {
+    let folder = if data.exists() { data } else { Path::new(".") };
+    let probe = tempfile_time(folder);
+    let Some(theirs) = probe else {
+        return Note(format!("the clock was not compared: {} takes no file", folder.display()));
+    };
+    let skew = (Clock::system().now().0 - theirs).abs();
+    if skew > SKEW_MS {
+        Bad(format!("the clock is {} s off the file system's; correct the machine's time", skew / 1000))
+    } else {
+        Good("the clock agrees with the file system's; nothing else was asked".to_owned())
+    }
+}
+
+/// The time a file system gives to a new file, in milliseconds since 1970.
+fn tempfile_time(folder: &Path) -> Option<i64> {
+    let path = folder.join(format!(".toolhost-doctor-{}", std::process::id()));
+    std::fs::write(&path, b"").ok()?;
+    let modified = std::fs::metadata(&path).and_then(|meta| meta.modified());
+    let _ = std::fs::remove_file(&path);
+    let since = modified.ok()?.duration_since(SystemTime::UNIX_EPOCH).ok()?;
+    i64::try_from(since.as_millis()).ok()
+}
+
+fn public_url(config: &Config) -> Finding {
+    match &config.public_url {
+        Some(url) => Good(format!("clients are told to use {url}")),
+        None => Note(format!(
+            "`public_url` is not set: clients are told {}, which other machines may not reach",
+            config.listen
+        )),
+    }
+}
+
+fn guest_toolchain() -> Finding {
+    let ask = |program: &str| {
+        let asked = Command::new(program).args(["--print", "target-libdir", "--target", GUEST_TARGET]).output();
+        let asked = asked.ok().filter(|output| output.status.success())?;
+        Some(Path::new(String::from_utf8_lossy(&asked.stdout).trim()).is_dir())
+    };
+    if ask("rustc") == Some(true) {
+        return Good(format!("toolkits can be built here: rustc has {GUEST_TARGET}"));
+    }
+    if Path::new("/usr/src/rustc-web").exists() || ask("/usr/lib/rust-web/bin/rustc").is_some() {
+        return Good("toolkits can be built here with Debian's rustc-web".to_owned());
+    }
+    Note(format!("toolkits cannot be built here: no {GUEST_TARGET}; run `toolkit setup` if you want to build some"))
+}
+
+fn swap() -> Finding {
+    match std::fs::read_to_string("/proc/swaps") {
+        Ok(text) if text.lines().count() > 1 => {
+            Note("swap is on: keys and credentials in memory may reach the disk; encrypt it or turn it off".to_owned())
+        }
+        Ok(_) => Good("swap is off".to_owned()),
+        Err(_) => Note("whether swap is on could not be read".to_owned()),
+    }
+}

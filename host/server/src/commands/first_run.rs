@@ -1,0 +1,128 @@
+//! What a first start makes, and what starts say.
+
+use std::{
+    fs::{self, OpenOptions},
+    io::Write,
+    os::unix::fs::OpenOptionsExt,
+    path::Path,
+};
+
+use anyhow::{Context, Result};
+use app::{
+    App,
+    ids::OrganisationId,
+    projects::{self, Config, NewProject},
+};
+use zeroize::Zeroizing;
+
+use crate::{Server, open::Stop, terminal::Terminal};
+
+const ORGANISATION: &str = "default";
+const PROJECT: &str = "demo";
+
+/// What clients of the first project need.
+pub(crate) struct Keys {
+    pub project: String,
+    pub project_key: Zeroizing<String>,
+    pub organisation_key: Zeroizing<String>,
+}
+
+/// Makes organisation, demo project and their keys.
+pub(crate) async fn make(app: &App) -> Result<Keys, Stop> {
+    let (organisation, organisation_key) = projects::found(app, ORGANISATION).await?;
+    let request = NewProject { name: PROJECT.into(), config: Config::default(), with_key: true };
+    let (project, key) = projects::create(app, &organisation, request).await?;
+    let project_key = key.map(|key| key.secret).unwrap_or_default();
+    Ok(Keys { project: project.id.to_string(), project_key, organisation_key })
+}
+
+/// Finds the keys of the oldest project. A first start that was interrupted is completed.
+pub(crate) async fn find(app: &App) -> Result<Keys, Stop> {
+    let Some(organisation) = projects::organisation(app).await? else { return make(app).await };
+    let id = OrganisationId::parse(&organisation.id)?;
+    let (all, total) = projects::list(app, &id, 0, 1).await?;
+    let oldest = match total {
+        0 | 1 => all.into_iter().next(),
+        more => projects::list(app, &id, more - 1, 1).await?.0.into_iter().next(),
+    };
+    let first_key = |keys: Vec<projects::ShownKey>| keys.into_iter().next().map(|key| key.secret).unwrap_or_default();
+    let organisation_key = first_key(projects::show_keys(app, organisation.id.as_str()).await?);
+    let Some(project) = oldest else {
+        return Ok(Keys { project: String::new(), project_key: Zeroizing::default(), organisation_key });
+    };
+    let project_key = first_key(projects::show_keys(app, project.id.as_str()).await?);
+    Ok(Keys { project: project.id.to_string(), project_key, organisation_key })
+}
+
+/// Writes the file for clients: on the first start, and again when the address has changed and the file is still there.
+pub(crate) fn write_env(path: &Path, url: &str, keys: &Keys, new: bool) -> Result<()> {
+    let content = Zeroizing::new(format!(
+        "TOOLHOST_URL={url}\nTOOLHOST_API_KEY={}\nTOOLHOST_ORG_API_KEY={}\nTOOLHOST_PROJECT_ID={}\n",
+        keys.project_key.as_str(),
+        keys.organisation_key.as_str(),
+        keys.project
+    ));
+    if new {
+        return write_private(path, &content);
+    }
+    let Ok(present) = fs::read_to_string(path).map(Zeroizing::new) else { return Ok(()) };
+    if *present == *content { Ok(()) } else { write_private(path, &content) }
+}
+
+/// Writes a file that only its owner can read, whole or not at all.
+pub(crate) fn write_private(path: &Path, content: &str) -> Result<()> {
+    let temporary = path.with_extension("new");
+    let write = || {
+        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
+        file.write_all(content.as_bytes())?;
+        fs::rename(&temporary, path)
+    };
+    write().with_context(|| format!("write {}", path.display()))
+}
+
+/// Says where the server is and where its keys are.
+pub(crate) fn greet(server: &Server, url: &str, new: bool, terminal: Terminal) {
+    let config = &server.config;
+    terminal.line(&format!("{}  {url}", terminal.bold("toolhost")));
+    if new {
+        terminal.line("");
+        terminal.pair("data", &config.data.display().to_string());
+        terminal.pair("master key", &format!("{}  (keep a copy elsewhere)", config.key_file().display()));
+    }
+    terminal.pair("keys", &config.env_file().display().to_string());
+    if new {
+        let index = server.app.catalog.index();
+        let toolkits: Vec<_> = index
+            .toolkits()
+            .map(|toolkit| format!("{} ({} tools)", toolkit.slug, toolkit.current().tools.len()))
+            .collect();
+        let toolkits = if toolkits.is_empty() { "none yet: `toolkit publish`".to_owned() } else { toolkits.join(", ") };
+        terminal.pair("toolkits", &toolkits);
+    }
+    for pair in &config.net.rewrite {
+        terminal.note(&format!("net.rewrite sends {}", pair.replacen('=', " to ", 1)));
+    }
+}
+
+/// Three calls to try.
+pub(crate) fn lines_to_paste(server: &Server, terminal: Terminal) {
+    let index = server.app.catalog.index();
+    let key = r#"-H "x-api-key: $TOOLHOST_API_KEY""#;
+    let api = "$TOOLHOST_URL/api/v3.1";
+    let call = match index.tool("DOCUMENTS_HASH", app::catalog::LATEST) {
+        Ok(_) => format!(
+            r#"curl -s {api}/tools/execute/DOCUMENTS_HASH {key} -H 'content-type: application/json' -d '{{"arguments":{{"text":"hello"}}}}'"#
+        ),
+        Err(_) => format!("curl -s {api}/toolkits {key}"),
+    };
+    terminal.line("");
+    terminal.line("  Paste to try:");
+    for line in [
+        format!(". {}", server.config.env_file().display()),
+        format!("curl -s {api}/auth/session/info {key}"),
+        format!(r#"curl -s "{api}/tools?limit=3" {key}"#),
+        call,
+    ] {
+        terminal.line(&format!("    {}", terminal.dim(&line)));
+    }
+}

@@ -1,0 +1,8 @@
+//! The operator's commands, one file each.
+
+pub(crate) mod demo;
+pub(crate) mod doctor;
+pub(crate) mod first_run;
+pub(crate) mod keys;
+pub(crate) mod serve;
+pub(crate) mod verify;

@@ -1,0 +1,227 @@
+//! `toolhost serve`: config → store → sandbox → app → listen → toolkits → serve → drain.
+//!
+//! The address is taken first, so that a second server on it fails before it touches anything. Clients are told apart from
+//! people: a first start explains itself, a later one says where it is.
+
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    process::ExitCode,
+    sync::Arc,
+    time::Duration,
+};
+
+use anyhow::{Context, Result};
+use futures::{StreamExt, stream};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::json;
+use tokio::{
+    net::TcpListener,
+    signal::unix::{SignalKind, signal},
+    sync::watch,
+    task::JoinSet,
+};
+
+use crate::{
+    Server,
+    commands::{
+        demo,
+        first_run::{self, Keys},
+    },
+    config::Config,
+    listen,
+    open::{self, Opened, Stop},
+    routes,
+    terminal::Terminal,
+};
+
+/// How long the log may take to be written once everything else has ended.
+const LAST_WRITES: Duration = Duration::from_secs(15);
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Publish every *.wasm component of this folder; what is published already is skipped
+    #[arg(long, value_name = "DIR")]
+    toolkits: Option<PathBuf>,
+    /// Run a documents tool on this file through HTTP and show its answer
+    #[arg(long, value_name = "FILE")]
+    demo: Option<PathBuf>,
+    /// When ready, write address and keys to this file as JSON
+    #[arg(long, value_name = "FILE")]
+    ready_file: Option<PathBuf>,
+    /// When ready, print address and keys as one line of JSON and nothing else
+    #[arg(long)]
+    json_ready: bool,
+}
+
+pub(crate) async fn run(config: Config, args: Args, terminal: Terminal) -> Result<ExitCode, Stop> {
+    let listener = bind(&config.listen).await?;
+    let address = listener.local_addr().context("read the address listened on").map_err(Stop::from)?;
+    let Opened { app, writer, store, new } = open::open(&config).await?;
+    let server = Arc::new(Server::new(app, config));
+    let keys = if new { first_run::make(&server.app).await? } else { first_run::find(&server.app).await? };
+    let url = url(&server.config, address);
+    first_run::write_env(&server.config.env_file(), &url, &keys, new)?;
+
+    let mut writing = JoinSet::new();
+    writing.spawn(writer.run());
+    let (stop, stopping) = watch::channel(false);
+    let mut serving = JoinSet::new();
+    let drain = Duration::from_secs(server.config.limits.drain_s);
+    serving.spawn(listen::serve(listener, server.clone(), routes::router(server.clone()), stopping, drain));
+
+    let mut signals = Signals::new()?;
+    let start = Start { url, keys, new, address };
+    tokio::select! {
+        done = announce(&server, &args, &start, terminal) => {
+            done?;
+            signals.wait().await;
+        }
+        () = signals.wait() => {}
+    }
+    server.set_serving(false);
+    // Nobody listens when serving has ended by itself, which it does not.
+    let _ = stop.send(true);
+    let drained = async { while serving.join_next().await.is_some() {} };
+    tokio::select! {
+        () = drained => {}
+        () = signals.wait() => {
+            tracing::warn!("stopped a second time: what still runs is cut");
+            serving.shutdown().await;
+        }
+    }
+    // The log ends when nobody can enter records any more.
+    drop(server);
+    if tokio::time::timeout(LAST_WRITES, writing.join_next()).await.is_err() {
+        tracing::error!("the execution log could not be written in time");
+    }
+    store.close().await;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What is known at a start.
+struct Start {
+    url: String,
+    keys: Keys,
+    new: bool,
+    address: SocketAddr,
+}
+
+/// Publishes, says hello, and lets clients in.
+async fn announce(server: &Arc<Server>, args: &Args, start: &Start, terminal: Terminal) -> Result<(), Stop> {
+    let folder = args.toolkits.as_ref().or(server.config.toolkits.as_ref());
+    let published = match folder {
+        Some(folder) => publish(server, folder).await?,
+        None => Published::default(),
+    };
+    server.set_serving(true);
+    let ready = json!({
+        "ready": true,
+        "url": start.url,
+        "pid": std::process::id(),
+        "project_id": start.keys.project,
+        "api_key": start.keys.project_key.as_str(),
+        "org_api_key": start.keys.organisation_key.as_str(),
+    });
+    if let Some(path) = &args.ready_file {
+        first_run::write_private(path, &ready.to_string())?;
+    }
+    if args.json_ready {
+        terminal.line(&ready.to_string());
+        return Ok(());
+    }
+    first_run::greet(server, &start.url, start.new, terminal);
+    for problem in &published.problems {
+        terminal.bad(problem);
+    }
+    if let Some(file) = &args.demo {
+        demo::run(start.address, &start.keys, file, terminal).await;
+    }
+    if start.new {
+        first_run::lines_to_paste(server, terminal);
+    }
+    Ok(())
+}
+
+#[derive(Default)]
+struct Published {
+    problems: Vec<String>,
+}
+
+/// Publishes the components of a folder. One that cannot be published does not keep the others.
+async fn publish(server: &Arc<Server>, folder: &Path) -> Result<Published> {
+    let mut files: Vec<PathBuf> = std::fs::read_dir(folder)
+        .with_context(|| format!("read the folder of toolkits {}", folder.display()))?
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.extension().is_some_and(|extension| extension == "wasm"))
+        .collect();
+    files.sort();
+    let bar = ProgressBar::new(files.len() as u64).with_style(
+        ProgressStyle::with_template("  publishing {pos}/{len} {wide_bar:.dim} {msg}")
+            .unwrap_or_else(|_| ProgressStyle::default_bar()),
+    );
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let problems: Vec<_> = stream::iter(files)
+        .map(|path| {
+            let (server, bar) = (server.clone(), bar.clone());
+            async move {
+                let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+                bar.set_message(name.clone());
+                let done = publish_one(&server, &path).await;
+                bar.inc(1);
+                done.err().map(|cause| format!("{name}: {cause:#}"))
+            }
+        })
+        .buffer_unordered(cores)
+        .filter_map(std::future::ready)
+        .collect()
+        .await;
+    bar.finish_and_clear();
+    Ok(Published { problems })
+}
+
+async fn publish_one(server: &Server, path: &Path) -> Result<()> {
+    let bytes = tokio::fs::read(path).await.context("cannot be read")?;
+    let (slug, version) = app::catalog::identity(&bytes)?;
+    app::catalog::publish(&server.app, &slug, &version, bytes.into()).await?;
+    Ok(())
+}
+
+async fn bind(listen: &str) -> Result<TcpListener, Stop> {
+    let bound = TcpListener::bind(listen).await;
+    bound
+        .with_context(|| format!("cannot listen on {listen}; is another server running there? Set `listen` to another"))
+        .map_err(Stop::from)
+}
+
+/// Where clients reach the server.
+fn url(config: &Config, address: SocketAddr) -> String {
+    if let Some(url) = &config.public_url {
+        return url.as_str().trim_end_matches('/').to_owned();
+    }
+    if address.ip().is_unspecified() {
+        format!("http://127.0.0.1:{}", address.port())
+    } else {
+        format!("http://{address}")
+    }
+}
+
+/// SIGTERM and ctrl-c.
+struct Signals {
+    terminate: tokio::signal::unix::Signal,
+    interrupt: tokio::signal::unix::Signal,
+}
+
+impl Signals {
+    fn new() -> Result<Self, Stop> {
+        let on = |kind| signal(kind).context("listen for signals").map_err(Stop::from);
+        Ok(Self { terminate: on(SignalKind::terminate())?, interrupt: on(SignalKind::interrupt())? })
+    }
+
+    async fn wait(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}

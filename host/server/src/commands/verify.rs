@@ -1,0 +1,28 @@
+//! `toolhost verify`: reads everything and reports damage.
+
+use std::process::ExitCode;
+
+use crate::{
+    config::Config,
+    open::{self, Stop},
+    terminal::Terminal,
+};
+
+pub(crate) async fn run(config: &Config, terminal: Terminal) -> Result<ExitCode, Stop> {
+    if !config.data.exists() {
+        return Err(anyhow::anyhow!("there is no data directory at {}", config.data.display()).into());
+    }
+    let store = open::store(config).await?;
+    let report = store.verify().await;
+    store.close().await;
+    for line in &report.damage {
+        terminal.bad(line);
+    }
+    let counted = format!("{} records and {} files read", report.records, report.blobs);
+    if report.damage.is_empty() {
+        terminal.good(&format!("{counted}, all sound"));
+        return Ok(ExitCode::SUCCESS);
+    }
+    terminal.line(&format!("{counted}, {} damaged", report.damage.len()));
+    Ok(ExitCode::FAILURE)
+}

@@ -1,0 +1,448 @@
+//! Settings: every key, its default and its unit.
+//!
+//! A key comes from a flag, else from the environment (`TOOLHOST_NET__ALLOW` is `net.allow`, lists are comma-separated),
+//! else from the file (`toolhost.toml`, or what `--config` names), else from the defaults below. A key nobody knows is an
+//! error, so that a typing mistake does not pass as a setting. This is the only place that reads the environment.
+
+use std::{
+    collections::HashMap,
+    net::IpAddr,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, Result, ensure};
+use config::{Environment, File, FileFormat};
+use serde::Deserialize;
+use url::Url;
+
+const FILE: &str = "toolhost.toml";
+/// Names that `<data>.env` gives to clients; they may be present in the server's environment and mean nothing to it.
+const CLIENT_NAMES: [&str; 4] = ["TOOLHOST_URL", "TOOLHOST_API_KEY", "TOOLHOST_ORG_API_KEY", "TOOLHOST_PROJECT_ID"];
+
+/// All settings.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Config {
+    /// Folder of the store and of the compiled components. Default `./toolhost-data`.
+    pub data: PathBuf,
+    /// The master key. Default: beside the data directory, with `.key` added to its name. Never inside it.
+    pub key_file: Option<PathBuf>,
+    /// Address and port. Port 0 takes a free one. Default `127.0.0.1:8080`.
+    pub listen: String,
+    /// The address clients use, when it is not the one listened on, for example behind a proxy.
+    pub public_url: Option<Url>,
+    /// A folder of `*.wasm` components, published at start.
+    pub toolkits: Option<PathBuf>,
+    /// The word in identifiers such as `is_service_managed`: lower case. Default `service`.
+    pub operator_word: String,
+    /// What is logged, in the syntax of `tracing-subscriber`'s `EnvFilter`. Default `warn`.
+    pub log: String,
+    /// `text` or `json`. Default `text`.
+    pub log_format: LogFormat,
+    /// No colours, as when `NO_COLOR` is set. Default false.
+    pub plain: bool,
+    /// The way out.
+    pub net: Net,
+    /// Running toolkits.
+    pub sandbox: Sandbox,
+    /// What clients may ask for.
+    pub limits: Limits,
+    /// The execution log.
+    pub logs: Logs,
+    /// API keys.
+    pub keys: Keys,
+}
+
+/// `log_format`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum LogFormat {
+    /// For people.
+    Text,
+    /// One object a line.
+    Json,
+}
+
+/// `net.*`
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Net {
+    /// Private ranges that toolkits may reach although they are private, for example `10.1.0.0/16`. Default none.
+    pub allow: Vec<String>,
+    /// `from=to` pairs of origins, for example `https://api.example.com=http://127.0.0.1:9000`. Default none.
+    pub rewrite: Vec<String>,
+}
+
+/// `sandbox.*`
+#[derive(Debug, Clone, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Sandbox {
+    /// `pooling` or `on_demand`. Default `pooling`.
+    pub allocator: Allocator,
+    /// Calls under way at once, those waiting for an application included. Default 512.
+    pub live: usize,
+    /// Of them, calls of one project. Default 64.
+    pub live_per_project: usize,
+    /// Calls of one project that have used enough processor time to be moved to threads of their own. Default 8.
+    pub busy_per_project: usize,
+    /// Calls that wait for a place. Default 128.
+    pub queue: usize,
+    /// Of them, calls of one project. Default 16.
+    pub queue_per_project: usize,
+    /// How long a call waits for a place, in milliseconds. Default 2000.
+    pub queue_wait_ms: u64,
+    /// Memory of all calls together, in MiB. Default 1024.
+    pub memory_mib: u64,
+    /// Threads for calls that need much processor time. Default: one per core.
+    pub threads: Option<usize>,
+    /// Components kept loaded. Default 256.
+    pub resident: Option<usize>,
+}
+
+/// `sandbox.allocator`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Allocator {
+    /// Instances are taken from a pool made at start: fast, reserves address space.
+    Pooling,
+    /// Instances are made when needed.
+    #[serde(alias = "on-demand")]
+    OnDemand,
+}
+
+/// `limits.*`
+#[derive(Debug, Clone, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Limits {
+    /// Body of an execution, in KiB. Default 4096, at most 16384.
+    pub execute_body_kib: usize,
+    /// Any other JSON body, in KiB. Default 1024, at most 16384.
+    pub body_kib: usize,
+    /// Requests answered at once. Default 512.
+    pub in_flight: usize,
+    /// Of them, requests of one project. Default 64.
+    pub in_flight_per_project: usize,
+    /// How long a request waits for its turn, in milliseconds. Default 250, at most 5000.
+    pub in_flight_wait_ms: u64,
+    /// Requests of one organisation in ten minutes; 0 for no limit. Default 20000.
+    pub rate: u32,
+    /// Failed authentications from one address in a minute; 0 for no limit. Default 30.
+    pub failed_auth: u32,
+    /// Open connections. Default 4096.
+    pub connections: usize,
+    /// Of them, from one address. Default 256.
+    pub connections_per_address: usize,
+    /// How long a stopping server waits for what still runs, in seconds. Default 30.
+    pub drain_s: u64,
+}
+
+/// `logs.*`
+#[derive(Debug, Clone, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Logs {
+    /// An execution answers only when its record is durable. Default false: the record trails by at most 20 ms.
+    pub wait: bool,
+    /// Records that may wait to be written; when so many wait, new executions wait too. Default 4096.
+    pub buffer: usize,
+    /// Arguments and result kept in a record, in KiB each; larger ones are left out and said to be. Default 64.
+    pub payload_kib: usize,
+}
+
+/// `keys.*`
+#[derive(Debug, Clone, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Keys {
+    /// Project detail, read with the organisation key, shows project keys in full. Default true.
+    pub reveal: bool,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            data: PathBuf::from("toolhost-data"),
+            key_file: None,
+            listen: "127.0.0.1:8080".into(),
+            public_url: None,
+            toolkits: None,
+            operator_word: "service".into(),
+            log: "warn".into(),
+            log_format: LogFormat::Text,
+            plain: false,
+            net: Net::default(),
+            sandbox: Sandbox::default(),
+            limits: Limits::default(),
+            logs: Logs::default(),
+            keys: Keys::default(),
+        }
+    }
+}
+
+impl Default for Sandbox {
+    fn default() -> Self {
+        Self {
+            allocator: Allocator::Pooling,
+            live: 512,
+            live_per_project: 64,
+            busy_per_project: 8,
+            queue: 128,
+            queue_per_project: 16,
+            queue_wait_ms: 2_000,
+            memory_mib: 1_024,
+            threads: None,
+            resident: None,
+        }
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            execute_body_kib: 4_096,
+            body_kib: 1_024,
+            in_flight: 512,
+            in_flight_per_project: 64,
+            in_flight_wait_ms: 250,
+            rate: 20_000,
+            failed_auth: 30,
+            connections: 4_096,
+            connections_per_address: 256,
+            drain_s: 30,
+        }
+    }
+}
+
+impl Default for Logs {
+    fn default() -> Self {
+        Self { wait: false, buffer: 4_096, payload_kib: 64 }
+    }
+}
+
+impl Default for Keys {
+    fn default() -> Self {
+        Self { reveal: true }
+    }
+}
+
+/// What the command line says; each stands above the environment and the file.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(crate) struct Flags {
+    /// Settings file [default: toolhost.toml, if there is one]
+    #[arg(long, global = true, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Data directory [default: toolhost-data]
+    #[arg(long, global = true, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+    /// Master key file [default: <data>.key]
+    #[arg(long, global = true, value_name = "FILE")]
+    pub key_file: Option<PathBuf>,
+    /// Address and port to listen on [default: 127.0.0.1:8080]
+    #[arg(long, global = true, value_name = "ADDRESS")]
+    pub listen: Option<String>,
+}
+
+impl Config {
+    /// Reads the settings.
+    ///
+    /// # Errors
+    /// When the file named cannot be read, a key is unknown, or a value is not what its key wants.
+    pub(crate) fn load(flags: &Flags) -> Result<Self> {
+        #[expect(clippy::disallowed_methods, reason = "this is the one place that reads settings")]
+        let named = flags.config.clone().or_else(|| std::env::var_os("TOOLHOST_CONFIG").map(PathBuf::from));
+        Self::read(flags, named.as_deref(), std::env::vars_os())
+    }
+
+    fn read(
+        flags: &Flags,
+        named: Option<&Path>,
+        environment: impl Iterator<Item = (std::ffi::OsString, std::ffi::OsString)>,
+    ) -> Result<Self> {
+        let file = match named {
+            Some(path) => File::from(path).format(FileFormat::Toml).required(true),
+            None => File::from(Path::new(FILE)).format(FileFormat::Toml).required(false),
+        };
+        let mut ours: HashMap<String, String> = environment
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+            .filter(|(name, _)| name != "TOOLHOST_CONFIG" && !CLIENT_NAMES.contains(&name.as_str()))
+            .collect();
+        let no_color = ours.remove("NO_COLOR").is_some_and(|value| !value.is_empty());
+        let environment = Environment::with_prefix("TOOLHOST")
+            .prefix_separator("_")
+            .separator("__")
+            .list_separator(",")
+            .with_list_parse_key("net.allow")
+            .with_list_parse_key("net.rewrite")
+            .try_parsing(true)
+            .ignore_empty(true)
+            .source(Some(ours));
+        let mut settings: Self = config::Config::builder()
+            .add_source(file)
+            .add_source(environment)
+            .build()
+            .and_then(config::Config::try_deserialize)
+            .context("read the settings")?;
+        settings.plain |= no_color;
+        settings.apply(flags);
+        settings.check()?;
+        Ok(settings)
+    }
+
+    fn apply(&mut self, flags: &Flags) {
+        if let Some(data) = &flags.data {
+            self.data.clone_from(data);
+        }
+        if let Some(listen) = &flags.listen {
+            self.listen.clone_from(listen);
+        }
+        if flags.key_file.is_some() {
+            self.key_file.clone_from(&flags.key_file);
+        }
+    }
+
+    fn check(&self) -> Result<()> {
+        let word = &self.operator_word;
+        ensure!(
+            !word.is_empty() && word.len() <= 32 && word.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit()),
+            "`operator_word` is `{word}`: it must be 1 to 32 lower-case letters and digits"
+        );
+        for (key, kib) in
+            [("limits.execute_body_kib", self.limits.execute_body_kib), ("limits.body_kib", self.limits.body_kib)]
+        {
+            ensure!((1..=16_384).contains(&kib), "`{key}` is {kib}: it must be 1 to 16384");
+        }
+        ensure!(self.limits.in_flight_wait_ms <= 5_000, "`limits.in_flight_wait_ms` must be at most 5000");
+        ensure!(self.limits.in_flight > 0 && self.limits.in_flight_per_project > 0, "`limits.in_flight` must not be 0");
+        ensure!((1..=1_000_000).contains(&self.logs.buffer), "`logs.buffer` must be 1 to 1000000");
+        let (key, data) = (normal(&self.key_file()), normal(&self.data));
+        ensure!(
+            !key.starts_with(&data),
+            "the key file {} lies inside the data directory; a thief of one would have both: set `key_file` elsewhere",
+            key.display()
+        );
+        Ok(())
+    }
+
+    /// Where the master key is.
+    pub(crate) fn key_file(&self) -> PathBuf {
+        self.key_file.clone().unwrap_or_else(|| self.beside("key"))
+    }
+
+    /// The file with address and keys for clients, written on the first start.
+    pub(crate) fn env_file(&self) -> PathBuf {
+        self.beside("env")
+    }
+
+    fn beside(&self, extension: &str) -> PathBuf {
+        let mut name = normal(&self.data).into_os_string();
+        name.push(".");
+        name.push(extension);
+        PathBuf::from(name)
+    }
+
+    /// The settings of the way out.
+    ///
+    /// # Errors
+    /// When a range or a pair of origins cannot be read; the message names it.
+    pub(crate) fn net(&self) -> Result<net::Settings> {
+        let allow = self.net.allow.iter().map(|range| {
+            let address = range.parse::<IpAddr>().map(net::ipnet::IpNet::from);
+            address
+                .or_else(|_| range.parse())
+                .with_context(|| format!("`net.allow`: `{range}` is not an address range"))
+        });
+        let rewrite = self.net.rewrite.iter().map(|pair| {
+            let (from, to) =
+                pair.split_once('=').with_context(|| format!("`net.rewrite`: `{pair}` is not `from=to`"))?;
+            let origin =
+                |text: &str| text.trim().parse().map_err(|cause| anyhow::anyhow!("`net.rewrite`: `{text}`: {cause}"));
+            Ok(net::Rewrite { from: origin(from)?, to: origin(to)? })
+        });
+        Ok(net::Settings {
+            rewrite: rewrite.collect::<Result<_>>()?,
+            allow: allow.collect::<Result<_>>()?,
+            user_agent: concat!("toolhost/", env!("CARGO_PKG_VERSION")).into(),
+        })
+    }
+}
+
+/// The path without `.`, `..` and a trailing slash, absolute. Nothing is looked up.
+fn normal(path: &Path) -> PathBuf {
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let mut out = PathBuf::new();
+    for part in absolute.components() {
+        match part {
+            std::path::Component::ParentDir => {
+                out.pop();
+            }
+            other => out.push(other),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(pairs: &[(&str, &str)], flags: &Flags) -> Result<Config> {
+        Config::read(flags, None, pairs.iter().map(|(name, value)| ((*name).into(), (*value).into())))
+    }
+
+    #[test]
+    fn the_environment_sets_nested_keys_and_lists() {
+        let config = read(
+            &[
+                ("TOOLHOST_LISTEN", "127.0.0.1:0"),
+                ("TOOLHOST_NET__ALLOW", "127.0.0.0/8,10.0.0.7"),
+                ("TOOLHOST_NET__REWRITE", "https://api.example.com=http://127.0.0.1:1234"),
+                ("TOOLHOST_LIMITS__RATE", "0"),
+                ("TOOLHOST_LOGS__WAIT", "true"),
+                ("TOOLHOST_SANDBOX__ALLOCATOR", "on_demand"),
+                ("HOME", "/root"),
+            ],
+            &Flags::default(),
+        )
+        .unwrap();
+        assert_eq!(config.listen, "127.0.0.1:0");
+        assert_eq!(config.limits.rate, 0);
+        assert!(config.logs.wait);
+        assert_eq!(config.sandbox.allocator, Allocator::OnDemand);
+        let net = config.net().unwrap();
+        assert_eq!(net.allow.len(), 2);
+        assert_eq!(net.rewrite.len(), 1);
+    }
+
+    #[test]
+    fn a_flag_stands_above_the_environment() {
+        let flags = Flags { data: Some("/srv/a".into()), ..Flags::default() };
+        let config = read(&[("TOOLHOST_DATA", "/srv/b")], &flags).unwrap();
+        assert_eq!(config.data, Path::new("/srv/a"));
+        assert_eq!(config.key_file(), Path::new("/srv/a.key"));
+        assert_eq!(config.env_file(), Path::new("/srv/a.env"));
+    }
+
+    #[test]
+    fn an_unknown_key_is_refused_by_name_and_client_names_are_not_keys() {
+        let error = read(&[("TOOLHOST_LIMITS__RATES", "1")], &Flags::default()).unwrap_err();
+        assert!(format!("{error:#}").contains("rates"), "{error:#}");
+        read(&[("TOOLHOST_API_KEY", "ak_x"), ("TOOLHOST_URL", "http://x")], &Flags::default()).unwrap();
+    }
+
+    #[test]
+    fn a_key_file_inside_the_data_directory_is_refused() {
+        let flags = Flags { data: Some("/srv/a".into()), key_file: Some("/srv/b/../a/k".into()), ..Flags::default() };
+        assert!(read(&[], &flags).unwrap_err().to_string().contains("inside the data directory"));
+    }
+
+    #[test]
+    fn a_bad_value_names_what_is_wrong() {
+        for (name, value) in [
+            ("TOOLHOST_OPERATOR_WORD", "No Good"),
+            ("TOOLHOST_LIMITS__BODY_KIB", "99999"),
+            ("TOOLHOST_LIMITS__IN_FLIGHT", "many"),
+        ] {
+            read(&[(name, value)], &Flags::default()).unwrap_err();
+        }
+        let config = read(&[("TOOLHOST_NET__ALLOW", "nowhere")], &Flags::default()).unwrap();
+        assert!(config.net().unwrap_err().to_string().contains("nowhere"));
+    }
+}

@@ -1,0 +1,3 @@
+//! What is reached without a key.
+
+pub(crate) mod health;

@@ -1,0 +1,326 @@
+//! Requests taken apart, with our own refusals.
+//!
+//! Queries arrive in several spellings: lists comma-joined, repeated or as `name[]`; maps as `name[key]`. Bodies are read
+//! strictly (see [`app::json`]) and within a size and a time. NUL is refused everywhere, because not every store can keep it.
+
+use std::{sync::Arc, time::Duration};
+
+use app::{Error, json};
+use axum::{
+    body::Body,
+    extract::{FromRequest, FromRequestParts, Request},
+    http::{HeaderMap, header, request::Parts},
+};
+use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
+use bytes::Bytes;
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::{
+    Server,
+    respond::{Failure, Page, Reply, Wire},
+    routes::PREFIXES,
+};
+
+const BODY: Duration = Duration::from_secs(30);
+const PAGE: u64 = 20;
+const LARGEST_PAGE: u64 = 1_000;
+/// Parts of a list, characters of a text.
+const LIST: usize = 100;
+const TEXT: usize = 256;
+/// Lists of tool slugs may be longer: clients send all they know.
+const LONG_LIST: usize = 1_000;
+
+/// A JSON body of at most `limits.body_kib`.
+pub(crate) struct Json<T>(pub T);
+
+impl<T: DeserializeOwned> FromRequest<Arc<Server>> for Json<T> {
+    type Rejection = Failure;
+
+    async fn from_request(request: Request, server: &Arc<Server>) -> Reply<Self> {
+        is_json(request.headers())?;
+        let bytes = read(request, server.config.limits.body_kib * 1024).await?;
+        let bytes: &[u8] = if bytes.is_empty() { b"{}" } else { &bytes };
+        let value = json::read(bytes).map_err(|cause| Error::invalid(format!("body: {cause}")))?;
+        typed(value).map(Self)
+    }
+}
+
+/// A JSON body of at most `limits.execute_body_kib`, not yet read as JSON.
+pub(crate) struct ExecuteBytes(pub Bytes);
+
+impl FromRequest<Arc<Server>> for ExecuteBytes {
+    type Rejection = Failure;
+
+    async fn from_request(request: Request, server: &Arc<Server>) -> Reply<Self> {
+        is_json(request.headers())?;
+        read(request, server.config.limits.execute_body_kib * 1024).await.map(Self)
+    }
+}
+
+/// A component: at most 16 MiB of whatever it is.
+pub(crate) struct ComponentBytes(pub Bytes);
+
+impl FromRequest<Arc<Server>> for ComponentBytes {
+    type Rejection = Failure;
+
+    async fn from_request(request: Request, _: &Arc<Server>) -> Reply<Self> {
+        read(request, 16 << 20).await.map(Self)
+    }
+}
+
+/// Reads a value as what a handler wants.
+///
+/// # Errors
+/// With the line serde gives; it names the member.
+pub(crate) fn typed<T: DeserializeOwned>(value: Value) -> Reply<T> {
+    serde_json::from_value(value).map_err(|cause| Error::invalid(format!("body: {cause}")).into())
+}
+
+fn is_json(headers: &HeaderMap) -> Reply<()> {
+    let Some(given) = headers.get(header::CONTENT_TYPE) else { return Ok(()) };
+    let essence = given.to_str().unwrap_or_default().split(';').next().unwrap_or_default().trim();
+    let json = essence.eq_ignore_ascii_case("application/json")
+        || essence.get(essence.len().saturating_sub(5)..).is_some_and(|end| end.eq_ignore_ascii_case("+json"));
+    if json { Ok(()) } else { Err(Wire::WrongType.into()) }
+}
+
+async fn read(request: Request, limit: usize) -> Reply<Bytes> {
+    let encoding = request.headers().get(header::CONTENT_ENCODING);
+    if encoding.is_some_and(|value| !value.as_bytes().eq_ignore_ascii_case(b"identity")) {
+        return Err(Wire::Encoded.into());
+    }
+    let declared = request.headers().get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+    if declared.is_some_and(|length: u64| length > limit as u64) {
+        return Err(Wire::TooLarge(limit).into());
+    }
+    let body: Limited<Body> = Limited::new(request.into_body(), limit);
+    match tokio::time::timeout(BODY, body.collect()).await {
+        Ok(Ok(body)) => Ok(body.to_bytes()),
+        Ok(Err(cause)) if cause.is::<LengthLimitError>() => Err(Wire::TooLarge(limit).into()),
+        Ok(Err(_)) => Err(Wire::BrokenBody.into()),
+        Err(_) => Err(Wire::SlowBody.into()),
+    }
+}
+
+/// Parameters of the path.
+pub(crate) struct Path<T>(pub T);
+
+impl<T: DeserializeOwned + Send> FromRequestParts<Arc<Server>> for Path<T> {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, server: &Arc<Server>) -> Reply<Self> {
+        let path = axum::extract::Path::<T>::from_request_parts(parts, server).await;
+        path.map(|path| Self(path.0)).map_err(|_| Error::invalid("path: not readable as UTF-8 text").into())
+    }
+}
+
+/// Under which prefix a request came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Prefix {
+    /// `/api/v3`
+    Three,
+    /// `/api/v3.1`
+    ThreeOne,
+}
+
+impl Prefix {
+    /// The version of tools when none is named.
+    pub(crate) fn tool_version(self) -> &'static str {
+        match self {
+            Self::Three => app::catalog::BASE,
+            Self::ThreeOne => app::catalog::LATEST,
+        }
+    }
+}
+
+impl FromRequestParts<Arc<Server>> for Prefix {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Arc<Server>) -> Reply<Self> {
+        let newer = parts.uri.path().strip_prefix(PREFIXES[1]).is_some_and(|rest| rest.starts_with('/'));
+        Ok(if newer { Self::ThreeOne } else { Self::Three })
+    }
+}
+
+/// The query.
+#[derive(Debug, Default)]
+pub(crate) struct Query(Vec<(String, String)>);
+
+impl FromRequestParts<Arc<Server>> for Query {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Arc<Server>) -> Reply<Self> {
+        Self::read(parts.uri.query().unwrap_or_default())
+    }
+}
+
+impl Query {
+    fn read(text: &str) -> Reply<Self> {
+        let pairs: Vec<(String, String)> = url::form_urlencoded::parse(text.as_bytes()).into_owned().collect();
+        match pairs.iter().find(|(name, value)| name.contains('\0') || value.contains('\0')) {
+            Some((name, _)) => Err(Error::invalid(format!("{}: holds a NUL character", name.escape_debug())).into()),
+            None => Ok(Self(pairs)),
+        }
+    }
+
+    /// The last value of a parameter that is not empty.
+    pub(crate) fn text(&self, name: &str) -> Reply<Option<&str>> {
+        let value = self.0.iter().rev().find(|(own, _)| own == name).map(|(_, value)| value.trim());
+        match value.filter(|value| !value.is_empty()) {
+            Some(value) if value.chars().count() > TEXT => {
+                Err(Error::invalid(format!("{name}: at most {TEXT} characters")).into())
+            }
+            value => Ok(value),
+        }
+    }
+
+    /// A list: comma-joined, repeated, or as `name[]`.
+    pub(crate) fn list(&self, name: &str) -> Reply<Vec<String>> {
+        self.parts(name, LIST)
+    }
+
+    /// A list that may be long.
+    pub(crate) fn long_list(&self, name: &str) -> Reply<Vec<String>> {
+        self.parts(name, LONG_LIST)
+    }
+
+    fn parts(&self, name: &str, most: usize) -> Reply<Vec<String>> {
+        let bracketed = format!("{name}[]");
+        let values = self.0.iter().filter(|(own, _)| own == name || *own == bracketed);
+        let parts: Vec<_> = values
+            .flat_map(|(_, value)| value.split(','))
+            .map(str::trim)
+            .filter(|part| !part.is_empty())
+            .map(str::to_owned)
+            .collect();
+        if parts.len() > most {
+            return Err(Error::invalid(format!("{name}: at most {most} entries")).into());
+        }
+        if parts.iter().any(|part| part.chars().count() > TEXT) {
+            return Err(Error::invalid(format!("{name}: at most {TEXT} characters in an entry")).into());
+        }
+        Ok(parts)
+    }
+
+    /// `name[key]=value` pairs.
+    pub(crate) fn map(&self, name: &str) -> Vec<(String, String)> {
+        let key = |own: &str| own.strip_prefix(name)?.strip_prefix('[')?.strip_suffix(']').map(str::to_owned);
+        self.0.iter().filter_map(|(own, value)| Some((key(own)?, value.trim().to_owned()))).collect()
+    }
+
+    /// `true` or `false`.
+    pub(crate) fn boolean(&self, name: &str) -> Reply<Option<bool>> {
+        match self.text(name)?.map(str::to_ascii_lowercase).as_deref() {
+            None => Ok(None),
+            Some("true" | "1") => Ok(Some(true)),
+            Some("false" | "0") => Ok(Some(false)),
+            Some(_) => Err(Error::invalid(format!("{name}: must be true or false")).into()),
+        }
+    }
+
+    /// One of some words, in any case; the answer is its place.
+    pub(crate) fn choice(&self, name: &str, words: &[&str]) -> Reply<Option<usize>> {
+        let Some(text) = self.text(name)? else { return Ok(None) };
+        match words.iter().position(|word| word.eq_ignore_ascii_case(text)) {
+            Some(place) => Ok(Some(place)),
+            None => Err(Error::invalid(format!("{name}: must be one of {}", words.join(", "))).into()),
+        }
+    }
+
+    /// `limit` and `cursor`. The cursor's own limit wins.
+    pub(crate) fn page(&self) -> Reply<Page> {
+        let limit = match self.text("limit")? {
+            None => None,
+            Some(text) => Some(text.parse::<f64>().map_err(|_| Error::invalid("limit: must be a number"))?),
+        };
+        page(limit, self.text("cursor")?)
+    }
+}
+
+/// The page meant by a limit and a cursor.
+///
+/// # Errors
+/// When the cursor is not one of ours.
+pub(crate) fn page(limit: Option<f64>, cursor: Option<&str>) -> Reply<Page> {
+    if let Some(cursor) = cursor {
+        return read_cursor(cursor).ok_or_else(|| Error::CursorInvalid.into());
+    }
+    let limit = limit.map_or(PAGE, |limit| limit.clamp(1.0, LARGEST_PAGE as f64) as u64);
+    Ok(Page { number: 1, limit: limit.max(1) })
+}
+
+/// The marker of a page.
+pub(crate) fn cursor(page: Page) -> String {
+    BASE64.encode(format!("{}-{}", page.number, page.limit))
+}
+
+fn read_cursor(text: &str) -> Option<Page> {
+    let decoded = String::from_utf8(BASE64.decode(text).ok()?).ok()?;
+    let (number, limit) = decoded.split_once('-')?;
+    let number_of = |text: &str| {
+        let plain = !text.is_empty() && text.len() <= 12 && text.bytes().all(|b| b.is_ascii_digit());
+        plain.then(|| text.parse::<u64>().ok()).flatten()
+    };
+    let page = Page { number: number_of(number)?, limit: number_of(limit)? };
+    (page.number >= 1 && (1..=LARGEST_PAGE).contains(&page.limit)).then_some(page)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn query(text: &str) -> Query {
+        Query::read(text).unwrap()
+    }
+
+    #[test]
+    fn a_list_arrives_comma_joined_repeated_or_bracketed() {
+        for text in ["ids=a,b,c", "ids=a&ids=b,c", "ids[]=a&ids[]=b&ids[]=c", "ids=%20a%20,,b,&ids%5B%5D=c"] {
+            assert_eq!(query(text).list("ids").unwrap(), ["a", "b", "c"], "{text}");
+        }
+        assert!(query("other=a").list("ids").unwrap().is_empty());
+        assert!(query(&format!("ids={}", "a,".repeat(101))).list("ids").is_err());
+        assert!(query(&format!("ids={}", "a".repeat(257))).list("ids").is_err());
+    }
+
+    #[test]
+    fn a_map_arrives_in_brackets() {
+        let versions = query("toolkit_versions%5Bgh%5D=20251027_00&toolkit_versions[x]=latest").map("toolkit_versions");
+        assert_eq!(versions, [("gh".into(), "20251027_00".into()), ("x".into(), "latest".into())]);
+    }
+
+    #[test]
+    fn a_cursor_reads_back_and_nothing_else_is_one() {
+        let page = Page { number: 7, limit: 50 };
+        assert_eq!(read_cursor(&cursor(page)), Some(page));
+        let not = ["", "x", "0-20", "1-0", "1-1001", "1-20-3", "-1-20", "+1-20", "9999999999999-20", "1-20 ", "a-b"];
+        for text in not {
+            assert_eq!(read_cursor(&BASE64.encode(text)), None, "{text}");
+        }
+        assert_eq!(read_cursor("1-20"), None, "not base64");
+        assert_eq!(query("limit=5&cursor=Ny01MA==").page().unwrap(), page, "the cursor's limit wins");
+        assert!(query("cursor=%%%").page().is_err());
+    }
+
+    #[test]
+    fn a_limit_is_clamped_and_never_refused_for_its_size() {
+        let limit = |text: &str| query(text).page().map(|page| page.limit);
+        assert_eq!(limit("").unwrap(), 20);
+        assert_eq!(limit("limit=9999").unwrap(), 1000);
+        assert_eq!(limit("limit=0").unwrap(), 1);
+        assert_eq!(limit("limit=-5").unwrap(), 1);
+        assert!(limit("limit=many").is_err());
+    }
+
+    #[test]
+    fn nul_and_half_truths_are_refused() {
+        assert!(Query::read("a=%00").is_err());
+        assert!(query("b=yes").boolean("b").is_err());
+        assert_eq!(query("b=True").boolean("b").unwrap(), Some(true));
+        assert_eq!(query("b=").boolean("b").unwrap(), None);
+        assert!(query("c=other").choice("c", &["asc", "desc"]).is_err());
+        assert_eq!(query("c=DESC").choice("c", &["asc", "desc"]).unwrap(), Some(1));
+    }
+}

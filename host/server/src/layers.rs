@@ -1,0 +1,87 @@
+//! What happens around every request, in one place and without layers of boxes: id, place, deadline, panic, headers.
+
+use std::{cell::Cell, net::IpAddr, panic::AssertUnwindSafe, sync::Arc, time::Duration};
+
+use app::Error;
+use axum::{
+    Router,
+    body::Body,
+    http::{HeaderName, HeaderValue, Request, Response, header},
+    response::IntoResponse,
+};
+use futures::FutureExt;
+use tower::Service;
+
+use crate::{
+    Server,
+    admission::RATE_WINDOW,
+    respond::{EXCHANGE, Exchange, Failure, Wire},
+};
+
+/// How long anything but running and publishing may take.
+const DEADLINE: Duration = Duration::from_secs(30);
+const WINDOW_TEXT: &str = "600s";
+const _: () = assert!(RATE_WINDOW.as_secs() == 600);
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+const RATE: HeaderName = HeaderName::from_static("x-ratelimit");
+const REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
+const WINDOW: HeaderName = HeaderName::from_static("x-ratelimit-window-size");
+
+/// Answers one request.
+pub(crate) async fn answer(
+    server: Arc<Server>,
+    mut router: Router,
+    peer: IpAddr,
+    request: Request<Body>,
+) -> Response<Body> {
+    let request_id = given_id(&request).unwrap_or_else(|| server.app.sequence.request());
+    let exchange = Exchange { request_id, peer, remaining: Cell::new(None) };
+    let inner = async {
+        tracing::debug!(method = %request.method(), path = request.uri().path(), "a request");
+        let deadline = has_deadline(&request);
+        let done = AssertUnwindSafe(guarded(&server, &mut router, request, deadline)).catch_unwind().await;
+        let mut response = done.unwrap_or_else(|_| Failure::Wire(Wire::Panic).into_response());
+        finish(&server, &mut response);
+        response
+    };
+    EXCHANGE.scope(exchange, inner).await
+}
+
+async fn guarded(server: &Server, router: &mut Router, request: Request<Body>, deadline: bool) -> Response<Body> {
+    let _place = match server.admission.enter().await {
+        Ok(place) => place,
+        Err(busy) => return Failure::App(busy).into_response(),
+    };
+    let answer = router.call(request);
+    let answered = if deadline { tokio::time::timeout(DEADLINE, answer).await } else { Ok(answer.await) };
+    match answered {
+        Ok(Ok(response)) => response,
+        Err(_) => Failure::App(Error::Deadline(DEADLINE)).into_response(),
+    }
+}
+
+/// A run has limits of its own, a publication those of the compiler.
+fn has_deadline(request: &Request<Body>) -> bool {
+    let path = request.uri().path();
+    !(path.contains("/tools/execute/") || path.contains("/versions/"))
+}
+
+/// The client's own id, when it can stand in a header and a log.
+fn given_id(request: &Request<Body>) -> Option<String> {
+    let text = request.headers().get(REQUEST_ID)?.to_str().ok()?;
+    let plain = (1..=128).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_graphic());
+    plain.then(|| text.to_owned())
+}
+
+fn finish(server: &Server, response: &mut Response<Body>) {
+    let limit = server.admission.rates.limit();
+    let (id, remaining) = EXCHANGE
+        .with(|exchange| (HeaderValue::from_str(&exchange.request_id).ok(), exchange.remaining.get().unwrap_or(limit)));
+    let headers = response.headers_mut();
+    headers.extend(id.map(|id| (REQUEST_ID, id)));
+    headers.insert(RATE, HeaderValue::from(limit));
+    headers.insert(REMAINING, HeaderValue::from(remaining));
+    headers.insert(WINDOW, HeaderValue::from_static(WINDOW_TEXT));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+}

@@ -1,0 +1,172 @@
+//! Connections: accepted within bounds, served by HTTP/1.1, and let finish when the server stops.
+//!
+//! A framework's listener gives no bound on connections per address, on header size or on slow headers; these are a few
+//! lines over hyper.
+
+use std::{
+    collections::HashMap,
+    net::{IpAddr, SocketAddr},
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use axum::{Router, body::Body};
+use hyper::{body::Incoming, server::conn::http1, service::service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::{Semaphore, watch},
+    task::JoinSet,
+    time::timeout,
+};
+
+use crate::{Server, layers};
+
+/// Bytes of a request's line and headers.
+const HEAD: usize = 16 << 10;
+const HEADERS: usize = 100;
+/// For a request's head, and between requests.
+const IDLE: Duration = Duration::from_secs(75);
+/// Before accepting is tried again when the system refuses, for example for want of file descriptors.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Serves until told to stop, then finishes what runs, for as long as `drain` allows.
+pub(crate) async fn serve(
+    listener: TcpListener,
+    server: Arc<Server>,
+    router: Router,
+    mut stop: watch::Receiver<bool>,
+    drain: Duration,
+) {
+    let limits = &server.config.limits;
+    let places = Arc::new(Semaphore::new(limits.connections));
+    let addresses = Arc::new(Addresses { most: limits.connections_per_address, open: Mutex::default() });
+    let mut connections = JoinSet::new();
+    loop {
+        let permit = tokio::select! {
+            permit = places.clone().acquire_owned() => permit,
+            () = stopped(&mut stop) => break,
+        };
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = stopped(&mut stop) => break,
+        };
+        while connections.try_join_next().is_some() {}
+        let (stream, peer) = match accepted {
+            Ok(accepted) => accepted,
+            Err(cause) => {
+                tracing::warn!(%cause, "cannot accept a connection");
+                tokio::time::sleep(PAUSE).await;
+                continue;
+            }
+        };
+        // Closed at once when there are too many from the address.
+        let Some(counted) = addresses.enter(peer.ip()) else { continue };
+        let connection = connection(stream, peer, server.clone(), router.clone(), stop.clone());
+        connections.spawn(async move {
+            connection.await;
+            drop((permit, counted));
+        });
+    }
+    drop(listener);
+    let finished = timeout(drain, async { while connections.join_next().await.is_some() {} }).await;
+    if finished.is_err() {
+        tracing::warn!(connections = connections.len(), "connections are cut: they did not finish in time");
+        connections.shutdown().await;
+    }
+}
+
+async fn connection(
+    stream: TcpStream,
+    peer: SocketAddr,
+    server: Arc<Server>,
+    router: Router,
+    mut stop: watch::Receiver<bool>,
+) {
+    // Answers are small and complete: waiting to fill a packet only adds latency.
+    if let Err(cause) = stream.set_nodelay(true) {
+        tracing::debug!(%cause, "cannot set TCP_NODELAY");
+    }
+    let service = service_fn(move |request: hyper::Request<Incoming>| {
+        let answer = layers::answer(server.clone(), router.clone(), peer.ip(), request.map(Body::new));
+        async move { Ok::<_, std::convert::Infallible>(answer.await) }
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(IDLE)
+        .max_buf_size(HEAD)
+        .max_headers(HEADERS)
+        .serve_connection(TokioIo::new(stream), service);
+    let mut connection = std::pin::pin!(connection);
+    let ended = tokio::select! {
+        ended = connection.as_mut() => ended,
+        () = stopped(&mut stop) => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(cause) = ended {
+        tracing::debug!(%peer, %cause, "a connection ended early");
+    }
+}
+
+/// Waits for the word to stop, or for nobody being there to give it.
+async fn stopped(stop: &mut watch::Receiver<bool>) {
+    // Whether it was said or nobody can say it any more comes to the same.
+    let _ = stop.wait_for(|stop| *stop).await;
+}
+
+/// Open connections by address.
+struct Addresses {
+    most: usize,
+    open: Mutex<HashMap<IpAddr, usize>>,
+}
+
+/// One connection counted.
+struct Counted {
+    address: IpAddr,
+    of: Arc<Addresses>,
+}
+
+impl Addresses {
+    fn enter(self: &Arc<Self>, address: IpAddr) -> Option<Counted> {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = open.entry(address).or_default();
+        if *count >= self.most {
+            return None;
+        }
+        *count += 1;
+        Some(Counted { address, of: self.clone() })
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        let mut open = self.of.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = open.get_mut(&self.address) {
+            *count -= 1;
+            if *count == 0 {
+                open.remove(&self.address);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_of_one_address_are_bounded_and_counted_down() {
+        let addresses = Arc::new(Addresses { most: 2, open: Mutex::default() });
+        let address: IpAddr = [10, 0, 0, 1].into();
+        let first = addresses.enter(address).unwrap();
+        let second = addresses.enter(address).unwrap();
+        assert!(addresses.enter(address).is_none());
+        assert!(addresses.enter([10, 0, 0, 2].into()).is_some());
+        drop(first);
+        assert!(addresses.enter(address).is_some());
+        drop(second);
+        assert!(addresses.open.lock().unwrap().is_empty());
+    }
+}

@@ -1,0 +1,151 @@
+//! Opens what the server stands on: key file, store, vault, the way out, the sandbox. In this order, so that a damaged store
+//! or a wrong key is found before anything is written.
+
+use std::{
+    fmt::Display,
+    os::unix::fs::DirBuilderExt,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use anyhow::{Context, Result};
+use app::{
+    App, Clock, Parts,
+    tools::log::{Settings as LogSettings, Writer},
+    vault::{KeyFile, KeyFileError, OpenError, Vault},
+};
+use sandbox::{Compiler, Sandbox};
+use store::Store;
+
+use crate::config::{Allocator, Config};
+
+/// Exit code of a start that would lose or expose something: damaged store, wrong or unsafe key.
+const REFUSED: u8 = 78;
+
+/// Why a command ends without doing its work: one line for the operator, and the exit code.
+#[derive(Debug)]
+pub(crate) struct Stop {
+    /// What was found, and what to do.
+    pub line: String,
+    /// Exit code.
+    pub code: u8,
+}
+
+impl Stop {
+    fn refused(cause: impl Display) -> Self {
+        Self { line: cause.to_string(), code: REFUSED }
+    }
+}
+
+impl From<anyhow::Error> for Stop {
+    fn from(cause: anyhow::Error) -> Self {
+        Self { line: format!("{cause:#}"), code: 1 }
+    }
+}
+
+impl From<app::Error> for Stop {
+    fn from(cause: app::Error) -> Self {
+        Self { line: cause.to_string(), code: 1 }
+    }
+}
+
+/// Everything, opened.
+pub(crate) struct Opened {
+    /// The house.
+    pub app: App,
+    /// To be run beside it.
+    pub writer: Writer,
+    /// To be closed at the end.
+    pub store: Store,
+    /// Whether the data directory was empty.
+    pub new: bool,
+}
+
+/// Opens everything.
+///
+/// # Errors
+/// With code 78 when starting would lose or expose something, with 1 otherwise.
+pub(crate) async fn open(config: &Config) -> Result<Opened, Stop> {
+    let clock = Clock::system();
+    make_private(&config.data)?;
+    let store = store(config).await?;
+    let new = !Vault::exists(&store).await?;
+    let key = key(&config.key_file(), new)?;
+    let vault = Vault::open(store.clone(), &key, clock.now()).await.map_err(|cause| match cause {
+        OpenError::WrongKey => Stop::refused(format_args!(
+            "the key file {} is not the one of {}; put the right one back or set `key_file`",
+            config.key_file().display(),
+            config.data.display()
+        )),
+        OpenError::Store(cause) => cause.into(),
+    })?;
+    let vault = Arc::new(vault);
+    let sandbox = sandbox(config, &vault).await?;
+    let log =
+        LogSettings { wait: config.logs.wait, buffer: config.logs.buffer, payload: config.logs.payload_kib * 1024 };
+    let parts = Parts { store: store.clone(), vault, sandbox, clock, log };
+    let (app, writer) = App::open(parts).await?;
+    Ok(Opened { app, writer, store, new })
+}
+
+/// Opens the store alone.
+///
+/// # Errors
+/// With code 78 when it is damaged.
+pub(crate) async fn store(config: &Config) -> Result<Store, Stop> {
+    let at = store_folder(&config.data);
+    let opened = tokio::task::spawn_blocking(move || Store::open(&at, app::COLLECTIONS)).await;
+    opened.context("open the store").map_err(Stop::from)?.map_err(|cause| match cause {
+        store::OpenError::Locked { .. } => Stop { line: cause.to_string(), code: 1 },
+        store::OpenError::Io { .. } => Stop { line: cause.to_string(), code: 1 },
+        store::OpenError::Damaged { .. } | store::OpenError::Declaration { .. } => Stop::refused(cause),
+    })
+}
+
+/// Where the store lies in the data directory.
+pub(crate) fn store_folder(data: &Path) -> PathBuf {
+    data.join("store")
+}
+
+/// Opens the vault on a store that was used before.
+///
+/// # Errors
+/// With code 78 when the key is missing, unsafe or wrong.
+fn key(path: &Path, new: bool) -> Result<KeyFile, Stop> {
+    match KeyFile::read(path) {
+        Ok(key) => Ok(key),
+        Err(KeyFileError::Missing(_)) if new => KeyFile::create(path).map_err(Stop::refused),
+        Err(cause) => Err(Stop::refused(cause)),
+    }
+}
+
+async fn sandbox(config: &Config, vault: &Vault) -> Result<Sandbox, Stop> {
+    let net =
+        net::Client::new(config.net()?).map_err(|cause| anyhow::anyhow!("prepare the way out: {}", cause.message))?;
+    let program = std::env::current_exe().context("find the server's own program").map_err(Stop::from)?;
+    let wanted = &config.sandbox;
+    let mut settings = sandbox::Settings::new(config.data.join("compiled"), *vault.derive("compiled components"), net);
+    settings.compiler = Compiler::Child(program);
+    settings.allocator = match wanted.allocator {
+        Allocator::Pooling => sandbox::Allocator::Pooling,
+        Allocator::OnDemand => sandbox::Allocator::OnDemand,
+    };
+    settings.live = wanted.live;
+    settings.live_per_tenant = wanted.live_per_project;
+    settings.busy_per_tenant = wanted.busy_per_project;
+    settings.queue = wanted.queue;
+    settings.queue_per_tenant = wanted.queue_per_project;
+    settings.queue_wait = Duration::from_millis(wanted.queue_wait_ms);
+    settings.node_memory = wanted.memory_mib << 20;
+    settings.resident = wanted.resident.unwrap_or(settings.resident);
+    settings.guest_threads = wanted.threads.unwrap_or(settings.guest_threads);
+    let opened = tokio::task::spawn_blocking(move || Sandbox::open(settings)).await.context("open the sandbox")?;
+    opened.map_err(|cause| anyhow::anyhow!("open the sandbox: {cause}").into())
+}
+
+/// Makes a folder that only its owner can look into.
+fn make_private(folder: &Path) -> Result<(), Stop> {
+    let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
+    made.with_context(|| format!("make the data directory {}", folder.display())).map_err(Stop::from)
+}

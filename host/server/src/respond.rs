@@ -1,0 +1,242 @@
+//! Answers: the error envelope, and lists with cursors.
+//!
+//! Everything that goes wrong ends as a [`Failure`]: an error of the app with the row of its table, or one of the few things
+//! that only the wire knows. A failure is logged here and nowhere else.
+
+use std::{cell::Cell, net::IpAddr};
+
+use app::Error;
+use axum::{
+    http::{HeaderValue, Method, StatusCode, Uri, header},
+    response::{IntoResponse, Response},
+};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+/// What a handler answers.
+pub(crate) type Reply<T> = Result<T, Failure>;
+
+tokio::task_local! {
+    /// The request being answered. Set once, around everything, so that an envelope can name its request.
+    pub(crate) static EXCHANGE: Exchange;
+}
+
+/// What is known about the request being answered.
+#[derive(Debug)]
+pub(crate) struct Exchange {
+    /// The client's, or ours.
+    pub request_id: String,
+    /// Who sent it.
+    pub peer: IpAddr,
+    /// How many requests the organisation has left, once that is known.
+    pub remaining: Cell<Option<u32>>,
+}
+
+/// The id of the request being answered.
+pub(crate) fn request_id() -> String {
+    EXCHANGE.try_with(|exchange| exchange.request_id.clone()).unwrap_or_default()
+}
+
+/// Why a request was not done.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// What the app refused.
+    App(Error),
+    /// What only the wire knows.
+    Wire(Wire),
+}
+
+/// Refusals that no room knows of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wire {
+    /// No such path.
+    UnknownRoute,
+    /// The path exists, the method does not.
+    WrongMethod,
+    /// The body is larger than this many bytes.
+    TooLarge(usize),
+    /// The body is not JSON by its own account.
+    WrongType,
+    /// The body is compressed.
+    Encoded,
+    /// The body did not arrive in time.
+    SlowBody,
+    /// The body ended early.
+    BrokenBody,
+    /// Something broke while answering.
+    Panic,
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::App(error)
+    }
+}
+
+impl From<Wire> for Failure {
+    fn from(wire: Wire) -> Self {
+        Self::Wire(wire)
+    }
+}
+
+impl Wire {
+    #[rustfmt::skip]
+    fn row(self) -> (u16, u32, &'static str, String, &'static str) {
+        let text = str::to_owned;
+        match self {
+            Self::UnknownRoute => (404, 10404, "HTTP_NotFound", text("there is nothing at this path"), "check the path; every path begins with /api/v3 or /api/v3.1"),
+            Self::WrongMethod => (405, 10405, "HTTP_MethodNotAllowed", text("the path does not take this method"), "use a method that the `allow` header lists"),
+            Self::TooLarge(limit) => (413, 10413, "HTTP_PayloadTooLarge", format!("the body is larger than {} KiB", limit / 1024), "send less"),
+            Self::WrongType => (415, 10415, "HTTP_UnsupportedMediaType", text("the body is not JSON by its content type"), "send `content-type: application/json`"),
+            Self::Encoded => (415, 10416, "HTTP_UnsupportedEncoding", text("compressed bodies are not accepted"), "send the body without a content encoding"),
+            Self::SlowBody => (408, 10408, "HTTP_RequestTimeout", text("the body did not arrive within 30 s"), "try again over a faster connection"),
+            Self::BrokenBody => (400, 10409, "HTTP_BodyIncomplete", text("the body ended early"), "send it again"),
+            Self::Panic => (500, 10500, "Server_InternalError", text("internal error"), "tell the operator the `request_id`; the server's log has the reason"),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Envelope<'a> {
+    /// The whole text once more where clients look for it at the top.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<&'a str>,
+    error: Body<'a>,
+}
+
+#[derive(Serialize)]
+struct Body<'a> {
+    message: &'a str,
+    code: u32,
+    slug: &'a str,
+    status: u16,
+    request_id: String,
+    suggested_fix: &'a str,
+    errors: &'a [String],
+}
+
+impl IntoResponse for Failure {
+    fn into_response(self) -> Response {
+        let (status, code, slug, message, fix) = match &self {
+            Self::App(error) => {
+                let row = error.row();
+                // What broke inside is for the log; outside it would tell more than it helps.
+                let message =
+                    if matches!(error, Error::Internal(_)) { "internal error".to_owned() } else { error.to_string() };
+                (row.status, row.code, row.slug, message, row.fix)
+            }
+            Self::Wire(wire) => wire.row(),
+        };
+        let (errors, after) = match &self {
+            Self::App(error) => (error.problems(), error.retry_after()),
+            Self::Wire(_) => (&[][..], None),
+        };
+        let request_id = request_id();
+        if status >= 500 {
+            tracing::error!(request_id, failure = ?self, "a request failed");
+        } else {
+            tracing::debug!(request_id, status, slug, message, "a request was refused");
+        }
+        let message = message.as_str();
+        let body = Body { message, code, slug, status, request_id, suggested_fix: fix, errors };
+        let envelope = Envelope { message: (status == 429).then_some(message), error: body };
+        let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let mut response = json(status, &envelope);
+        if let Some(after) = after {
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(after.as_secs().max(1)));
+        }
+        response
+    }
+}
+
+/// An answer with a JSON body.
+pub(crate) fn json<T: Serialize + ?Sized>(status: StatusCode, body: &T) -> Response {
+    match serde_json::to_vec(body) {
+        Ok(bytes) => {
+            (status, [(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], bytes).into_response()
+        }
+        Err(cause) => Failure::App(Error::Internal(format!("cannot write the answer: {cause}"))).into_response(),
+    }
+}
+
+/// 200 with a JSON body.
+pub(crate) fn ok<T: Serialize + ?Sized>(body: &T) -> Reply<Response> {
+    Ok(json(StatusCode::OK, body))
+}
+
+/// 201 with a JSON body.
+pub(crate) fn created<T: Serialize + ?Sized>(body: &T) -> Reply<Response> {
+    Ok(json(StatusCode::CREATED, body))
+}
+
+/// What stands at no path.
+pub(crate) async fn unknown_route(_: Uri) -> Failure {
+    Wire::UnknownRoute.into()
+}
+
+/// What answers a method that a path does not take.
+pub(crate) async fn wrong_method(_: Method) -> Failure {
+    Wire::WrongMethod.into()
+}
+
+/// Which page of a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Page {
+    /// From 1.
+    pub number: u64,
+    /// Items on it, 1 to 1000.
+    pub limit: u64,
+}
+
+impl Page {
+    /// Items on the pages before.
+    pub(crate) fn offset(self) -> u64 {
+        (self.number - 1).saturating_mul(self.limit)
+    }
+
+    /// The part of a list that is on the page.
+    pub(crate) fn cut<T>(self, items: Vec<T>) -> (Vec<T>, u64) {
+        let total = items.len() as u64;
+        let offset = usize::try_from(self.offset()).unwrap_or(usize::MAX);
+        (items.into_iter().skip(offset).take(usize::try_from(self.limit).unwrap_or(usize::MAX)).collect(), total)
+    }
+
+    /// The marker of the page after, if there is one.
+    pub(crate) fn next_cursor(self, total: u64) -> Option<String> {
+        (self.number.saturating_mul(self.limit) < total)
+            .then(|| crate::extract::cursor(Page { number: self.number + 1, limit: self.limit }))
+    }
+}
+
+/// A cursor list under the given name of its items.
+pub(crate) fn cursor_list(name: &str, items: Vec<Value>, page: Page, total: u64) -> Value {
+    json!({
+        name: items,
+        "next_cursor": page.next_cursor(total),
+        "total_pages": total.div_ceil(page.limit).max(1),
+        "current_page": page.number,
+        "total_items": total,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_list_has_one_page_and_no_next() {
+        let list = cursor_list("items", vec![], Page { number: 1, limit: 20 }, 0);
+        assert_eq!((list["total_pages"].as_u64(), list["current_page"].as_u64()), (Some(1), Some(1)));
+        assert!(list["next_cursor"].is_null());
+    }
+
+    #[test]
+    fn pages_cut_a_list_without_gap_or_overlap() {
+        let (first, total) = Page { number: 1, limit: 3 }.cut((0..7).collect());
+        let (last, _) = Page { number: 3, limit: 3 }.cut((0..7).collect());
+        assert_eq!((first, total, last), (vec![0, 1, 2], 7, vec![6]));
+        assert!(Page { number: 2, limit: 3 }.next_cursor(7).is_some());
+        assert!(Page { number: 3, limit: 3 }.next_cursor(7).is_none());
+        assert!(Page { number: u64::MAX, limit: 1000 }.cut(vec![1]).0.is_empty());
+    }
+}
