@@ -1,1 +1,72 @@
-//!
+//! The toolkits of this repository, as they were built, over HTTP.
+
+use harness::{Client, Host, host::Setup};
+use serde_json::json;
+use tokio::sync::OnceCell;
+
+const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../toolkits/dist");
+
+/// A server that published the built toolkits at its start.
+async fn host() -> &'static Host {
+    static HOST: OnceCell<Host> = OnceCell::const_new();
+    HOST.get_or_init(|| async {
+        let built = std::fs::read_dir(FOLDER).map_or(0, Iterator::count);
+        assert!(built > 0, "nothing is built in {FOLDER}: `cargo toolkit build --all` first");
+        Setup::new().with("toolkits", FOLDER).start().await
+    })
+    .await
+}
+
+async fn project() -> Client {
+    host().await.new_project().await
+}
+
+#[tokio::test]
+async fn a_folder_of_toolkits_is_published_at_start_and_again_without_harm() {
+    let host = Setup::new().with("toolkits", FOLDER).start().await;
+    let list = host.as_project().get("/toolkits").await.expect(200);
+    let (setup, status) = host.terminate().await;
+    assert!(status.success());
+    let again = setup.start().await;
+    assert_eq!(again.as_project().get("/toolkits").await.expect(200).json, list.json);
+    for slug in ["documents", "hackernews", "resend"] {
+        again.as_project().get(&format!("/toolkits/{slug}")).await.expect(200);
+    }
+}
+
+#[tokio::test]
+async fn every_tool_has_a_name_agents_can_use_a_schema_and_examples_that_fit() {
+    let project = project().await;
+    let tools = project.get("/tools?limit=1000").await.expect(200);
+    let tools = tools["items"].as_array().unwrap();
+    assert!(tools.len() >= 20, "{} tools", tools.len());
+    for tool in tools {
+        let slug = tool["slug"].as_str().unwrap();
+        assert!(
+            slug.len() <= 64 && slug.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_'),
+            "{slug}"
+        );
+        assert_eq!(tool["input_parameters"]["type"], "object", "{slug}");
+        assert!(tool["description"].as_str().unwrap().len() >= 20, "{slug}");
+    }
+}
+
+#[tokio::test]
+async fn documents_works_on_a_real_file() {
+    let project = project().await;
+    let markdown = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../ARCHITECTURE.md")).unwrap();
+    let html = project.execute("DOCUMENTS_MARKDOWN_TO_HTML", json!({ "markdown": markdown })).await.data();
+    assert!(html["html"].as_str().unwrap().contains("<h1>Architecture</h1>"), "{html}");
+    let back = project.execute("DOCUMENTS_HTML_TO_MARKDOWN", json!({ "html": html["html"] })).await.data();
+    assert!(back["markdown"].as_str().unwrap().contains("# Architecture"), "{back}");
+    let hash = project.execute("DOCUMENTS_HASH", json!({ "text": markdown, "algorithm": "sha256" })).await.data();
+    assert_eq!(hash["digest"], hex::encode(<sha2::Sha256 as sha2::Digest>::digest(&markdown)));
+    let rows = project.execute("DOCUMENTS_CSV_TO_JSON", json!({ "text": "name,age\nAda,36\n" })).await.data();
+    assert_eq!((&rows["row_count"], &rows["rows"][0]["name"]), (&1.into(), &"Ada".into()));
+}
+
+#[tokio::test]
+async fn a_toolkit_that_needs_an_account_says_so() {
+    let answer = project().await.execute("RESEND_LIST_DOMAINS", json!({})).await.expect(404);
+    assert_eq!(answer["error"]["code"], 1810);
+}

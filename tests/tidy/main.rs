@@ -1,1 +1,231 @@
 //! The shape of the house, checked as a test.
+//!
+//! It knows the files, not the code: which crate may name which, what a toolkit's folder looks like, that a module says what it
+//! is for. Sizes are printed and never fail: a long file that is one clear thing is fine.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::{Path, PathBuf},
+};
+
+use toml::{Table, Value};
+
+/// Which of our crates a crate may name, beside itself. What is not here may name none.
+const ARROWS: [(&str, &[&str]); 8] = [
+    ("host-server", &["app", "store", "sandbox", "net", "manifest"]),
+    ("host-app", &["sandbox", "store", "net", "manifest"]),
+    ("host-sandbox", &["net", "manifest"]),
+    ("host-store", &[]),
+    ("host-net", &[]),
+    ("toolkit-sdk-cli", &["sandbox", "net", "manifest"]),
+    ("toolkit-sdk", &["toolkit-sdk-macros", "manifest"]),
+    ("e2e", &[]),
+];
+/// Names under which our crates are depended on.
+const OURS: [&str; 7] = ["app", "net", "sandbox", "store", "manifest", "toolkit-sdk", "toolkit-sdk-macros"];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
+}
+
+fn read(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_else(|cause| panic!("{}: {cause}", path.display()))
+}
+
+/// All files below the folders where people write, with a path from the root.
+fn files() -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut folders: Vec<_> = ["host", "toolkit-sdk", "toolkits", "tests"].map(|name| root().join(name)).into();
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            if name == "target" || name == "dist" || name.starts_with('.') {
+                continue;
+            }
+            if path.is_dir() { folders.push(path) } else { found.push(path) }
+        }
+    }
+    found.sort();
+    found.into_iter().map(|path| path.strip_prefix(root()).unwrap().to_owned()).collect()
+}
+
+fn sources() -> Vec<(PathBuf, String)> {
+    let files = files().into_iter().filter(|path| path.extension().is_some_and(|extension| extension == "rs"));
+    files.map(|path| (path.clone(), read(&root().join(path)))).collect()
+}
+
+/// The manifests of the workspace's members.
+fn crates() -> BTreeMap<String, (PathBuf, Table)> {
+    let workspace: Table = read(&root().join("Cargo.toml")).parse().unwrap();
+    let members = workspace["workspace"]["members"].as_array().unwrap();
+    let mut crates = BTreeMap::new();
+    for member in members {
+        let member = root().join(member.as_str().unwrap());
+        let folders = match member.file_name().unwrap().to_str() {
+            Some("*") => fs::read_dir(member.parent().unwrap()).unwrap().map(|entry| entry.unwrap().path()).collect(),
+            _ => vec![member],
+        };
+        for folder in folders.into_iter().filter(|folder| folder.join("Cargo.toml").is_file()) {
+            let manifest: Table = read(&folder.join("Cargo.toml")).parse().unwrap();
+            let name = manifest["package"]["name"].as_str().unwrap().to_owned();
+            crates.insert(name, (folder, manifest));
+        }
+    }
+    crates
+}
+
+/// Dependencies of every kind, of every target.
+fn dependencies(manifest: &Table) -> BTreeSet<String> {
+    let kinds = ["dependencies", "dev-dependencies", "build-dependencies"];
+    let of = |table: &Table| -> Vec<String> {
+        let tables = kinds.iter().filter_map(|kind| table.get(*kind)?.as_table());
+        tables.flat_map(|table| table.keys().cloned()).collect()
+    };
+    let targets = manifest.get("target").and_then(Value::as_table).into_iter().flat_map(Table::values);
+    of(manifest).into_iter().chain(targets.filter_map(Value::as_table).flat_map(|table| of(table))).collect()
+}
+
+#[test]
+fn arrows_point_down() {
+    for (name, (_, manifest)) in crates() {
+        let allowed = ARROWS.iter().find(|(own, _)| *own == name).map_or(&[][..], |(_, allowed)| allowed);
+        for dependency in dependencies(&manifest).iter().filter(|dependency| OURS.contains(&dependency.as_str())) {
+            // A crate's own tests may use it as its authors do.
+            let own = name == "toolkit-sdk-macros" && dependency == "toolkit-sdk";
+            assert!(own || allowed.contains(&dependency.as_str()), "{name} must not depend on {dependency}");
+        }
+    }
+}
+
+#[test]
+fn the_server_opens_store_and_sandbox_and_asks_them_nothing_else() {
+    for (path, text) in sources() {
+        let asks = path.starts_with("host/server/src/api") || path.starts_with("host/server/src/doors");
+        for word in ["store::", "sandbox::", "net::"] {
+            let used = text.lines().any(|line| line.trim_start().starts_with(&format!("use {word}")));
+            assert!(!(asks && used), "{} reaches past `app` into {word}", path.display());
+        }
+    }
+}
+
+#[test]
+fn the_wire_ends_at_the_server() {
+    for (name, (_, manifest)) in crates().into_iter().filter(|(name, _)| name.starts_with("host-")) {
+        let wire = ["axum", "tower", "tower-http", "hyper"];
+        let found: Vec<_> = dependencies(&manifest).into_iter().filter(|own| wire.contains(&own.as_str())).collect();
+        assert!(name == "host-server" || found.is_empty(), "{name} depends on {found:?}");
+    }
+}
+
+#[test]
+fn features_and_versions_stand_in_one_place() {
+    for (name, (_, manifest)) in crates() {
+        for kind in ["dependencies", "dev-dependencies", "build-dependencies"] {
+            for (dependency, value) in manifest.get(kind).and_then(Value::as_table).into_iter().flatten() {
+                let inherits = value.get("workspace").and_then(Value::as_bool) == Some(true);
+                assert!(inherits, "{name}: {dependency} must say `workspace = true` and nothing else");
+                assert!(value.get("features").is_none(), "{name}: features of {dependency} belong to the workspace");
+            }
+        }
+        assert_eq!(manifest["lints"]["workspace"].as_bool(), Some(true), "{name} takes the workspace's lints");
+    }
+}
+
+#[test]
+fn every_module_says_what_it_is_for() {
+    for (path, text) in sources() {
+        let compiled_by_a_test = path.components().any(|part| part.as_os_str() == "ui");
+        let template = path.components().any(|part| part.as_os_str() == "template");
+        assert!(
+            text.starts_with("//!") || compiled_by_a_test || template,
+            "{} must begin with `//!` and say what it is for",
+            path.display()
+        );
+    }
+}
+
+#[test]
+fn no_room_for_leftovers() {
+    // Spelled in pieces, or this file would be the first to be found.
+    let words = [
+        concat!("TO", "DO"),
+        concat!("FIX", "ME"),
+        concat!("XX", "X"),
+        concat!("unimpl", "emented!"),
+        concat!("dbg", "!("),
+    ];
+    for (path, text) in sources() {
+        let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+        for banned in ["utils", "util", "common", "helpers", "models", "misc", "types"] {
+            assert_ne!(name, banned, "{} says nothing about what is in it", path.display());
+        }
+        for word in words {
+            assert!(!text.contains(word), "{} holds {word}", path.display());
+        }
+        let allow = concat!("#[", "allow(");
+        assert!(!text.contains(allow), "{}: `#[expect(…, reason = …)]` instead of {allow}…", path.display());
+        let ignored = concat!("#[", "ignore");
+        assert!(!text.contains(ignored), "{} has a test that is not run", path.display());
+    }
+}
+
+#[test]
+fn every_toolkit_has_the_same_shape() {
+    let workspace: Table = read(&root().join("toolkits/Cargo.toml")).parse().unwrap();
+    let members: Vec<_> =
+        workspace["workspace"]["members"].as_array().unwrap().iter().map(|m| m.as_str().unwrap()).collect();
+    let folders = fs::read_dir(root().join("toolkits")).unwrap().map(|entry| entry.unwrap().path());
+    let mut seen = 0;
+    for folder in folders.filter(|folder| folder.join("Cargo.toml").is_file()) {
+        let name = folder.file_name().unwrap().to_string_lossy().into_owned();
+        assert!(members.iter().any(|member| *member == name || *member == "*"), "{name} is no member of the workspace");
+        check_toolkit(&name, &folder);
+        seen += 1;
+    }
+    assert!(seen >= 3, "{seen} toolkits");
+}
+
+fn check_toolkit(name: &str, folder: &Path) {
+    let manifest: Table = read(&folder.join("Cargo.toml")).parse().unwrap();
+    assert_eq!(manifest["package"]["name"].as_str(), Some(name), "the crate is named as its folder");
+    assert_eq!(manifest["lib"]["crate-type"][0].as_str(), Some("cdylib"), "{name}");
+    for own in OURS.into_iter().filter(|own| *own != "toolkit-sdk") {
+        assert!(!dependencies(&manifest).contains(own), "{name} may use the SDK and nothing else of ours");
+    }
+    let library = read(&folder.join("src/lib.rs"));
+    assert!(library.contains("toolkit! {"), "{name}: `toolkit!` stands in src/lib.rs");
+    assert!(library.lines().count() <= 60, "{name}: src/lib.rs is the toolkit at a glance, at most 60 lines");
+    assert!(folder.join("logo.svg").is_file(), "{name} has a logo.svg");
+    let sources = fs::read_dir(folder.join("src")).unwrap().map(|entry| read(&entry.unwrap().path()));
+    let tools: BTreeSet<String> = sources.flat_map(|text| tools_in(&text)).collect();
+    assert!(!tools.is_empty(), "{name} has tools");
+    for tool in tools {
+        let cases = folder.join("cases").join(&tool);
+        let count = fs::read_dir(&cases).map_or(0, |entries| entries.count());
+        assert!(count >= 2, "{name}: {tool} needs a success and a failure case in cases/{tool}");
+    }
+}
+
+/// Names of functions under `#[tool…]`.
+fn tools_in(text: &str) -> Vec<String> {
+    let after = text.split("\n#[tool").skip(1);
+    let name = |rest: &str| {
+        let (_, from) = rest.split_once("fn ")?;
+        from.split(|c: char| !c.is_alphanumeric() && c != '_').next().map(str::to_owned)
+    };
+    after.filter_map(name).collect()
+}
+
+#[test]
+fn sizes_are_printed() {
+    let mut sizes: Vec<_> = sources().into_iter().map(|(path, text)| (text.lines().count(), path)).collect();
+    sizes.sort();
+    let at = |share: usize| sizes[(sizes.len() - 1) * share / 100].0;
+    let total: usize = sizes.iter().map(|(lines, _)| lines).sum();
+    println!("{} files, {total} lines; median {} (aim 130), p90 {} (aim 370); longest:", sizes.len(), at(50), at(90));
+    for (lines, path) in sizes.iter().rev().take(8) {
+        println!("{lines:6}  {}", path.display());
+    }
+}
