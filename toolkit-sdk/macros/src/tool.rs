@@ -67,7 +67,10 @@ impl Attributes {
             "slug" => self.slug = Some(word.text()?),
             "example" => self.examples.push(object(word.text()?)?),
             _ => {
-                return Err(syn::Error::new(word.name.span(), format!("`{}` is unknown; known are {WORDS}", word.name)));
+                return Err(syn::Error::new(
+                    word.name.span(),
+                    format!("`{}` is unknown; known are {WORDS}", word.name),
+                ));
             }
         }
         Ok(())
@@ -99,19 +102,19 @@ fn registration(attributes: &Attributes, signature: &Signature) -> syn::Result<T
 
     let answers = at(&signature.output);
     let output = quote_spanned!(answers=> ::toolkit_sdk::rt::output_schema);
-    let answer = quote_spanned!(answers=> ::toolkit_sdk::rt::answer);
-    let (run, input) = match signature.inputs.first() {
-        None => (quote!(#answer(super::#ident())), quote!(::toolkit_sdk::rt::no_input_schema())),
+    let (result, input) = match signature.inputs.first() {
+        None => (quote_spanned!(answers=> super::#ident()), quote!(::toolkit_sdk::rt::no_input_schema())),
         Some(argument) => {
             let takes = at(argument);
             let read = quote_spanned!(takes=> ::toolkit_sdk::rt::arguments(arguments)?);
             let schema = quote_spanned!(takes=> ::toolkit_sdk::rt::input_schema);
-            (quote!(#answer(super::#ident(#read))), quote!(#schema(super::#ident)))
+            (quote_spanned!(answers=> super::#ident(#read)), quote!(#schema(super::#ident)))
         }
     };
+    let run = quote_spanned!(answers=> ::toolkit_sdk::rt::answer(#result));
     let outcome = match signature.inputs.first() {
-        None => quote!(#output(|()| super::#ident())),
-        Some(_) => quote!(#output(super::#ident)),
+        None => quote_spanned!(answers=> #output(|()| super::#ident())),
+        Some(_) => quote_spanned!(answers=> #output(super::#ident)),
     };
     let arguments = if signature.inputs.is_empty() { quote!(_) } else { quote!(arguments) };
     Ok(quote! {

@@ -103,7 +103,7 @@ fn registration(attributes: &Attributes, kind: Kind, signature: &Signature) -> s
             (quote!(::toolkit_sdk::rt::Source::Webhook(#run)), quote!(Webhook))
         }
     };
-    let payload = quote_spanned!(answers=> ::toolkit_sdk::rt::payload_schema);
+    let carried = quote_spanned!(answers=> ::toolkit_sdk::rt::payload_schema(super::#ident));
     Ok(quote! {
         #function
 
@@ -119,7 +119,7 @@ fn registration(attributes: &Attributes, kind: Kind, signature: &Signature) -> s
                     description: ::std::string::String::from(#description),
                     kind: ::toolkit_sdk::rt::manifest::TriggerKind::#kind,
                     config: #config(super::#ident),
-                    payload: #payload(super::#ident),
+                    payload: #carried,
                     scopes: ::std::vec![#(::std::string::String::from(#scopes)),*],
                     egress: #egress,
                 },

@@ -117,3 +117,64 @@ impl fmt::Display for ReadError {
 }
 
 impl std::error::Error for ReadError {}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn manifest() -> Manifest {
+        let json = r#"{
+            "abi": "1.0.0", "sdk": "test", "slug": "demo", "name": "Demo", "description": "Shows.", "version": "20261121_00"
+        }"#;
+        Manifest::from_json(json.as_bytes()).unwrap()
+    }
+
+    fn component() -> Vec<u8> {
+        embed(COMPONENT_HEADER.to_vec(), &manifest())
+    }
+
+    #[test]
+    fn what_is_embedded_is_extracted() {
+        assert_eq!(extract(&component()).unwrap(), manifest());
+    }
+
+    #[test]
+    fn what_is_no_described_component_is_told_apart() {
+        assert!(matches!(extract(b""), Err(ReadError::Empty)));
+        assert!(matches!(extract(b"hello, world"), Err(ReadError::NotWasm)));
+        assert!(matches!(extract(&[0; 1000]), Err(ReadError::NotWasm)));
+        assert!(matches!(extract(&MODULE_HEADER), Err(ReadError::CoreModule)));
+        assert!(matches!(extract(&COMPONENT_HEADER), Err(ReadError::Missing)));
+        assert!(matches!(extract(&embed(component(), &manifest())), Err(ReadError::Duplicate)));
+        let mut broken = component();
+        let last = broken.len() - 1;
+        broken[last] = b'!';
+        assert!(matches!(extract(&broken), Err(ReadError::Invalid(_))));
+    }
+
+    #[test]
+    fn a_component_cut_short_anywhere_is_never_taken_for_a_whole_one() {
+        let whole = component();
+        for length in 0..whole.len() {
+            assert!(extract(&whole[..length]).is_err(), "{length} of {} bytes", whole.len());
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_after_the_header_are_read_without_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            let _ = extract(&[&COMPONENT_HEADER[..], &bytes].concat());
+        }
+
+        #[test]
+        fn other_sections_are_passed_over(id in 1u8..12, content in prop::collection::vec(any::<u8>(), 0..300)) {
+            let mut component = COMPONENT_HEADER.to_vec();
+            component.push(id);
+            push_leb128(&mut component, content.len());
+            component.extend_from_slice(&content);
+            prop_assert_eq!(extract(&embed(component, &manifest())).unwrap(), manifest());
+        }
+    }
+}

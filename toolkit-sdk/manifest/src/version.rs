@@ -65,3 +65,27 @@ impl fmt::Display for InvalidVersion {
 }
 
 impl std::error::Error for InvalidVersion {}
+
+#[cfg(test)]
+mod tests {
+    use super::Version;
+
+    #[test]
+    fn only_a_day_and_a_number_are_a_version() {
+        for text in ["20261121_00", "20260101_99"] {
+            assert_eq!(text.parse::<Version>().unwrap().as_str(), text);
+        }
+        for text in
+            ["", "20261121", "2026112_000", "20261321_00", "20261100_00", "20261121_0a", "20261121-00", "２0261121_00"]
+        {
+            assert!(text.parse::<Version>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn versions_are_ordered_by_time() {
+        let version = |text: &str| text.parse::<Version>().unwrap();
+        assert!(version("20261121_00") < version("20261121_01"));
+        assert!(version("20261121_99") < version("20261201_00"));
+    }
+}

@@ -1,0 +1,34 @@
+use toolkit_sdk::prelude::*;
+
+#[derive(Deserialize, JsonSchema)]
+struct Input {}
+
+/// Deletes everything.
+#[tool(destructive, idempotent, open_world, important, no_auth, tags("a", "b"), scopes("s"), egress("DELETE api.example.com/x"))]
+fn delete_all(_input: Input) -> Result<Value> {
+    Ok(json!({}))
+}
+
+toolkit! {
+    slug: "demo",
+    name: "Demo",
+    description: "Shows.",
+    categories: ["examples"],
+    version: "20261121_00",
+    auth: [
+        api_key(
+            fields: [secret(api_key, title: "Key"), text(site, optional, pattern: "[a-z]+", help: "The first part.")],
+            request: [query("key", "{api_key}"), path("~key~", "{api_key}")],
+            base_url: "https://{site}.example.com",
+            verify: "POST https://api.example.com/me",
+        ),
+        bearer_token(help: "Settings"),
+        basic(),
+    ],
+    egress: ["api.example.com:8443/v1", "GET,POST *.example.com"],
+    limits: { memory_mib: 96 },
+    tools: [delete_all],
+    triggers: [],
+}
+
+fn main() {}
