@@ -1,0 +1,65 @@
+//! What everything is compared with: an axum handler that parses JSON and answers it, in a process of its own.
+
+use std::{
+    io::{BufRead, BufReader},
+    process::{Child, Command, Stdio},
+    time::Duration,
+};
+
+use anyhow::{Context, Result};
+use axum::{Json, Router, routing::any};
+use serde_json::Value;
+
+/// The hidden argument that makes this program the bare server.
+pub(crate) const ARGUMENT: &str = "bare-server";
+
+/// The bare server. Dropped, it ends.
+pub(crate) struct Bare {
+    child: Child,
+    pub(crate) url: String,
+}
+
+impl Bare {
+    /// Starts this very program a second time.
+    pub(crate) fn start() -> Result<Self> {
+        let program = std::env::current_exe().context("find this program")?;
+        let mut child = Command::new(program).arg(ARGUMENT).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().context("read its output")?).read_line(&mut line)?;
+        Ok(Self { child, url: line.trim().to_owned() })
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+}
+
+impl Drop for Bare {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+/// Serves until standard input ends, that is, until the benchmark does.
+pub(crate) fn serve() -> Result<()> {
+    std::thread::spawn(|| {
+        std::io::copy(&mut std::io::stdin(), &mut std::io::sink()).ok();
+        std::process::exit(0);
+    });
+    tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(async {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+        println!("http://{}", listener.local_addr()?);
+        let router = Router::new()
+            .route("/echo", any(async |Json(value): Json<Value>| Json(value)))
+            .route("/slow/20", any(async || slow(20).await))
+            .route("/slow/1000", any(async || slow(1000).await));
+        Ok(axum::serve(listener, router).await?)
+    })
+}
+
+/// An external application that takes its time.
+async fn slow(milliseconds: u64) -> Json<Value> {
+    tokio::time::sleep(Duration::from_millis(milliseconds)).await;
+    Json(serde_json::json!({ "waited": milliseconds }))
+}

@@ -1,0 +1,140 @@
+//! The load: raw keep-alive HTTP/1.1 over a few sockets of one thread.
+//!
+//! It shares the machine with what it measures, so it does as little as it can: one prepared request, one look for the end of
+//! the answer, one number kept.
+
+use std::{
+    net::SocketAddr,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result, ensure};
+use futures::future::try_join_all;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
+
+/// Who is asked, and what.
+#[derive(Debug, Clone)]
+pub(crate) struct Target {
+    address: SocketAddr,
+    request: Vec<u8>,
+    /// Process whose time is counted.
+    pid: u32,
+}
+
+/// What one round came to.
+#[derive(Debug, Clone)]
+pub(crate) struct Round {
+    pub(crate) per_second: f64,
+    pub(crate) p50: Duration,
+    pub(crate) p99: Duration,
+    /// Processor time of the server per request.
+    pub(crate) cpu: Duration,
+}
+
+impl Target {
+    /// A POST of JSON.
+    pub(crate) fn post(url: &str, path: &str, headers: &[(&str, &str)], body: &str, pid: u32) -> Result<Self> {
+        let address = url.trim_start_matches("http://").parse().with_context(|| format!("read the address {url}"))?;
+        let headers: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+        let length = body.len();
+        let request = format!(
+            "POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n{headers}content-length: {length}\r\n\r\n{body}"
+        );
+        Ok(Self { address, request: request.into_bytes(), pid })
+    }
+
+    /// Sends on so many connections for so long.
+    pub(crate) async fn round(&self, connections: usize, time: Duration) -> Result<Round> {
+        let sockets = try_join_all((0..connections).map(|_| Connection::open(self.address))).await?;
+        let (begun, cpu) = (Instant::now(), processor_time(self.pid)?);
+        let end = begun + time;
+        let all = try_join_all(sockets.into_iter().map(|socket| socket.repeat(&self.request, end))).await?;
+        let (took, cpu) = (begun.elapsed(), processor_time(self.pid)?.saturating_sub(cpu));
+        let mut latencies: Vec<u32> = all.into_iter().flatten().collect();
+        latencies.sort_unstable();
+        ensure!(!latencies.is_empty(), "nothing was answered in {time:?}");
+        let at = |share: f64| {
+            let place = ((latencies.len() - 1) as f64 * share) as usize;
+            Duration::from_nanos(u64::from(latencies[place]))
+        };
+        let requests = latencies.len();
+        let per_second = requests as f64 / took.as_secs_f64();
+        Ok(Round { per_second, p50: at(0.5), p99: at(0.99), cpu: cpu / requests as u32 })
+    }
+
+    /// Sends so many requests in all.
+    pub(crate) async fn times(&self, connections: usize, requests: usize) -> Result<()> {
+        let each = requests.div_ceil(connections);
+        let send = |_| async {
+            let mut connection = Connection::open(self.address).await?;
+            for _ in 0..each {
+                connection.exchange(&self.request).await?;
+            }
+            anyhow::Ok(())
+        };
+        try_join_all((0..connections).map(send)).await.map(drop)
+    }
+}
+
+struct Connection {
+    socket: TcpStream,
+    answer: Vec<u8>,
+}
+
+impl Connection {
+    async fn open(address: SocketAddr) -> Result<Self> {
+        let socket = TcpStream::connect(address).await.with_context(|| format!("connect to {address}"))?;
+        socket.set_nodelay(true)?;
+        Ok(Self { socket, answer: Vec::with_capacity(128 << 10) })
+    }
+
+    /// Latencies in nanoseconds.
+    async fn repeat(mut self, request: &[u8], end: Instant) -> Result<Vec<u32>> {
+        let mut latencies = Vec::new();
+        loop {
+            let begun = Instant::now();
+            if begun >= end {
+                return Ok(latencies);
+            }
+            self.exchange(request).await?;
+            latencies.push(u32::try_from(begun.elapsed().as_nanos()).unwrap_or(u32::MAX));
+        }
+    }
+
+    async fn exchange(&mut self, request: &[u8]) -> Result<()> {
+        self.socket.write_all(request).await?;
+        self.answer.clear();
+        let mut length = None;
+        while length.is_none_or(|length| self.answer.len() < length) {
+            ensure!(self.socket.read_buf(&mut self.answer).await? > 0, "the server closed the connection");
+            if length.is_none() {
+                length = whole_length(&self.answer)?;
+            }
+        }
+        let ok = self.answer.starts_with(b"HTTP/1.1 200");
+        ensure!(ok, "the server answered {}", String::from_utf8_lossy(&self.answer[..self.answer.len().min(600)]));
+        Ok(())
+    }
+}
+
+/// Length of head and body; none while the head is not complete.
+fn whole_length(answer: &[u8]) -> Result<Option<usize>> {
+    let Some(end) = answer.windows(4).position(|window| window == b"\r\n\r\n") else { return Ok(None) };
+    let head = std::str::from_utf8(&answer[..end])?;
+    let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+    let length: usize = length.with_context(|| format!("no length in {head}"))?.trim().parse()?;
+    Ok(Some(end + 4 + length))
+}
+
+/// Time that a process has spent on processors, all threads, those that have ended too.
+pub(crate) fn processor_time(pid: u32) -> Result<Duration> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    // The second field is the program's name in parentheses and may hold blanks.
+    let (_, fields) = stat.rsplit_once(')').context("read /proc/…/stat")?;
+    let fields: Vec<_> = fields.split_whitespace().collect();
+    let ticks: u64 = fields[11].parse::<u64>()? + fields[12].parse::<u64>()?;
+    Ok(Duration::from_millis(ticks * 10))
+}

@@ -1,0 +1,96 @@
+//! What was measured, as a table and as JSON.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::load::Round;
+
+/// One line.
+#[derive(Debug, Clone, Default, Serialize)]
+pub(crate) struct Line {
+    pub(crate) part: &'static str,
+    pub(crate) what: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) connections: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) requests_per_second: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) p50_us: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) p99_us: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) cpu_us: Option<f64>,
+    /// What the part is about, as a number of the unit its name has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) result: Option<Verdict>,
+}
+
+/// A number that has a goal.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Verdict {
+    pub(crate) name: &'static str,
+    pub(crate) value: f64,
+    pub(crate) goal: f64,
+    pub(crate) met: bool,
+}
+
+impl Verdict {
+    pub(crate) fn at_least(name: &'static str, value: f64, goal: f64) -> Self {
+        Self { name, value, goal, met: value >= goal }
+    }
+
+    pub(crate) fn at_most(name: &'static str, value: f64, goal: f64) -> Self {
+        Self { name, value, goal, met: value <= goal }
+    }
+
+    fn text(&self) -> String {
+        let (sign, met) =
+            (if self.met == (self.value >= self.goal) { "≥" } else { "≤" }, if self.met { "" } else { "  missed" });
+        format!("{} {:.2} (goal {sign} {}){met}", self.name, self.value, self.goal)
+    }
+}
+
+impl Line {
+    pub(crate) fn of(part: &'static str, what: impl Into<String>, connections: usize, round: &Round) -> Self {
+        let micros = |time: Duration| Some(time.as_micros() as u64);
+        Self {
+            part,
+            what: what.into(),
+            connections: Some(connections),
+            requests_per_second: Some(round.per_second as u64),
+            p50_us: micros(round.p50),
+            p99_us: micros(round.p99),
+            cpu_us: Some((round.cpu.as_nanos() as f64 / 100.0).round() / 10.0),
+            result: None,
+        }
+    }
+
+    pub(crate) fn with(mut self, result: Verdict) -> Self {
+        self.result = Some(result);
+        self
+    }
+
+    pub(crate) fn verdict(part: &'static str, what: impl Into<String>, result: Verdict) -> Self {
+        Self { part, what: what.into(), result: Some(result), ..Self::default() }
+    }
+}
+
+pub(crate) fn heading() -> String {
+    format!("{:4}{:44}{:>5}{:>10}{:>9}{:>9}{:>10}  {}", "", "", "conn", "req/s", "p50 µs", "p99 µs", "CPU µs", "result")
+}
+
+pub(crate) fn row(line: &Line) -> String {
+    let number = |value: Option<u64>| value.map_or(String::new(), |value| value.to_string());
+    format!(
+        "({}) {:44}{:>5}{:>10}{:>9}{:>9}{:>10}  {}",
+        line.part,
+        line.what,
+        line.connections.map_or(String::new(), |count| count.to_string()),
+        number(line.requests_per_second),
+        number(line.p50_us),
+        number(line.p99_us),
+        line.cpu_us.map_or(String::new(), |value| format!("{value:.1}")),
+        line.result.as_ref().map_or(String::new(), Verdict::text),
+    )
+}
