@@ -231,8 +231,8 @@ mod tests {
         let (one, other): (Arc<str>, Arc<str>) = ("a".into(), "b".into());
         let held = admission.enter_project(&one).await.unwrap();
         assert!(matches!(admission.enter_project(&one).await, Err(Error::ProjectBusy)));
-        admission.enter_project(&other).await.unwrap();
+        drop(admission.enter_project(&other).await.unwrap());
         drop(held);
-        admission.enter_project(&one).await.unwrap();
+        drop(admission.enter_project(&one).await.unwrap());
     }
 }

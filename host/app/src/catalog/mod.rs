@@ -17,6 +17,7 @@ use std::{
 use arc_swap::ArcSwap;
 use manifest::{Hints, Manifest, Version};
 use sandbox::{Digest, Limits, Policy};
+use serde_json::{Value, json};
 use store::Time;
 
 pub use check::Schema;
@@ -321,6 +322,34 @@ impl Tool {
         }
     }
 
+    /// The schema of a whole answer: `data` as the tool declares it, and what every answer has beside it.
+    ///
+    /// Definitions move to the top, where the references inside `data` look for them.
+    #[must_use]
+    pub fn answer_schema(&self) -> Value {
+        let mut data: Value = serde_json::from_str(self.output.text().get()).unwrap_or_default();
+        let definitions: Vec<_> = ["$defs", "definitions"]
+            .into_iter()
+            .filter_map(|name| Some((name, data.as_object_mut()?.shift_remove(name)?)))
+            .collect();
+        if data["type"] != "object" {
+            // Clients want an object: see how `tools` answers.
+            data = json!({"type": "object", "properties": {"result": data}, "required": ["result"]});
+        }
+        let mut whole = json!({
+            "type": "object",
+            "title": "Answer",
+            "properties": {
+                "data": data,
+                "error": {"type": ["string", "null"], "description": "Why the tool failed."},
+                "successful": {"type": "boolean", "description": "Whether the tool succeeded."},
+            },
+            "required": ["data", "successful"],
+        });
+        definitions.into_iter().for_each(|(name, definition)| whole[name] = definition);
+        whole
+    }
+
     /// Whether it is among the few that are shown first.
     #[must_use]
     pub fn is_important(&self) -> bool {
@@ -331,4 +360,28 @@ impl Tool {
 /// As much of a text from outside as a message needs.
 fn cut(text: &str) -> String {
     text.chars().take(80).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answers(output: Value) -> Value {
+        let tool = json!({"slug": "A_B", "name": "b", "description": "", "input": {}, "output": output});
+        Tool::new(serde_json::from_value(tool).unwrap(), &[], true, Limits::default()).answer_schema()
+    }
+
+    #[test]
+    fn definitions_stand_where_references_look_for_them() {
+        let whole =
+            answers(json!({"type": "object", "properties": {"x": {"$ref": "#/$defs/X"}}, "$defs": {"X": true}}));
+        assert_eq!(whole["$defs"], json!({"X": true}));
+        assert_eq!(whole["properties"]["data"], json!({"type": "object", "properties": {"x": {"$ref": "#/$defs/X"}}}));
+    }
+
+    #[test]
+    fn what_is_no_object_is_described_as_the_member_it_is_answered_as() {
+        let whole = answers(json!({"type": "array"}));
+        assert_eq!(whole["properties"]["data"]["properties"]["result"], json!({"type": "array"}));
+    }
 }

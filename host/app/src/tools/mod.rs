@@ -2,7 +2,7 @@
 
 pub mod log;
 
-use std::{borrow::Cow, collections::BTreeMap};
+use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use sandbox::{Action, Answer, Call, Context, Digest, Failure, Outcome, Refusal, kind};
@@ -180,17 +180,6 @@ fn as_object(data: &Bytes) -> Bytes {
         return data.clone();
     }
     [b"{\"result\":", &data[..], b"}"].concat().into()
-}
-
-/// Whether `data` of a success is the answer itself, or has it as its member `result`; in step with what is answered.
-#[must_use]
-pub fn answers_an_object(schema: &RawValue) -> bool {
-    #[derive(serde::Deserialize)]
-    struct Typed<'a> {
-        #[serde(borrow, rename = "type")]
-        kind: Option<Cow<'a, str>>,
-    }
-    serde_json::from_str::<Typed<'_>>(schema.get()).is_ok_and(|schema| schema.kind.as_deref() == Some("object"))
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use app::{
     catalog::{Found, Index, ToolFilter, VersionWish},
     connections::{Custom, Placed},
     ids::{AccountId, AuthConfigId},
-    tools::{self, Execute, answers_an_object},
+    tools::{self, Execute},
 };
 use axum::{
     extract::State,
@@ -45,7 +45,7 @@ struct View<'a> {
     human_description: &'a str,
     toolkit: ToolkitView<'a>,
     input_parameters: &'a RawValue,
-    output_parameters: Output<'a>,
+    output_parameters: Value,
     no_auth: bool,
     version: &'a str,
     available_versions: Vec<&'a str>,
@@ -76,53 +76,6 @@ struct Deprecated<'a> {
 #[derive(Serialize)]
 struct Logo<'a> {
     logo: &'a str,
-}
-
-/// The schema of the whole answer around the schema of its data.
-struct Output<'a>(&'a RawValue);
-
-impl Serialize for Output<'_> {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        #[derive(Serialize)]
-        struct Whole<'a> {
-            r#type: &'a str,
-            title: &'a str,
-            properties: Properties<'a>,
-            required: [&'a str; 2],
-        }
-        #[derive(Serialize)]
-        struct Properties<'a> {
-            data: Data<'a>,
-            error: Value,
-            successful: Value,
-        }
-        #[derive(Serialize)]
-        #[serde(untagged)]
-        enum Data<'a> {
-            Itself(&'a RawValue),
-            Inside { r#type: &'a str, properties: Inside<'a>, required: [&'a str; 1] },
-        }
-        #[derive(Serialize)]
-        struct Inside<'a> {
-            result: &'a RawValue,
-        }
-        let data = if answers_an_object(self.0) {
-            Data::Itself(self.0)
-        } else {
-            Data::Inside { r#type: "object", properties: Inside { result: self.0 }, required: ["result"] }
-        };
-        Whole {
-            r#type: "object",
-            title: "Answer",
-            properties: Properties {
-                data,
-                error: serde_json::json!({"type": ["string", "null"], "description": "Why the tool failed."}),
-                successful: serde_json::json!({"type": "boolean", "description": "Whether the tool succeeded."}),
-            },
-            required: ["data", "successful"],
-        }
-        .serialize(serializer)
-    }
 }
 
 /// Lists tools.
@@ -219,7 +172,7 @@ fn view<'a>(index: &'a Index, found: &'a Found) -> View<'a> {
         human_description: &tool.description,
         toolkit: ToolkitView { slug: &release.slug, name: &release.name, logo: &release.logo },
         input_parameters: tool.input.text(),
-        output_parameters: Output(tool.output.text()),
+        output_parameters: tool.answer_schema(),
         no_auth: tool.no_auth,
         version,
         available_versions: versions(),
