@@ -5,6 +5,7 @@
 //! and a checksum. Whether the bytes are the *right* ones (a key that is a digest) is for the caller to check.
 
 use crate::Error;
+use crate::space::Space;
 use async_trait::async_trait;
 use bytes::Bytes;
 use std::fs::{self, File};
@@ -31,6 +32,7 @@ pub trait Blobs: Send + Sync {
 #[derive(Debug)]
 pub struct Folder {
     root: PathBuf,
+    space: Space,
 }
 
 /// Length (8 bytes), CRC-32 (4 bytes), and a mark that ends every whole file.
@@ -50,7 +52,7 @@ impl Folder {
                 fs::remove_file(entry.path())?;
             }
         }
-        Ok(Folder { root: root.to_owned() })
+        Ok(Folder { root: root.to_owned(), space: Space::of(root) })
     }
 
     fn path(&self, key: &str) -> Result<PathBuf, Error> {
@@ -66,6 +68,9 @@ impl Folder {
 impl Blobs for Folder {
     async fn put(&self, key: &str, bytes: Bytes) -> Result<(), Error> {
         let (root, path) = (self.root.clone(), self.path(key)?);
+        if !self.space.has_room(bytes.len() as u64, false) {
+            return Err(Error::Full);
+        }
         blocking(path.clone(), move || write(&root, &path, &bytes)).await
     }
 

@@ -12,6 +12,7 @@ mod document;
 mod error;
 mod query;
 mod sled;
+mod space;
 mod values;
 
 pub use batch::{Batch, Step, Write};

@@ -8,13 +8,15 @@
 use super::counters;
 use super::keys::{Key, State, split_value, tail_id};
 use super::records::{self, Shelf, unreachable_tree};
-use super::sources::{Scope, Source, Tail, sources};
+use super::sources::{Range, Scope, Source, Tail, distinct, sources};
 use crate::{Error, Page, Query, Row};
 use ::sled::Db;
 use std::collections::HashSet;
 
 /// Up to this many candidates are read and decided one by one.
 const FEW: usize = 512;
+/// Rather than walk more keys than this for each candidate, the candidates are read.
+const KEYS_PER_RECORD: usize = 4;
 
 /// Answers a query. Nothing may write meanwhile.
 pub(super) fn find(db: &Db, shelf: Shelf, query: &Query) -> Result<Page, Error> {
@@ -26,12 +28,10 @@ pub(super) fn find(db: &Db, shelf: Shelf, query: &Query) -> Result<Page, Error> 
         return whole(db, shelf, query, project);
     }
     let (sources, rest) = sources(shelf, query);
-    if let Some(prefix) = sources.first().and_then(|source| source.by_age(shelf, &scope))
-        && sources.len() == 1
-        && !rest
-        && query.order.field.is_none()
+    if let ([source], false, None) = (&sources[..], rest, &query.order.field)
+        && let Some(range) = source.by_age(shelf, &scope)
     {
-        return counted(db, shelf, query, &prefix);
+        return counted(db, shelf, query, &range);
     }
     let Some(smallest) = race(db, shelf, &scope, &sources)? else {
         return query.run(shelf.at, scan(db, shelf, &scope)?);
@@ -40,11 +40,14 @@ pub(super) fn find(db: &Db, shelf: Shelf, query: &Query) -> Result<Page, Error> 
     if tails.len() <= FEW {
         return query.run(shelf.at, rows(db, shelf, &tails)?);
     }
+    let mut read = rest;
     for (_, source) in sources.iter().enumerate().filter(|(place, _)| *place != smallest.place) {
-        let others = source.collect(db, shelf, &scope)?.into_iter().collect::<HashSet<_>>();
-        tails.retain(|tail| others.contains(tail));
+        match source.within(tails.len() * KEYS_PER_RECORD, db, shelf, &scope)? {
+            Some(others) => tails.retain(|tail| others.contains(tail)),
+            None => read = true,
+        }
     }
-    if rest {
+    if read {
         decide(db, shelf, query, &mut tails)?;
     }
     let total = tails.len() as u64;
@@ -56,23 +59,19 @@ pub(super) fn find(db: &Db, shelf: Shelf, query: &Query) -> Result<Page, Error> 
 fn whole(db: &Db, shelf: Shelf, query: &Query, project: &str) -> Result<Page, Error> {
     let total = counters::of(db, shelf.number, project)?.live.unsigned_abs();
     let field = query.order.field.as_deref().and_then(|name| shelf.at.field(name));
-    let prefix = match field {
+    let range = Range::all(match field {
         Some((place, _)) => Key::index(shelf.number, State::Live, project, place),
         None => Key::age(shelf.number, State::Live, project),
-    };
-    let tail = |key: &[u8]| -> Option<Tail> {
-        let rest = &key[prefix.len()..];
-        Some(if field.is_some() { split_value(rest)?.1.into() } else { rest.into() })
-    };
+    });
+    let tail =
+        |rest: &[u8]| -> Option<Tail> { Some(if field.is_some() { split_value(rest)?.1.into() } else { rest.into() }) };
     // The far half of a long list is nearer from its other end.
     let length = query.limit.min(total.saturating_sub(query.offset));
     let from_end = query.offset > total / 2;
     let skip = if from_end { total - query.offset.min(total) - length } else { query.offset };
     let backwards = query.order.descending != from_end;
     let mut tails = Vec::new();
-    each(db, &prefix, backwards, skip, length, |key| {
-        tails.extend(tail(key));
-    })?;
+    each(db, &range, backwards, skip, length, |rest| tails.extend(tail(rest)))?;
     if from_end {
         tails.reverse();
     }
@@ -80,27 +79,28 @@ fn whole(db: &Db, shelf: Shelf, query: &Query, project: &str) -> Result<Page, Er
 }
 
 /// All records that one range of keys names, already in order of age: counted to the end, kept for the page only.
-fn counted(db: &Db, shelf: Shelf, query: &Query, prefix: &Key) -> Result<Page, Error> {
+fn counted(db: &Db, shelf: Shelf, query: &Query, range: &Range) -> Result<Page, Error> {
     let (mut total, mut tails) = (0_u64, Vec::<Tail>::new());
     let end = query.offset.saturating_add(query.limit);
-    each(db, prefix, query.order.descending, 0, u64::MAX, |key| {
+    each(db, range, query.order.descending, 0, u64::MAX, |tail| {
         if (query.offset..end).contains(&total) {
-            tails.push(key[prefix.len()..].into());
+            tails.push(tail.into());
         }
         total += 1;
     })?;
     Ok(Page { rows: rows(db, shelf, &tails)?, total })
 }
 
+/// Walks a stretch of a range, and shows of each key what may be a part of a candidate.
 fn each(
     db: &Db,
-    prefix: &Key,
+    range: &Range,
     backwards: bool,
     skip: u64,
     length: u64,
     mut visit: impl FnMut(&[u8]),
 ) -> Result<(), Error> {
-    let mut keys = db.scan_prefix(prefix.bytes()).keys();
+    let mut keys = db.range(&*range.start..&*range.end).keys();
     let mut next = || if backwards { keys.next_back() } else { keys.next() };
     let mut place = 0_u64;
     while place < skip.saturating_add(length)
@@ -108,7 +108,7 @@ fn each(
     {
         let key = key.map_err(|error| unreachable_tree(&error))?;
         if place >= skip {
-            visit(&key);
+            visit(&key[range.prefix..]);
         }
         place += 1;
     }
@@ -136,13 +136,6 @@ fn race(db: &Db, shelf: Shelf, scope: &Scope, sources: &[Source]) -> Result<Opti
     }
 }
 
-/// A list may name a record once for each of its elements.
-fn distinct(mut tails: Vec<Tail>) -> Vec<Tail> {
-    tails.sort_unstable();
-    tails.dedup();
-    tails
-}
-
 /// Keeps the candidates that meet all conditions, reading each of them.
 fn decide(db: &Db, shelf: Shelf, query: &Query, tails: &mut Vec<Tail>) -> Result<(), Error> {
     let mut kept = Vec::new();
@@ -164,9 +157,9 @@ fn ordered(db: &Db, shelf: Shelf, scope: &Scope, query: &Query, tails: Vec<Tail>
             let wanted = tails.into_iter().collect::<HashSet<_>>();
             let mut found = Vec::with_capacity(wanted.len());
             for (project, state) in scope.parts() {
-                let prefix = Key::index(shelf.number, state, project, place);
-                each(db, &prefix, false, 0, u64::MAX, |key| {
-                    if let Some((value, tail)) = split_value(&key[prefix.len()..])
+                let range = Range::all(Key::index(shelf.number, state, project, place));
+                each(db, &range, false, 0, u64::MAX, |rest| {
+                    if let Some((value, tail)) = split_value(rest)
                         && wanted.contains(tail)
                     {
                         found.push((value, Tail::from(tail)));

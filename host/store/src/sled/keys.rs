@@ -150,12 +150,12 @@ impl Key {
     }
 
     /// The first key of this field whose value is a number of at least `low`.
-    pub(super) fn from_number(self, low: i64) -> Key {
+    pub(super) fn numbers_from(self, low: i64) -> Key {
         self.raw(&[INT]).int(low)
     }
 
     /// The first of these age keys that is made at `low` or later.
-    pub(super) fn from_time(self, low: i64) -> Key {
+    pub(super) fn made_from(self, low: i64) -> Key {
         self.int(low)
     }
 

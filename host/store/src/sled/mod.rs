@@ -24,11 +24,11 @@ mod open;
 mod position;
 mod records;
 mod sources;
-mod space;
 #[cfg(test)]
 mod tests;
 mod write;
 
+use crate::space::Space;
 use crate::{Backend, Batch, Collection, CommitError, Error, Health, OpenError, Page, Query, Report, Row};
 use arc_swap::ArcSwapOption;
 use async_trait::async_trait;
@@ -38,7 +38,6 @@ use disk::Disk;
 use open::{Opened, Paths};
 use position::Position;
 use records::Shelf;
-use space::Space;
 use std::fs::File;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -50,11 +49,12 @@ use write::{Prepared, Round};
 pub(crate) struct Sled(Arc<Core>);
 
 struct Core {
+    /// Dropped first: what was asked of it is done before the folder is let go.
+    committer: Committer<Prepared>,
     /// The open files; none after closing.
     files: ArcSwapOption<Files>,
     catalogue: Catalogue,
     state: Arc<State>,
-    committer: Committer<Prepared>,
     space: Space,
 }
 
@@ -90,10 +90,10 @@ impl Sled {
         let state = Arc::new(State { position: Mutex::new(position), moment: RwLock::new(()) });
         let writer = Writer { db: db.clone(), state: state.clone(), disk };
         Ok(Sled(Arc::new(Core {
+            committer: Committer::start(writer).map_err(io_error)?,
             files: ArcSwapOption::from_pointee(Files { db, _lock: lock }),
             catalogue,
             state,
-            committer: Committer::start(writer).map_err(io_error)?,
             space: Space::of(&paths.root),
         })))
     }

@@ -5,6 +5,7 @@ use super::keys::{Key, State, TEXT_LIMIT, split_value};
 use super::records::{self, Shelf, unreachable_tree};
 use crate::{Error, Kind, Query, Scalar, Test};
 use ::sled::Db;
+use std::collections::HashSet;
 
 /// Time of creation and id, as index keys end in them: it names a record, and sorts by age.
 pub(super) type Tail = Box<[u8]>;
@@ -44,16 +45,40 @@ impl Scope {
 pub(super) enum Source {
     /// All records in scope.
     All,
-    /// Records made at `low` or later and before `high`, where there is an upper bound.
-    Age { low: i64, high: Option<i64> },
+    /// Records made within bounds.
+    Age(Bounds),
     /// Records with one of these ids.
     Ids(Vec<String>),
-    /// Records whose field has one of these values.
-    Values { place: usize, values: Vec<Scalar> },
-    /// Records whose field is a number of at least `low`, and below `high`, where there is an upper bound.
-    Span { place: usize, low: i64, high: Option<i64> },
+    /// Records whose field has one of these values, made within bounds.
+    Values { place: usize, values: Vec<Scalar>, age: Bounds },
+    /// Records whose field is a number within bounds.
+    Span { place: usize, bounds: Bounds },
     /// Records whose field, looked at value by value, meets the test.
     Test { place: usize, test: Test },
+}
+
+/// Numbers or times of at least `low`, and below `high` where there is an upper bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Bounds {
+    low: i64,
+    high: Option<i64>,
+}
+
+impl Bounds {
+    const NONE: Bounds = Bounds { low: i64::MIN, high: None };
+
+    fn from(low: i64) -> Bounds {
+        Bounds { low, high: None }
+    }
+
+    fn below(high: i64) -> Bounds {
+        Bounds { low: i64::MIN, high: Some(high) }
+    }
+
+    fn narrow(&mut self, other: Bounds) {
+        self.low = self.low.max(other.low);
+        self.high = self.high.into_iter().chain(other.high).min();
+    }
 }
 
 /// The sources of a query, and whether it has conditions that none of them settles.
@@ -80,15 +105,30 @@ pub(super) fn sources(shelf: Shelf, query: &Query) -> (Vec<Source>, bool) {
     if query.conditions.is_empty() {
         found.push(Source::All);
     }
-    (found, rest)
+    (with_age(found), rest)
+}
+
+/// The keys of one value are in order of age, so bounds on the age become a part of the range.
+fn with_age(mut found: Vec<Source>) -> Vec<Source> {
+    let Some(place) = found.iter().position(|source| matches!(source, Source::Age(_))) else { return found };
+    if let (true, Source::Age(bounds)) = (found.iter().any(|s| matches!(s, Source::Values { .. })), &found[place]) {
+        let bounds = *bounds;
+        found.remove(place);
+        for source in &mut found {
+            if let Source::Values { age, .. } = source {
+                age.narrow(bounds);
+            }
+        }
+    }
+    found
 }
 
 fn declared(place: usize, kind: Kind, test: &Test) -> Option<Source> {
     Some(match test {
-        Test::Is(value) => Source::Values { place, values: vec![value.clone()] },
-        Test::AnyOf(values) => Source::Values { place, values: values.clone() },
-        Test::AtLeast(low) => Source::Span { place, low: *low, high: None },
-        Test::Below(high) => Source::Span { place, low: i64::MIN, high: Some(*high) },
+        Test::Is(value) => Source::Values { place, values: vec![value.clone()], age: Bounds::NONE },
+        Test::AnyOf(values) => Source::Values { place, values: values.clone(), age: Bounds::NONE },
+        Test::AtLeast(low) => Source::Span { place, bounds: Bounds::from(*low) },
+        Test::Below(high) => Source::Span { place, bounds: Bounds::below(*high) },
         // Every element of a list has a key, and each key by itself says nothing about what the list does not have.
         Test::Not(_) if kind == Kind::List => return None,
         Test::Contains(_) | Test::Not(_) => Source::Test { place, test: test.clone() },
@@ -97,8 +137,8 @@ fn declared(place: usize, kind: Kind, test: &Test) -> Option<Source> {
 
 fn envelope(name: &str, test: &Test) -> Option<Source> {
     match (name, test) {
-        ("created_at", Test::AtLeast(low)) => Some(Source::Age { low: *low, high: None }),
-        ("created_at", Test::Below(high)) => Some(Source::Age { low: i64::MIN, high: Some(*high) }),
+        ("created_at", Test::AtLeast(low)) => Some(Source::Age(Bounds::from(*low))),
+        ("created_at", Test::Below(high)) => Some(Source::Age(Bounds::below(*high))),
         ("id", Test::Is(Scalar::Text(id))) => Some(Source::Ids(vec![id.clone()])),
         ("id", Test::AnyOf(ids)) => {
             let text = |id: &Scalar| if let Scalar::Text(id) = id { Some(id.clone()) } else { None };
@@ -108,50 +148,75 @@ fn envelope(name: &str, test: &Test) -> Option<Source> {
     }
 }
 
-/// A range of keys, and how long the part before value and tail is.
-struct Range {
-    start: Vec<u8>,
-    end: Vec<u8>,
-    prefix: usize,
+/// A range of keys, and how long the part that is no part of a candidate is.
+pub(super) struct Range {
+    pub(super) start: Vec<u8>,
+    pub(super) end: Vec<u8>,
+    pub(super) prefix: usize,
+}
+
+impl Range {
+    /// Every key that begins with this one.
+    pub(super) fn all(key: Key) -> Range {
+        let (end, prefix) = (key.after(), key.len());
+        Range { start: key.into_bytes(), end, prefix }
+    }
+}
+
+/// Puts candidates in order of age. A list may name a record once for each of its elements.
+pub(super) fn distinct(mut tails: Vec<Tail>) -> Vec<Tail> {
+    tails.sort_unstable();
+    tails.dedup();
+    tails
 }
 
 impl Source {
     /// Takes in another bound on the same value.
     fn narrow(&mut self, other: &Source) -> bool {
-        let (low, high, other_low, other_high) = match (self, other) {
-            (Source::Age { low, high }, Source::Age { low: l, high: h }) => (low, high, l, h),
-            (Source::Span { place, low, high }, Source::Span { place: p, low: l, high: h }) if place == p => {
-                (low, high, l, h)
+        match (self, other) {
+            (Source::Age(bounds), Source::Age(other)) => bounds.narrow(*other),
+            (Source::Span { place, bounds }, Source::Span { place: same, bounds: other }) if place == same => {
+                bounds.narrow(*other);
             }
             _ => return false,
-        };
-        *low = (*low).max(*other_low);
-        *high = high.iter().chain(other_high).copied().min();
+        }
         true
     }
 
-    /// The prefix of the one range whose keys are in order of age and each name another record, where it is like that.
-    pub(super) fn by_age(&self, shelf: Shelf, scope: &Scope) -> Option<Key> {
+    /// The one range whose keys are in order of age and each name another record, where it is like that.
+    pub(super) fn by_age(&self, shelf: Shelf, scope: &Scope) -> Option<Range> {
         let (project, state) = scope.single()?;
-        match self {
-            Source::All => Some(Key::age(shelf.number, state, project)),
-            Source::Values { place, values } => match &values[..] {
-                [value] => Some(Key::index(shelf.number, state, project, *place).value(Some(value))),
-                _ => None,
-            },
-            _ => None,
-        }
+        let ordered = match self {
+            Source::All | Source::Age(_) => true,
+            Source::Values { values, .. } => values.len() == 1,
+            _ => false,
+        };
+        let mut ranges = self.ranges(shelf, project, state);
+        if ordered && ranges.len() == 1 { ranges.pop() } else { None }
     }
 
     /// All candidates, each once, in order of age.
     pub(super) fn collect(&self, db: &Db, shelf: Shelf, scope: &Scope) -> Result<Vec<Tail>, Error> {
-        let mut tails = Vec::new();
-        for found in self.walk(db, shelf, scope) {
+        let tails = self.walk(db, shelf, scope).filter_map(Result::transpose);
+        Ok(distinct(tails.collect::<Result<_, _>>()?))
+    }
+
+    /// All candidates; none where there are more than `limit` keys to look at.
+    pub(super) fn within(
+        &self,
+        limit: usize,
+        db: &Db,
+        shelf: Shelf,
+        scope: &Scope,
+    ) -> Result<Option<HashSet<Tail>>, Error> {
+        let mut tails = HashSet::new();
+        for (place, found) in self.walk(db, shelf, scope).enumerate() {
+            if place >= limit {
+                return Ok(None);
+            }
             tails.extend(found?);
         }
-        tails.sort_unstable();
-        tails.dedup();
-        Ok(tails)
+        Ok(Some(tails))
     }
 
     /// Walks the keys; a key that turns out to name no candidate yields nothing, so that the walk's length is its cost.
@@ -178,31 +243,28 @@ impl Source {
             let start = start.into_bytes();
             if start < end { vec![Range { start, end, prefix }] } else { Vec::new() }
         };
-        let all = |key: Key| {
-            let (end, prefix) = (key.after(), key.len());
-            range(key, end, prefix)
+        let all = |key: Key| vec![Range::all(key)];
+        let aged = |key: Key, Bounds { low, high }: &Bounds| {
+            let end = high.map_or_else(|| key.after(), |high| key.clone().made_from(high).into_bytes());
+            let prefix = key.len();
+            range(key.made_from(*low), end, prefix)
         };
         match self {
             Source::All => all(Key::age(shelf.number, state, project)),
-            Source::Age { low, high } => {
-                let key = Key::age(shelf.number, state, project);
-                let end = high.map_or_else(|| key.after(), |high| key.clone().from_time(high).into_bytes());
-                let prefix = key.len();
-                range(key.from_time(*low), end, prefix)
-            }
+            Source::Age(bounds) => aged(Key::age(shelf.number, state, project), bounds),
             Source::Ids(_) => Vec::new(),
-            Source::Values { place, values } => {
+            Source::Values { place, values, age } => {
                 let key = Key::index(shelf.number, state, project, *place);
                 // A text above the limit is in no record; its key would only be long.
                 let stored = values.iter().filter(|value| !matches!(value, Scalar::Text(t) if t.len() > TEXT_LIMIT));
-                stored.flat_map(|value| all(key.clone().value(Some(value)))).collect()
+                stored.flat_map(|value| aged(key.clone().value(Some(value)), age)).collect()
             }
-            Source::Span { place, low, high } => {
+            Source::Span { place, bounds: Bounds { low, high } } => {
                 let key = Key::index(shelf.number, state, project, *place);
                 let numbers = key.clone().numbers();
-                let end = high.map_or_else(|| numbers.after(), |high| key.clone().from_number(high).into_bytes());
+                let end = high.map_or_else(|| numbers.after(), |high| key.clone().numbers_from(high).into_bytes());
                 let prefix = key.len();
-                range(key.from_number(*low), end, prefix)
+                range(key.numbers_from(*low), end, prefix)
             }
             Source::Test { place, .. } => all(Key::index(shelf.number, state, project, *place)),
         }
@@ -210,7 +272,7 @@ impl Source {
 
     fn candidate(&self, rest: &[u8]) -> Option<Tail> {
         match self {
-            Source::All | Source::Age { .. } | Source::Values { .. } | Source::Ids(_) => Some(rest.into()),
+            Source::All | Source::Age(_) | Source::Values { .. } | Source::Ids(_) => Some(rest.into()),
             Source::Span { .. } => split_value(rest).map(|(_, tail)| tail.into()),
             Source::Test { test, .. } => {
                 let (value, tail) = split_value(rest)?;
@@ -238,8 +300,15 @@ mod tests {
     fn two_bounds_of_one_number_are_one_range_and_of_a_list_are_two() {
         let shelf = Shelf { number: 0, at: &THINGS };
         let (one, rest) = sources(shelf, &Query::of("p").at_least("rank", 2).below("rank", 9).at_least("rank", 4));
-        assert!(matches!(one[..], [Source::Span { low: 4, high: Some(9), .. }]) && !rest);
+        assert!(matches!(one[..], [Source::Span { bounds: Bounds { low: 4, high: Some(9) }, .. }]) && !rest);
         let (two, _) = sources(shelf, &Query::of("p").at_least("tags", 2).below("tags", 9));
         assert_eq!(two.len(), 2);
+    }
+
+    #[test]
+    fn bounds_on_the_age_narrow_the_range_of_a_value() {
+        let shelf = Shelf { number: 0, at: &THINGS };
+        let (one, _) = sources(shelf, &Query::of("p").at_least("created_at", 5).is("rank", 1).below("created_at", 7));
+        assert!(matches!(one[..], [Source::Values { age: Bounds { low: 5, high: Some(7) }, .. }]));
     }
 }

@@ -41,7 +41,7 @@ impl Model {
                     let updated_at = batch.now;
                     Record { id, project, revision: 1, created_at, updated_at, deleted_at: None, body }
                 }
-                (_, old) if !old.is_some_and(|old| (&old.project, old.revision) == (&project, revision)) => {
+                (_, old) if old.is_none_or(|old| (&old.project, old.revision) != (&project, revision)) => {
                     return Err(CommitError::Stale);
                 }
                 (_, Some(old)) if !old.is_live() && !purge => return Err(CommitError::Stale),

@@ -6,6 +6,7 @@ use host_store::{
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
+use tokio::task::JoinSet;
 
 /// How to come to an empty store, and to the same store again.
 pub(crate) trait Place {
@@ -181,13 +182,14 @@ pub(crate) async fn of_many_who_want_one_record_one_gets_it(place: impl Place) {
     let store = place.open();
     store.commit(at(1).insert("p", "t1", &named("free"))).await.unwrap();
     let read = thing(&store, "t1").await;
-    let racers = (0..32).map(|racer| {
+    let mut racers = JoinSet::new();
+    for racer in 0..32 {
         let (store, mine) = (store.clone(), Record { body: named(&format!("r{racer}")), ..read.clone() });
-        tokio::spawn(async move { store.commit(at(2).update(&mine)).await })
-    });
+        racers.spawn(async move { store.commit(at(2).update(&mine)).await });
+    }
     let mut winners = 0;
-    for racer in racers.collect::<Vec<_>>() {
-        match racer.await.unwrap() {
+    for result in racers.join_all().await {
+        match result {
             Ok(()) => winners += 1,
             Err(error) => assert_eq!(error, CommitError::Stale),
         }
@@ -197,14 +199,12 @@ pub(crate) async fn of_many_who_want_one_record_one_gets_it(place: impl Place) {
 
 pub(crate) async fn of_many_who_want_one_value_one_gets_it(place: impl Place) {
     let store = place.open();
-    let racers = (0..32).map(|racer| {
+    let mut racers = JoinSet::new();
+    for racer in 0..32 {
         let store = store.clone();
-        tokio::spawn(async move { store.commit(at(1).insert("p", &format!("t{racer}"), &named("one"))).await })
-    });
-    let mut winners = 0;
-    for racer in racers.collect::<Vec<_>>() {
-        winners += usize::from(racer.await.unwrap().is_ok());
+        racers.spawn(async move { store.commit(at(1).insert("p", &format!("t{racer}"), &named("one"))).await });
     }
+    let winners = racers.join_all().await.iter().filter(|result| result.is_ok()).count();
     assert_eq!((winners, store.find::<Thing>(&Query::of("p")).await.unwrap().total), (1, 1));
     whole(&place, store).await;
 }
@@ -212,9 +212,10 @@ pub(crate) async fn of_many_who_want_one_value_one_gets_it(place: impl Place) {
 pub(crate) async fn sixteen_writers_lose_nothing(place: impl Place) {
     let store = place.open();
     store.commit(at(1).insert("p", "sum", &Thing { rank: Some(0), ..Thing::default() })).await.unwrap();
-    let writers = (0..16).map(|writer| {
+    let mut writers = JoinSet::new();
+    for writer in 0..16 {
         let store = store.clone();
-        tokio::spawn(async move {
+        writers.spawn(async move {
             for round in 0..12 {
                 let pair = |half: &str| format!("w{writer}-{round}-{half}");
                 let body = Thing { rank: Some(round), colour: Some(format!("w{writer}")), ..Thing::default() };
@@ -223,11 +224,9 @@ pub(crate) async fn sixteen_writers_lose_nothing(place: impl Place) {
                 assert_eq!(seen.total, 2 * (round as u64 + 1), "a list shows no half of a batch");
                 while bump(&store).await.is_err() {}
             }
-        })
-    });
-    for writer in writers.collect::<Vec<_>>() {
-        writer.await.unwrap();
+        });
     }
+    writers.join_all().await;
     let store = whole(&place, store).await;
     assert_eq!(store.find::<Thing>(&Query::of("p")).await.unwrap().total, 1 + 16 * 12 * 2);
     assert_eq!(thing(&store, "sum").await.body.rank, Some(16 * 12));
@@ -281,21 +280,22 @@ pub(crate) async fn a_large_body_is_never_read_half_old_half_new(place: impl Pla
     let store = place.open();
     let filled = |digit: i64| note(&digit.to_string().repeat(100_000));
     store.commit(at(0).insert("p", "n", &filled(0))).await.unwrap();
-    let writer = tokio::spawn({
+    let mut writer = JoinSet::new();
+    writer.spawn({
         let store = store.clone();
         async move {
             for digit in 1..=9 {
-                let change = |note: &mut Note| Ok::<_, ()>(*note = filled(digit));
+                let change = |note: &mut Note| Ok::<_, ()>(std::mem::replace(note, filled(digit)));
                 store.edit("p", "n", Time(digit), change).await.unwrap();
             }
         }
     });
-    while !writer.is_finished() {
+    while writer.try_join_next().is_none() {
         let read: Record<Note> = store.get("p", "n").await.unwrap().unwrap();
         assert_eq!(read.body, filled(read.updated_at.0));
         tokio::task::yield_now().await;
     }
-    writer.await.unwrap();
+    assert_eq!(store.get::<Note>("p", "n").await.unwrap().unwrap().revision, 10);
 }
 
 pub(crate) async fn any_unicode_is_kept_and_found(place: impl Place) {

@@ -1,7 +1,7 @@
-//! Room on the disk, asked for before each commit.
+//! Room on the disk, asked for before each write.
 //!
-//! Sled cannot go on after a write that found no space. So a batch is refused while there is still some left, and
-//! the last of it is kept for batches that take away; when there is space again, commits go through again.
+//! Sled cannot go on after a write that found no space. So a batch or a blob is refused while there is still some left,
+//! and the last of it is kept for batches that take away; when there is space again, writes go through again.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,24 +9,24 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Kept free by batches that add, and by batches that only take away, in bytes.
 const RESERVE: u64 = 8 * 1024 * 1024;
 const LAST_RESERVE: u64 = 3 * 1024 * 1024;
-/// How many bytes the file may grow by for each byte of a body: index keys, and pages written anew.
+/// How many bytes a file may grow by for each byte of a body: index keys, and pages written anew.
 const GROWTH: u64 = 4;
 
 /// The file system of one folder.
 #[derive(Debug)]
-pub(super) struct Space {
+pub(crate) struct Space {
     folder: PathBuf,
-    /// Whether the last batch found no room.
+    /// Whether the last write found no room.
     refused: AtomicBool,
 }
 
 impl Space {
-    pub(super) fn of(folder: &Path) -> Space {
+    pub(crate) fn of(folder: &Path) -> Space {
         Space { folder: folder.to_owned(), refused: AtomicBool::new(false) }
     }
 
-    /// Whether a batch with so many bytes may be applied.
-    pub(super) fn has_room(&self, bytes: u64, frees_only: bool) -> bool {
+    /// Whether so many bytes may be written.
+    pub(crate) fn has_room(&self, bytes: u64, frees_only: bool) -> bool {
         let room = self.available().is_none_or(|free| free >= needed(bytes, frees_only));
         if room == self.refused.load(Ordering::Relaxed) {
             self.refused.store(!room, Ordering::Relaxed);
@@ -35,8 +35,8 @@ impl Space {
         room
     }
 
-    /// Whether a batch was refused and would be again.
-    pub(super) fn is_short(&self) -> bool {
+    /// Whether a write was refused and would be again.
+    pub(crate) fn is_short(&self) -> bool {
         self.refused.load(Ordering::Relaxed) && self.available().is_some_and(|free| free < needed(0, false))
     }
 
