@@ -11,7 +11,7 @@ use tokio::runtime::Handle;
 use wasmtime::{CallHook, Store, UpdateDeadline};
 
 use crate::{
-    Action, Answer, Call, Event, Failure, File, Inbound, Limits, Outcome, Refusal, Usage,
+    Action, Answer, Call, Clock, Event, Failure, File, Inbound, Limits, Outcome, Refusal, Usage,
     abi::v1::types,
     admission::Permit,
     engine::Runtime,
@@ -44,6 +44,7 @@ pub(crate) struct Place<'s> {
     pub(crate) memory: &'s Arc<NodeMemory>,
     pub(crate) threads: &'s Handle,
     pub(crate) net: &'s net::Client,
+    pub(crate) clock: &'s Clock,
 }
 
 /// How a guest ended.
@@ -80,6 +81,7 @@ pub(crate) async fn run(
         outgoing: Arc::new(outgoing),
         files: Files::new(call.files, place.memory.reserve(), limits),
         kept: call.state,
+        clock: place.clock.clone(),
         deadline,
         phase: Phase::Guest,
         flooded: false,

@@ -55,7 +55,7 @@ pub use limits::Limits;
 pub use outcome::{
     Answer, Cause, Event, Failure, Gauges, Level, LogLine, Outcome, Refusal, RequestRecord, Usage, kind,
 };
-pub use settings::{Allocator, Compiler, Settings};
+pub use settings::{Allocator, Clock, Compiler, Settings};
 
 /// The argument with which [`Compiler::Child`] is run.
 pub const COMPILE_ARG: &str = "compile-component";
@@ -134,7 +134,13 @@ impl Sandbox {
         }
         let threads =
             inner.threads.handle().ok_or_else(|| Refusal::Unavailable("the sandbox is closing".to_owned()))?;
-        let place = call::Place { runtime: &inner.runtime, memory: &inner.memory, threads, net: &inner.settings.net };
+        let place = call::Place {
+            runtime: &inner.runtime,
+            memory: &inner.memory,
+            threads,
+            net: &inner.settings.net,
+            clock: &inner.settings.clock,
+        };
         call::run(place, loaded, call, permit, inner.ticker.enter()).await
     }
 

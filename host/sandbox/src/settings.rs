@@ -1,6 +1,10 @@
 //! What the operator decides about the sandbox.
 
-use std::{path::PathBuf, time::Duration};
+use std::{
+    path::PathBuf,
+    sync::{Arc, atomic::AtomicU64},
+    time::Duration,
+};
 
 /// How guests run on this node.
 #[derive(Clone)]
@@ -31,6 +35,8 @@ pub struct Settings {
     pub guest_threads: usize,
     /// Components kept loaded; the one not used for longest goes first.
     pub resident: usize,
+    /// Where guests get the time of day from.
+    pub clock: Clock,
     /// The way out.
     pub net: net::Client,
 }
@@ -55,6 +61,16 @@ pub enum Allocator {
     OnDemand,
 }
 
+/// Where guests get the time of day from. Deadlines and durations are real in any case.
+#[derive(Debug, Clone)]
+pub enum Clock {
+    /// The system.
+    System,
+    /// The cell, in milliseconds since 1970, for the author's own command, whose cases state when they happen. It may be
+    /// set between calls.
+    Set(Arc<AtomicU64>),
+}
+
 impl Settings {
     /// The defaults. Components are compiled in this process: a server sets [`Settings::compiler`].
     ///
@@ -76,6 +92,7 @@ impl Settings {
             node_memory: 1 << 30,
             guest_threads: 0,
             resident: 256,
+            clock: Clock::System,
             net,
         }
     }

@@ -9,6 +9,7 @@ use std::{
 use wasmtime::component::ResourceTable;
 
 use crate::{
+    Clock,
     host::{blob::Files, http::Outgoing, wasi::Wasi},
     limiter::Limiter,
     meter::Meter,
@@ -27,6 +28,8 @@ pub(crate) struct State {
     pub(crate) files: Files,
     /// The guest's small memory.
     pub(crate) kept: BTreeMap<String, Vec<u8>>,
+    /// Where the time of day comes from.
+    pub(crate) clock: Clock,
     /// When the call must have ended.
     pub(crate) deadline: Instant,
     /// What the guest is doing, to tell whose fault an error is.

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use manifest::{Manifest, Version};
 use serde_json::Value;
 use wasmparser::{Parser, Payload};
-use wasmtime::{Config, Engine, Linker, Module, Store};
+use wasmtime::{Config, Engine, Linker, Module, OptLevel, Store};
 use wit_component::ComponentEncoder;
 
 const MANIFEST_EXPORT: &str = "toolkit_manifest";
@@ -71,7 +71,8 @@ fn describe(core: &[u8]) -> Result<Value> {
 
 fn manifest_text(core: &[u8]) -> Result<Vec<u8>> {
     let mut config = Config::new();
-    config.consume_fuel(true);
+    // It runs once, so what compiles quickest is best.
+    config.consume_fuel(true).cranelift_opt_level(OptLevel::None);
     let engine = Engine::new(&config)?;
     let module = Module::new(&engine, core)?;
     if module.get_export(MANIFEST_EXPORT).is_none() {

@@ -17,7 +17,7 @@ use bytes::Bytes;
 use manifest::{EgressRule, Manifest};
 use net::Rewrite;
 use sandbox::{
-    Action, Allocator, Call, Compiler, Context, File, InstallError, Installed, Limits, Outcome, Policy, Sandbox,
+    Action, Allocator, Call, Clock, Compiler, Context, File, InstallError, Installed, Limits, Outcome, Policy, Sandbox,
     Settings,
 };
 
@@ -50,12 +50,13 @@ pub(crate) struct Entry {
 
 impl Host {
     /// Opens a sandbox and installs the component, or says everything that is wrong with it.
-    pub(crate) async fn open(component: Bytes, net: net::Settings) -> Result<Self> {
+    pub(crate) async fn open(component: Bytes, net: net::Settings, clock: Clock) -> Result<Self> {
         let cache = cache()?;
         let net = net::Client::new(net).map_err(|cause| anyhow!("cannot set up outgoing requests: {cause}"))?;
         let mut settings = Settings::new(cache.join("components"), seal_key(&cache)?, net);
         settings.compiler = Compiler::InProcess;
         settings.allocator = Allocator::OnDemand;
+        settings.clock = clock;
         let sandbox = Sandbox::open(settings)?;
         match sandbox.install(component).await {
             Ok(installed) => Ok(Self { sandbox, installed }),

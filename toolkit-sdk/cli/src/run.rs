@@ -14,7 +14,7 @@ use clap::Args;
 use ipnet::IpNet;
 use manifest::{AuthScheme, Manifest, Trigger, TriggerKind};
 use net::{Origin, Rewrite};
-use sandbox::{Answer, File, Inbound, Outcome};
+use sandbox::{Answer, Clock, File, Inbound, Outcome};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -80,7 +80,7 @@ pub(crate) async fn run(options: &Run) -> Result<ExitCode> {
     let component = component(&options.target, options.toolchain)?;
     let host = {
         let _spinner = progress::spinner("compiling");
-        Host::open(component, host::network(options.rewrite.clone(), options.allow.clone())).await?
+        Host::open(component, host::network(options.rewrite.clone(), options.allow.clone()), Clock::System).await?
     };
     let manifest = &host.installed.manifest;
     let mut given = Given { run_id: "log_local".to_owned(), user_id: options.user.clone(), ..Given::default() };

@@ -26,7 +26,7 @@ pub(super) struct Case {
     pub(super) data: Option<Value>,
     /// How a failure ends.
     pub(super) error: Option<ExpectedError>,
-    /// The time, in milliseconds since 1970, for the scripted host. The sandbox tells guests the real time.
+    /// When it happens, in milliseconds since 1970.
     pub(super) now: Option<u64>,
     /// Non-secret fields of the account.
     #[serde(default)]
