@@ -101,7 +101,7 @@ async fn no_trace_on_disk_or_in_the_servers_own_log() {
     let data = host.data();
     wait_until("the log is written", || async { host.output().len() > 10_000 }).await;
     let printed = host.output();
-    let (_, status) = host.terminate().await;
+    let (_folder, status) = host.terminate().await;
     assert!(status.success());
     for secret in &secrets {
         assert_absent(secret, "the server's log", &printed);

@@ -92,7 +92,9 @@ impl Seen {
         let values = self.headers.values().cloned().chain(self.query.split('&').map(str::to_owned));
         let mut found: Vec<String> = values.chain([self.path.clone()]).collect();
         // `Bearer x` and `name=x` come back without their first word, too.
-        let bare: Vec<_> = found.iter().filter_map(|value| Some(value.split_once([' ', '='])?.1.to_owned())).collect();
+        let words = self.headers.values().filter_map(|value| value.split_once(' '));
+        let parameters = self.query.split('&').filter_map(|pair| pair.split_once('='));
+        let bare: Vec<_> = words.chain(parameters).map(|(_, value)| value.to_owned()).collect();
         found.extend(bare);
         let base64 = |engine: &base64::engine::GeneralPurpose| -> Vec<_> {
             // Three alignments: an application may put anything before it.
