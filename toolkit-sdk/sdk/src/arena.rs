@@ -5,7 +5,7 @@
 //! gives back only what was taken last, which is what growing a buffer does; past its end dlmalloc takes over, which
 //! reuses everything, so that a long call does not leak.
 
-#![expect(unsafe_code, reason = "a global allocator is unsafe by its nature; a guest has one thread")]
+#![expect(unsafe_code, reason = "a global allocator is unsafe by its nature")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::{Cell, UnsafeCell};
@@ -23,10 +23,15 @@ struct Arena {
 // A guest has one thread.
 unsafe impl Sync for Arena {}
 
+#[cfg(target_arch = "wasm32")]
 #[global_allocator]
-static ARENA: Arena = Arena { bytes: UnsafeCell::new([0; SIZE]), used: Cell::new(0) };
+static ARENA: Arena = Arena::new();
 
 impl Arena {
+    const fn new() -> Self {
+        Self { bytes: UnsafeCell::new([0; SIZE]), used: Cell::new(0) }
+    }
+
     fn start(&self) -> *mut u8 {
         self.bytes.get().cast()
     }
@@ -92,5 +97,83 @@ unsafe impl GlobalAlloc for Arena {
             }
         }
         moved
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// A block that was handed out, and the byte it is filled with.
+    struct Block {
+        pointer: *mut u8,
+        layout: Layout,
+        filling: u8,
+    }
+
+    impl Block {
+        fn check(&self, length: usize) {
+            assert!(self.pointer.addr().is_multiple_of(self.layout.align()));
+            let bytes = unsafe { std::slice::from_raw_parts(self.pointer, length) };
+            assert!(bytes.iter().all(|byte| *byte == self.filling), "a block was overwritten by another");
+        }
+
+        fn fill(&self) {
+            unsafe { ptr::write_bytes(self.pointer, self.filling, self.layout.size()) };
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn blocks_keep_what_is_in_them(
+            steps in prop::collection::vec((0usize..4, 1usize..20_000, 0u32..6, any::<prop::sample::Index>()), 1..200),
+        ) {
+            let arena = Box::new(Arena::new());
+            let mut blocks: Vec<Block> = Vec::new();
+            for (number, (step, size, align, which)) in steps.into_iter().enumerate() {
+                if step < 2 || blocks.is_empty() {
+                    let layout = Layout::from_size_align(size, 1 << align).unwrap();
+                    let pointer = unsafe { if step == 0 { arena.alloc(layout) } else { arena.alloc_zeroed(layout) } };
+                    let mut block = Block { pointer, layout, filling: 0 };
+                    if step == 1 {
+                        block.check(size);
+                    }
+                    block.filling = number as u8;
+                    block.fill();
+                    blocks.push(block);
+                    continue;
+                }
+                let index = which.index(blocks.len());
+                let block = blocks.swap_remove(index);
+                block.check(block.layout.size());
+                if step == 2 {
+                    unsafe { arena.dealloc(block.pointer, block.layout) };
+                    continue;
+                }
+                let pointer = unsafe { arena.realloc(block.pointer, block.layout, size) };
+                let layout = Layout::from_size_align(size, block.layout.align()).unwrap();
+                let moved = Block { pointer, layout, filling: block.filling };
+                moved.check(size.min(block.layout.size()));
+                moved.fill();
+                blocks.push(moved);
+            }
+            for block in blocks {
+                block.check(block.layout.size());
+                unsafe { arena.dealloc(block.pointer, block.layout) };
+            }
+        }
+    }
+
+    #[test]
+    fn growing_the_last_block_does_not_move_it() {
+        let arena = Box::new(Arena::new());
+        let layout = Layout::from_size_align(16, 8).unwrap();
+        let first = unsafe { arena.alloc(layout) };
+        assert_eq!(unsafe { arena.realloc(first, layout, 4096) }, first);
+        let grown = Layout::from_size_align(4096, 8).unwrap();
+        unsafe { arena.dealloc(first, grown) };
+        assert_eq!(arena.used.get(), 0);
     }
 }

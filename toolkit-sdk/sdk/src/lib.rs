@@ -37,7 +37,7 @@
 #[cfg(target_arch = "wasm32")]
 extern crate self as toolkit_sdk;
 
-#[cfg(target_arch = "wasm32")]
+#[cfg(any(target_arch = "wasm32", test))]
 mod arena;
 pub mod clock;
 pub mod context;
@@ -81,13 +81,13 @@ macro_rules! cases {
         mod cases {
             #[test]
             fn the_manifest_is_valid() {
-                $crate::testing::check_manifest(&crate::TOOLKIT);
+                $crate::testing::check_manifest(&super::TOOLKIT);
             }
 
             #[test]
             fn every_case_holds() {
                 let root = ::core::concat!(::core::env!("CARGO_MANIFEST_DIR"), "/cases");
-                $crate::testing::run_cases(&crate::TOOLKIT, root.as_ref());
+                $crate::testing::run_cases(&super::TOOLKIT, root.as_ref());
             }
         }
     };

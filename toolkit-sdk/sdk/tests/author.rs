@@ -1,7 +1,5 @@
 //! A toolkit as an author writes one, run natively.
 
-#![expect(clippy::unwrap_used, reason = "tests")]
-
 use std::time::Duration;
 
 use toolkit_sdk::prelude::*;
