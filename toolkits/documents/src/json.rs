@@ -2,14 +2,16 @@
 
 use std::error::Error;
 
+use boon::{CompileError, Compiler, OutputError, OutputUnit, Schemas, UrlLoader, ValidationError};
 use jmespath::Expression;
-use jsonschema::{Retrieve, Uri};
 use toolkit_sdk::prelude::*;
 
 /// Each of these makes the evaluation one call deeper at most; expressions that people write have a dozen.
 const DEEPENING: [char; 11] = ['.', '|', '&', '!', '(', '[', '{', '*', '=', '<', '>'];
 const MOST_OPERATORS: usize = 100;
 /// A schema that needs more is wrong in one place, not in a hundred.
+/// Stands for the schema itself; nothing is fetched from it.
+const BASE: &str = "https://schema.invalid/";
 const MOST_PROBLEMS: usize = 100;
 
 #[derive(Deserialize, JsonSchema)]
@@ -84,30 +86,44 @@ struct Problem {
     example = r#"{"data": {"age": "36"}, "schema": {"type": "object", "properties": {"age": {"type": "integer"}}}}"#
 )]
 pub(crate) fn validate_json(input: Checked) -> Result<Verdict> {
-    let validator = jsonschema::options()
-        .should_validate_formats(true)
-        .with_retriever(NothingOutside)
-        .build(&input.schema)
-        .map_err(|error| {
-            ToolError::invalid_input(format!("the schema is not valid at `{}`: {error}", error.instance_path()))
-        })?;
-    let problems: Vec<Problem> = validator
-        .iter_errors(&input.data)
-        .take(MOST_PROBLEMS)
-        .map(|error| Problem {
-            path: error.instance_path().to_string(),
-            schema_path: error.schema_path().to_string(),
-            message: error.to_string(),
-        })
-        .collect();
+    let wrong = |error: CompileError| match &error {
+        CompileError::ValidationError { src, .. } => {
+            let problems = problems(src).into_iter().map(|Problem { path, message, .. }| format!("`{path}`: {message}"));
+            ToolError::invalid_input(format!("the schema is not valid: {}", problems.collect::<Vec<_>>().join("; ")))
+        }
+        _ => ToolError::invalid_input(format!("the schema is not valid: {error:#}")),
+    };
+    let mut compiler = Compiler::new();
+    compiler.enable_format_assertions();
+    compiler.use_loader(Box::new(NothingOutside));
+    compiler.add_resource(BASE, input.schema).map_err(wrong)?;
+    let mut schemas = Schemas::new();
+    let schema = compiler.compile(BASE, &mut schemas).map_err(wrong)?;
+    let problems = schemas.validate(&input.data, schema).err().map(|error| problems(&error)).unwrap_or_default();
     Ok(Verdict { valid: problems.is_empty(), problems })
+}
+
+fn problems(error: &ValidationError<'_, '_>) -> Vec<Problem> {
+    let problem = |unit: OutputUnit<'_, '_, '_>| Problem {
+        path: unit.instance_location.to_string(),
+        schema_path: unit.keyword_location.clone(),
+        message: match &unit.error {
+            OutputError::Leaf(kind) => kind.to_string(),
+            OutputError::Branch(_) => "does not fit".to_owned(),
+        },
+    };
+    let unit = error.basic_output();
+    match unit.error {
+        OutputError::Branch(units) => units.into_iter().take(MOST_PROBLEMS).map(problem).collect(),
+        OutputError::Leaf(_) => vec![problem(unit)],
+    }
 }
 
 /// A reference that leaves the schema is an error.
 struct NothingOutside;
 
-impl Retrieve for NothingOutside {
-    fn retrieve(&self, _: &Uri<String>) -> Result<Value, Box<dyn Error + Send + Sync>> {
+impl UrlLoader for NothingOutside {
+    fn load(&self, _: &str) -> Result<Value, Box<dyn Error>> {
         Err("a `$ref` reaches only into the schema itself; put the other schema under `$defs`".into())
     }
 }

@@ -1,5 +1,7 @@
 //! Tables as delimited text (CSV, TSV) and as JSON.
 
+use std::collections::{HashMap, HashSet};
+
 use csv::{ReaderBuilder, StringRecord, WriterBuilder};
 use serde_json::{Map, Number};
 use toolkit_sdk::prelude::*;
@@ -96,15 +98,20 @@ pub(crate) fn csv_to_json(input: Csv) -> Result<Rows> {
 
 /// Fills empty names and makes the same name twice two names.
 fn column_names(names: &StringRecord, width: usize) -> Vec<String> {
-    let mut columns: Vec<String> = Vec::with_capacity(width);
-    for at in 0..width {
+    let mut taken = HashSet::new();
+    let mut used: HashMap<String, usize> = HashMap::new();
+    let unique = |at: usize| {
         let name = names.get(at).unwrap_or_default().trim();
         let name = if name.is_empty() { format!("column_{}", at + 1) } else { name.to_owned() };
-        let free = |candidate: &String| !columns.contains(candidate);
-        let numbered = (2..).map(|number| format!("{name}_{number}"));
-        columns.extend(std::iter::once(name.clone()).chain(numbered).find(free));
-    }
-    columns
+        let mut unique = name.clone();
+        while !taken.insert(unique.clone()) {
+            let number = used.entry(name.clone()).or_insert(1);
+            *number += 1;
+            unique = format!("{name}_{number}");
+        }
+        unique
+    };
+    (0..width).map(unique).collect()
 }
 
 /// What all values of a column are.
