@@ -44,13 +44,13 @@ pub(crate) struct Run {
     #[arg(long)]
     trigger: Option<String>,
     /// Configuration of the trigger as JSON, or @FILE.
-    #[arg(long, requires = "trigger", value_name = "JSON")]
+    #[arg(long, requires = "trigger", conflicts_with = "tool", value_name = "JSON")]
     config: Option<String>,
     /// What the last poll answered as its cursor, as JSON or @FILE; none for the first poll.
-    #[arg(long, requires = "trigger", value_name = "JSON")]
+    #[arg(long, requires = "trigger", conflicts_with = "tool", value_name = "JSON")]
     cursor: Option<String>,
     /// What a webhook brings: JSON with method, path, headers and body, or @FILE.
-    #[arg(long, requires = "trigger", value_name = "JSON")]
+    #[arg(long, requires = "trigger", conflicts_with = "tool", value_name = "JSON")]
     request: Option<String>,
     /// JSON file with the fields of the account; otherwise each comes from the environment as TOOLKIT_<FIELD>.
     #[arg(long, value_name = "FILE")]
