@@ -26,7 +26,7 @@ impl Document for Note {
     const COLLECTION: &'static Collection = &NOTES;
 }
 
-const CASES: usize = 200;
+const CASES: usize = 160;
 const RECORDS: i64 = 4_000;
 
 /// A closed store, an earlier state of it, another store, and what the first has acknowledged.
