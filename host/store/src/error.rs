@@ -4,7 +4,7 @@ use crate::Collection;
 use std::path::PathBuf;
 use thiserror::Error;
 
-/// Why a store could not be opened. Nothing was changed by trying.
+/// Why a store could not be opened. No record was changed by trying.
 #[derive(Debug, Error)]
 pub enum OpenError {
     /// Another process holds the folder.

@@ -1,6 +1,6 @@
 //! How far the store has come: what a start compares to notice that something is missing.
 //!
-//! Every batch writes the new position into the tree, in the same atomic step as its records; the flusher writes it to
+//! Every batch writes the new position into the tree, in the same atomic step as its records; the committer writes it to
 //! the `HEAD` file before the batch is acknowledged. The digest is the sum of a hash of every key with its value, so
 //! that a record that is gone, or that has fallen back to an earlier revision, shows even where all counts agree.
 

@@ -18,7 +18,7 @@ use std::collections::{HashMap, HashSet};
 /// The largest body, in bytes.
 const BODY_LIMIT: usize = 32 * 1024 * 1024;
 
-/// A batch that is well-formed, with what can be worked out before the commit lock is taken.
+/// A batch that is well-formed, with what can be worked out before its turn comes.
 #[derive(Debug)]
 pub(super) struct Prepared {
     now: Time,
