@@ -160,7 +160,7 @@ pub(crate) fn random<const N: usize>() -> [u8; N] {
 
 fn well_formed(text: &str, prefixes: &[&str]) -> bool {
     prefixes.iter().filter_map(|prefix| text.strip_prefix(prefix)).any(|rest| {
-        (1..=64).contains(&rest.len()) && rest.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
+        (RANDOM..=64).contains(&rest.len()) && rest.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
     })
 }
 
@@ -173,7 +173,7 @@ mod tests {
         let id = AccountId::random();
         assert_eq!(id.as_str().len(), 3 + RANDOM);
         assert_eq!(AccountId::parse(id.as_str()).unwrap(), id);
-        for text in ["", "ca_", "ac_abcdefghijkl", "ca_abc/def", "ca_a\0b", "CA_abcdefghijkl"] {
+        for text in ["", "ca_", "ca_short", "ac_abcdefghijkl", "ca_abc/def", "ca_a\0b", "CA_abcdefghijkl"] {
             assert!(AccountId::parse(text).is_err(), "{text}");
         }
         ProjectId::parse("pr_abcdefghijkl").unwrap();

@@ -15,7 +15,6 @@ use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
 use bytes::Bytes;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 
 use crate::{
     Server,
@@ -24,6 +23,9 @@ use crate::{
 };
 
 const BODY: Duration = Duration::from_secs(30);
+/// What is read of a body that is refused for its size, in bytes and time.
+const SWALLOWED: usize = 128 << 20;
+const SWALLOWING: Duration = Duration::from_secs(10);
 const PAGE: u64 = 20;
 const LARGEST_PAGE: u64 = 1_000;
 /// Parts of a list, characters of a text.
@@ -43,7 +45,11 @@ impl<T: DeserializeOwned> FromRequest<Arc<Server>> for Json<T> {
         let bytes = read(request, server.config.limits.body_kib * 1024).await?;
         let bytes: &[u8] = if bytes.is_empty() { b"{}" } else { &bytes };
         let value = json::read(bytes).map_err(|cause| Error::invalid(format!("body: {cause}")))?;
-        typed(value).map(Self)
+        // A struct would take an array for its members in order.
+        if !value.is_object() {
+            return Err(Error::invalid("body: must be a JSON object").into());
+        }
+        serde_json::from_value(value).map(Self).map_err(|cause| Error::invalid(format!("body: {cause}")).into())
     }
 }
 
@@ -70,14 +76,6 @@ impl FromRequest<Arc<Server>> for ComponentBytes {
     }
 }
 
-/// Reads a value as what a handler wants.
-///
-/// # Errors
-/// With the line serde gives; it names the member.
-pub(crate) fn typed<T: DeserializeOwned>(value: Value) -> Reply<T> {
-    serde_json::from_value(value).map_err(|cause| Error::invalid(format!("body: {cause}")).into())
-}
-
 fn is_json(headers: &HeaderMap) -> Reply<()> {
     let Some(given) = headers.get(header::CONTENT_TYPE) else { return Ok(()) };
     let essence = given.to_str().unwrap_or_default().split(';').next().unwrap_or_default().trim();
@@ -92,16 +90,35 @@ async fn read(request: Request, limit: usize) -> Reply<Bytes> {
         return Err(Wire::Encoded.into());
     }
     let declared = request.headers().get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+    let mut body = request.into_body();
     if declared.is_some_and(|length: u64| length > limit as u64) {
+        swallow(body).await;
         return Err(Wire::TooLarge(limit).into());
     }
-    let body: Limited<Body> = Limited::new(request.into_body(), limit);
-    match tokio::time::timeout(BODY, body.collect()).await {
-        Ok(Ok(body)) => Ok(body.to_bytes()),
-        Ok(Err(cause)) if cause.is::<LengthLimitError>() => Err(Wire::TooLarge(limit).into()),
+    let collected = tokio::time::timeout(BODY, Limited::new(&mut body, limit).collect()).await;
+    match collected {
+        Ok(Ok(bytes)) => Ok(bytes.to_bytes()),
+        Ok(Err(cause)) if cause.is::<LengthLimitError>() => {
+            swallow(body).await;
+            Err(Wire::TooLarge(limit).into())
+        }
         Ok(Err(_)) => Err(Wire::BrokenBody.into()),
         Err(_) => Err(Wire::SlowBody.into()),
     }
+}
+
+/// Reads on and keeps nothing, within bounds: a client that is still sending when the connection closes never sees why.
+async fn swallow(mut body: Body) {
+    let mut swallowed = 0;
+    let reading = async {
+        while swallowed < SWALLOWED
+            && let Some(Ok(frame)) = body.frame().await
+        {
+            swallowed += frame.data_ref().map_or(0, Bytes::len);
+        }
+    };
+    // Whoever has not finished by then will not.
+    let _ = tokio::time::timeout(SWALLOWING, reading).await;
 }
 
 /// Parameters of the path.

@@ -22,6 +22,9 @@ use crate::{
 const DEADLINE: Duration = Duration::from_secs(30);
 const WINDOW_TEXT: &str = "600s";
 const _: () = assert!(RATE_WINDOW.as_secs() == 600);
+/// Bytes of the request line, and of the headers.
+const LINE: usize = 8 << 10;
+const HEADERS: usize = 16 << 10;
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const RATE: HeaderName = HeaderName::from_static("x-ratelimit");
 const REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
@@ -48,6 +51,9 @@ pub(crate) async fn answer(
 }
 
 async fn guarded(server: &Server, router: &mut Router, request: Request<Body>, deadline: bool) -> Response<Body> {
+    if let Some(wire) = too_long(&request) {
+        return Failure::Wire(wire).into_response();
+    }
     let _place = match server.admission.enter().await {
         Ok(place) => place,
         Err(busy) => return Failure::App(busy).into_response(),
@@ -58,6 +64,16 @@ async fn guarded(server: &Server, router: &mut Router, request: Request<Body>, d
         Ok(Ok(response)) => response,
         Err(_) => Failure::App(Error::Deadline(DEADLINE)).into_response(),
     }
+}
+
+/// What of the head is longer than it may be. Past both together the connection answers by itself.
+fn too_long(request: &Request<Body>) -> Option<Wire> {
+    let target = request.uri().path_and_query().map_or(0, |target| target.as_str().len());
+    if request.method().as_str().len() + target + "  HTTP/1.1".len() > LINE {
+        return Some(Wire::LongLine);
+    }
+    let headers: usize = request.headers().iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
+    (headers > HEADERS).then_some(Wire::LongHeaders)
 }
 
 /// A run has limits of its own, a publication those of the compiler.

@@ -22,8 +22,8 @@ use tokio::{
 
 use crate::{Server, layers};
 
-/// Bytes of a request's line and headers.
-const HEAD: usize = 16 << 10;
+/// Bytes of a request's headers and line together.
+const HEAD: usize = 24 << 10;
 const HEADERS: usize = 100;
 /// For a request's head, and between requests.
 const IDLE: Duration = Duration::from_secs(75);

@@ -63,6 +63,10 @@ pub(crate) enum Wire {
     SlowBody,
     /// The body ended early.
     BrokenBody,
+    /// The request line is longer than 8 KiB.
+    LongLine,
+    /// The headers are longer than 16 KiB.
+    LongHeaders,
     /// Something broke while answering.
     Panic,
 }
@@ -91,6 +95,8 @@ impl Wire {
             Self::Encoded => (415, 10416, "HTTP_UnsupportedEncoding", text("compressed bodies are not accepted"), "send the body without a content encoding"),
             Self::SlowBody => (408, 10408, "HTTP_RequestTimeout", text("the body did not arrive within 30 s"), "try again over a faster connection"),
             Self::BrokenBody => (400, 10409, "HTTP_BodyIncomplete", text("the body ended early"), "send it again"),
+            Self::LongLine => (414, 10414, "HTTP_UriTooLong", text("the request line is longer than 8 KiB"), "send fewer or shorter parameters"),
+            Self::LongHeaders => (431, 10432, "HTTP_HeadersTooLarge", text("the headers are longer than 16 KiB"), "send fewer or shorter headers"),
             Self::Panic => (500, 10500, "Server_InternalError", text("internal error"), "tell the operator the `request_id`; the server's log has the reason"),
         }
     }

@@ -263,7 +263,7 @@ impl Release {
         let tools: Vec<_> = manifest
             .tools
             .into_iter()
-            .map(|tool| Arc::new(Tool::new(tool, &manifest.egress, unneeded, limits.clone())))
+            .map(|tool| Arc::new(Tool::new(tool, &manifest.egress, unneeded, limits)))
             .collect();
         let places = tools.iter().enumerate().map(|(place, tool)| (tool.slug.clone(), place)).collect();
         Self {

@@ -5,7 +5,7 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use super::{Found, Index, LATEST, Release, Tool, Toolkit};
+use super::{Found, Index, Release, Tool, Toolkit, versions::Unresolved};
 
 /// Which version of each toolkit a list looks at.
 #[derive(Debug, Clone)]
@@ -91,7 +91,7 @@ impl Index {
         let words = words(&filter.search);
         let mut found = Vec::new();
         for toolkit in self.newest_first() {
-            if !(filter.deprecated || !toolkit.is_deprecated()) || !named(&filter.toolkits, &toolkit.slug) {
+            if toolkit.is_deprecated() && !filter.deprecated || !named(&filter.toolkits, &toolkit.slug) {
                 continue;
             }
             let Some(release) = listed(toolkit, filter.versions.of(&toolkit.slug)) else { continue };
@@ -151,27 +151,22 @@ impl ToolFilter {
         let any =
             |wanted: &[String], has: &dyn Fn(&str) -> bool| wanted.is_empty() || wanted.iter().any(|one| has(one));
         self.important.is_none_or(|important| important == tool.is_important())
-            && any(&self.tags, &|tag| labels(tool).any(|label| label.eq_ignore_ascii_case(tag)))
+            && any(&self.tags, &|tag| tool.labels().any(|label| label.eq_ignore_ascii_case(tag)))
             && any(&self.scopes, &|scope| tool.scopes.iter().any(|own| own == scope))
     }
 }
 
-/// The labels of a tool: its tags, and its hints by their names in the Model Context Protocol.
-pub(super) fn labels(tool: &Tool) -> impl Iterator<Item = &str> {
-    let hints = [
-        ("readOnlyHint", tool.hints.read_only),
-        ("destructiveHint", tool.hints.destructive),
-        ("idempotentHint", tool.hints.idempotent),
-        ("openWorldHint", tool.hints.open_world),
-    ];
-    let hints = hints.into_iter().filter(|(_, holds)| *holds).map(|(name, _)| name);
-    tool.tags.iter().map(String::as_str).chain(hints)
-}
-
 impl Tool {
-    /// Tags and hints.
+    /// Its tags, and its hints by their names in the Model Context Protocol.
     pub fn labels(&self) -> impl Iterator<Item = &str> {
-        labels(self)
+        let hints = [
+            ("readOnlyHint", self.hints.read_only),
+            ("destructiveHint", self.hints.destructive),
+            ("idempotentHint", self.hints.idempotent),
+            ("openWorldHint", self.hints.open_world),
+        ];
+        let hints = hints.into_iter().filter(|(_, holds)| *holds).map(|(name, _)| name);
+        self.tags.iter().map(String::as_str).chain(hints)
     }
 }
 
@@ -179,9 +174,8 @@ impl Tool {
 fn listed<'a>(toolkit: &'a Toolkit, version: &str) -> Option<&'a Arc<Release>> {
     match toolkit.release(version) {
         Ok(release) => Some(release),
-        Err(super::Unresolved::Deprecated) => Some(toolkit.newest()),
-        Err(super::Unresolved::Unknown) if version == LATEST => None,
-        Err(super::Unresolved::Unknown) => None,
+        Err(Unresolved::Deprecated) => Some(toolkit.newest()),
+        Err(Unresolved::Unknown) => None,
     }
 }
 
@@ -214,6 +208,7 @@ fn score(words: &[String], slug: &str, name: &str, description: &str) -> Option<
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::catalog::LATEST;
 
     #[test]
     fn every_word_must_stand_somewhere_and_slugs_count_most() {

@@ -280,6 +280,10 @@ pub(crate) async fn execute(
 
 fn request(tool: String, prefix: Prefix, bytes: &Bytes) -> Reply<Execute> {
     let text: &[u8] = if bytes.is_empty() { b"{}" } else { bytes };
+    // A struct would take an array for its members in order.
+    if text.trim_ascii_start().first() != Some(&b'{') {
+        return Err(Error::invalid("body: must be a JSON object").into());
+    }
     let body: ExecuteBody<'_> =
         serde_json::from_slice(text).map_err(|cause| Error::invalid(format!("body: {cause}")))?;
     if body.text.is_some() {
