@@ -193,7 +193,7 @@ async fn a_damaged_store_opens_with_everything_or_says_what_is_broken() {
                 whole += 1;
             }
             Err(OpenError::Damaged { file, reason, repair }) => {
-                assert!(file.starts_with(&at) && !reason.is_empty() && repair.contains("toolhost import"), "{what}");
+                assert!(file.starts_with(&at) && !reason.is_empty() && repair.contains("backup"), "{what}");
                 *refused.entry(reason).or_default() += 1;
                 assert!(open(&at).is_err(), "case {case}, {what}: refused once, then opened");
             }

@@ -239,8 +239,8 @@ fn environment(error: &io::Error) -> bool {
 }
 
 pub(super) fn damaged(file: &Path, reason: &str) -> OpenError {
-    let repair = "nothing was started: bring back the whole data folder from a backup, or move it away and load the \
-                  last export with `toolhost import`";
+    let repair = "nothing was started: bring back the whole data folder from a backup, or move it away to \
+                  begin with an empty one";
     OpenError::Damaged { file: file.to_owned(), reason: reason.to_owned(), repair: repair.to_owned() }
 }
 
