@@ -52,6 +52,8 @@ pub struct App {
     pub(crate) log: tools::log::Log,
     /// Ids of logs and requests.
     pub sequence: ids::Sequence,
+    /// Held while a running number is taken, so that creations on one node do not run into each other.
+    pub(crate) numbering: tokio::sync::Mutex<()>,
 }
 
 /// What an app is made of.
@@ -78,7 +80,17 @@ impl App {
         let catalog = catalog::load(&store).await?;
         let (log, writer) = tools::log::open(log, store.clone(), vault.clone(), clock.clone());
         let keys = projects::Keys::new(&vault);
-        let app = Self { store, vault, sandbox, clock, catalog, keys, log, sequence: ids::Sequence::new() };
+        let app = Self {
+            store,
+            vault,
+            sandbox,
+            clock,
+            catalog,
+            keys,
+            log,
+            sequence: ids::Sequence::new(),
+            numbering: tokio::sync::Mutex::default(),
+        };
         Ok((app, writer))
     }
 

@@ -16,6 +16,7 @@ mod terminal;
 mod words;
 
 use std::{
+    io::IsTerminal,
     process::ExitCode,
     sync::atomic::{AtomicBool, Ordering},
 };
@@ -121,7 +122,8 @@ fn run(cli: Cli) -> Result<ExitCode, Stop> {
 
 fn start_logging(config: &Config) -> anyhow::Result<()> {
     let filter = EnvFilter::try_new(&config.log).map_err(|cause| anyhow::anyhow!("`log`: {cause}"))?;
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let colour = !config.plain && std::io::stderr().is_terminal();
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(colour);
     match config.log_format {
         LogFormat::Text => builder.init(),
         LogFormat::Json => builder.json().init(),

@@ -157,7 +157,8 @@ pub async fn create(
     check_name(&request.name)?;
     let now = app.clock.now();
     let id = ProjectId::random();
-    // Another creation may take the same number first; then the next one is ours.
+    let _numbering = app.numbering.lock().await;
+    // Another node may take the same number first; then the next one is ours.
     for _ in 0..5 {
         let mut owner = owner(app, organisation).await?;
         let stored = StoredProject {
