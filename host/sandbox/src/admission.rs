@@ -273,9 +273,9 @@ mod tests {
         let (done, mut seen) = tokio::sync::mpsc::unbounded_channel();
         let mut tasks = Vec::new();
         for (position, name) in ["a", "a", "a", "b"].into_iter().enumerate() {
-            let (admission, done) = (admission.clone(), done.clone());
+            let (waiting, done) = (admission.clone(), done.clone());
             tasks.push(tokio::spawn(async move {
-                let permit = admission.enter(&tenant(name)).await.unwrap();
+                let permit = waiting.enter(&tenant(name)).await.unwrap();
                 done.send(name).unwrap();
                 drop(permit);
             }));

@@ -1,14 +1,10 @@
 //! One call: a fresh store, limits, a deadline, the run, and the end of everything it owned.
 
-use std::{
-    collections::BTreeMap,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{collections::BTreeMap, sync::Arc, time::Instant};
 
 use bytes::Bytes;
 use tokio::runtime::Handle;
-use wasmtime::{CallHook, Store, UpdateDeadline};
+use wasmtime::{Store, UpdateDeadline};
 
 use crate::{
     Action, Answer, Call, Clock, Event, Failure, File, Inbound, Limits, Outcome, Refusal, Usage,
@@ -20,7 +16,7 @@ use crate::{
     library::Loaded,
     limiter::{Limiter, NodeMemory},
     meter::Meter,
-    state::{Phase, State},
+    state::State,
     ticker::{Living, TICK},
     trace::Trace,
     turns,
@@ -83,8 +79,8 @@ pub(crate) async fn run(
         kept: call.state,
         clock: place.clock.clone(),
         deadline,
-        phase: Phase::Guest,
-        flooded: false,
+        host_calls: limits.host_calls,
+        instantiated: false,
         table: State::table(),
         wasi: None,
     };
@@ -129,28 +125,16 @@ fn store(runtime: &Runtime, state: State, limits: Limits) -> Store<State> {
     let fuel = 2 * limits.result.max(limits.request_body) + HOSTCALL_SLACK;
     store.set_hostcall_fuel(usize::try_from(fuel).unwrap_or(usize::MAX));
     store.set_max_component_handles(HANDLES);
-    store.call_hook(move |mut context, hook| {
-        let state = context.data_mut();
-        state.phase = match hook {
-            CallHook::CallingHost => Phase::Host,
-            CallHook::CallingWasm | CallHook::ReturningFromHost => Phase::Guest,
-            CallHook::ReturningFromWasm => Phase::Answer,
-        };
-        if state.phase == Phase::Host && state.meter.host_call() > limits.host_calls {
-            state.flooded = true;
-            wasmtime::bail!("more than {} host calls", limits.host_calls);
-        }
-        Ok(())
-    });
     store.set_epoch_deadline(FIRST_LOOK);
-    store.epoch_deadline_callback(move |_| Ok(tick(&meter, limits.cpu)));
+    store.epoch_deadline_callback(move |_| Ok(tick(&meter, limits)));
     store
 }
 
 /// What happens to a guest when a tick finds it computing.
-fn tick(meter: &Meter, budget: Duration) -> UpdateDeadline {
+fn tick(meter: &Meter, limits: Limits) -> UpdateDeadline {
     let used = meter.used_now();
-    if used > budget {
+    // WASI functions count their calls, too, but cannot refuse one.
+    if used > limits.cpu || meter.host_calls() > limits.host_calls {
         return UpdateDeadline::Interrupt;
     }
     if meter.is_long() {
@@ -192,6 +176,7 @@ async fn invoke(
 ) -> wasmtime::Result<Result<Answer, Failure>> {
     let toolkit = &loaded.toolkit;
     let instance = toolkit.instantiate(store).await?;
+    store.data_mut().instantiated = true;
     Ok(match action {
         Action::Execute { tool, arguments } => {
             let answer = toolkit.execute(store, &instance, (&tool, &arguments, context)).await?;

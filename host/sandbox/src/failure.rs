@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use wasmtime::Trap;
+use wasmtime::{Trap, WasmBacktrace};
 
 use crate::{
     Cause, Failure, Limits,
     abi::v1::types::ToolError,
     outcome::kind,
-    state::{Phase, State},
+    state::State,
     trace::{cut, one_line},
     turns::Stopped,
 };
@@ -50,8 +50,8 @@ pub(crate) fn stopped(stopped: &Stopped, limits: Limits) -> Failure {
 
 /// The engine ended the guest.
 pub(crate) fn broken(cause: &wasmtime::Error, state: &State, limits: Limits) -> Failure {
-    tracing::debug!(cause = format!("{cause:#}"), phase = ?state.phase, "a guest was ended");
-    if state.flooded {
+    tracing::debug!(cause = format!("{cause:#}"), "a guest was ended");
+    if state.flooded() {
         return limit(kind::HOST_CALLS, format!("the tool made more than {} host calls", limits.host_calls));
     }
     let memory = || limit(kind::MEMORY, format!("the tool needs more memory than it has, {} MiB", limits.memory >> 20));
@@ -63,18 +63,20 @@ pub(crate) fn broken(cause: &wasmtime::Error, state: &State, limits: Limits) -> 
         Some(trap) => {
             return limit(kind::TRAP, format!("the tool broke off: {}; its log may say why", plain(&trap.to_string())));
         }
-        None if state.limiter.refused() => return memory(),
+        None if state.limiter.ended() || (state.limiter.refused() && !state.instantiated) => return memory(),
         None => {}
     }
     if let Some(exit) = cause.downcast_ref::<wasmtime_wasi::I32Exit>() {
         return limit(kind::TRAP, format!("the tool ended itself with exit code {}", exit.0));
     }
     let text = innermost(cause);
-    match (text.contains("fuel allocated for hostcalls"), state.phase) {
-        (true, Phase::Answer) => over_size(limits),
-        (true, _) => limit(kind::HOST_CALLS, "the tool handed too much to one host call"),
-        (false, Phase::Answer) => invalid(format!("the answer cannot be read: {}", plain(&text))),
-        (false, _) => limit(kind::TRAP, format!("the tool broke the contract: {}", plain(&text))),
+    // Without a guest on the stack it was its answer that could not be read.
+    let in_guest = !state.instantiated || cause.is::<WasmBacktrace>();
+    match (text.contains("fuel allocated for hostcalls"), in_guest) {
+        (true, false) => over_size(limits),
+        (true, true) => limit(kind::HOST_CALLS, "the tool handed too much to one host call"),
+        (false, false) => invalid(format!("the answer cannot be read: {}", plain(&text))),
+        (false, true) => limit(kind::TRAP, format!("the tool broke the contract: {}", plain(&text))),
     }
 }
 

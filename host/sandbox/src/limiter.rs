@@ -89,6 +89,11 @@ impl Limiter {
         self.failed > 0
     }
 
+    /// Whether the guest was ended because it did nothing but ask.
+    pub(crate) fn ended(&self) -> bool {
+        self.failed >= FAILED_GROWS
+    }
+
     fn refuse(&mut self) -> Result<bool> {
         self.failed += 1;
         if self.failed >= FAILED_GROWS {

@@ -139,13 +139,29 @@ fn fixed_spellings(secret: &str) -> Vec<Zeroizing<Vec<u8>>> {
     spellings
 }
 
-/// Where the secret ends that begins at `start`, each of its characters in any spelling.
+/// The spellings of one character: each answers how many bytes it takes.
+const FORMS: [fn(&[u8], char) -> Option<usize>; 6] = [plain, percent, percent_twice, backslash, doubled, entity];
+
+/// Where the secret ends that begins at `start`, each of its characters in any spelling. A place can be read in more than
+/// one way (`%25` is one character or three), so all ways are followed at once.
 fn spelled(bytes: &[u8], start: usize, secret: &[char]) -> Option<usize> {
-    secret.iter().try_fold(start, |at, &wanted| {
-        let rest = bytes.get(at..)?;
-        let length = [plain, percent, backslash, entity].into_iter().find_map(|form| form(rest, wanted))?;
-        Some(at + length)
-    })
+    let mut places = vec![start];
+    let mut next = Vec::new();
+    for &wanted in secret {
+        for &at in &places {
+            let rest = bytes.get(at..)?;
+            let lengths = FORMS.map(|form| form(rest, wanted));
+            next.extend(lengths.into_iter().flatten().map(|length| at + length));
+        }
+        next.sort_unstable();
+        next.dedup();
+        std::mem::swap(&mut places, &mut next);
+        next.clear();
+        if places.is_empty() {
+            return None;
+        }
+    }
+    places.pop()
 }
 
 /// Length of `wanted` as it is; a space also as `+`.
@@ -164,7 +180,7 @@ fn percent(rest: &[u8], wanted: char) -> Option<usize> {
     let mut at = 0;
     for &byte in wanted.encode_utf8(&mut buffer).as_bytes() {
         let mut digits = at + 1;
-        if rest.get(at) == Some(&byte) {
+        if rest.get(at) == Some(&byte) && byte != b'%' {
             at += 1;
             continue;
         }
@@ -180,27 +196,32 @@ fn percent(rest: &[u8], wanted: char) -> Option<usize> {
     Some(at)
 }
 
+/// Length of a percent sign that was encoded twice.
+fn percent_twice(rest: &[u8], wanted: char) -> Option<usize> {
+    (wanted == '%' && rest.starts_with(b"%2525")).then_some(5)
+}
+
 /// Length of `wanted` as an escape of JSON or of a programming language, behind one or more backslashes.
 fn backslash(rest: &[u8], wanted: char) -> Option<usize> {
     let slashes = rest.iter().take_while(|byte| **byte == b'\\').count();
     let after = rest.get(slashes..).filter(|_| slashes > 0)?;
-    let escaped = match *after.first()? {
-        b'n' => Some(('\n', 1)),
-        b't' => Some(('\t', 1)),
-        b'r' => Some(('\r', 1)),
-        b'b' => Some(('\u{8}', 1)),
-        b'f' => Some(('\u{c}', 1)),
-        b'x' => after.get(1..3).and_then(hex).and_then(char::from_u32).map(|found| (found, 3)),
-        b'u' => utf16(after, slashes),
-        other => Some((char::from(other), 1)),
+    let (found, length) = match *after.first()? {
+        b'n' => ('\n', 1),
+        b't' => ('\t', 1),
+        b'r' => ('\r', 1),
+        b'b' => ('\u{8}', 1),
+        b'f' => ('\u{c}', 1),
+        b'x' => (after.get(1..3).and_then(hex).and_then(char::from_u32)?, 3),
+        b'u' => utf16(after, slashes)?,
+        other => (char::from(other), 1),
     };
-    if let Some((found, length)) = escaped
-        && found == wanted
-    {
-        return Some(slashes + length);
-    }
-    // A backslash that stands for itself, doubled.
-    (wanted == '\\' && slashes >= 2).then_some(2)
+    (found == wanted).then_some(slashes + length)
+}
+
+/// Length of a backslash that stands for itself, doubled once or, in a text inside a text, twice.
+fn doubled(rest: &[u8], wanted: char) -> Option<usize> {
+    let slashes = rest.iter().take_while(|byte| **byte == b'\\').count();
+    [4, 2].into_iter().find(|length| wanted == '\\' && slashes >= *length)
 }
 
 /// `u00e9`, or a pair of surrogates with as many backslashes between.

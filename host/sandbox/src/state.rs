@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use wasmtime::component::ResourceTable;
+use wasmtime::{Result, component::ResourceTable};
 
 use crate::{
     Clock,
@@ -32,24 +32,13 @@ pub(crate) struct State {
     pub(crate) clock: Clock,
     /// When the call must have ended.
     pub(crate) deadline: Instant,
-    /// What the guest is doing, to tell whose fault an error is.
-    pub(crate) phase: Phase,
-    /// The guest made more host calls than it may.
-    pub(crate) flooded: bool,
+    /// Calls of host functions that the guest may make.
+    pub(crate) host_calls: u32,
+    /// The guest's instances exist: what it does from here on it does itself.
+    pub(crate) instantiated: bool,
     pub(crate) table: ResourceTable,
     /// Made when a guest first uses WASI.
     pub(crate) wasi: Option<Box<Wasi>>,
-}
-
-/// Where the thread of a call is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Phase {
-    /// In the guest, or on the way into it.
-    Guest,
-    /// In a host function, its arguments included.
-    Host,
-    /// Back from the guest's function: reading what it answered.
-    Answer,
 }
 
 impl State {
@@ -58,6 +47,19 @@ impl State {
         let mut table = ResourceTable::new();
         table.set_max_capacity(RESOURCES);
         table
+    }
+
+    /// Counts a call of a host function; an error past the limit.
+    pub(crate) fn count(&self) -> Result<()> {
+        if self.meter.host_call() > self.host_calls {
+            wasmtime::bail!("more than {} host calls", self.host_calls);
+        }
+        Ok(())
+    }
+
+    /// Whether the guest made more host calls than it may.
+    pub(crate) fn flooded(&self) -> bool {
+        self.meter.host_calls() > self.host_calls
     }
 
     /// Wall-clock time the call has left.

@@ -60,7 +60,7 @@ impl Files {
         if inner.made.len() >= inner.limits.files as usize {
             return Err(error("limit", format!("a call makes at most {} files", inner.limits.files)));
         }
-        let taken = |id: &str| inner.given.iter().any(|file| file.id == id);
+        let taken = |id: &str| inner.given.iter().any(|file| file.id == id) || inner.find(id).is_ok();
         let id = (inner.made.len()..).map(|number| format!("new-{number}")).find(|id| !taken(id)).unwrap_or_default();
         let file = File {
             id: id.clone(),
@@ -124,18 +124,22 @@ impl Inner {
 
 impl Host for State {
     fn stat(&mut self, id: String) -> Result<std::result::Result<Info, Error>> {
+        self.count()?;
         Ok(self.files.lock().info(&id))
     }
 
     fn read(&mut self, id: String, offset: u64, length: u32) -> Result<std::result::Result<Vec<u8>, Error>> {
+        self.count()?;
         Ok(self.files.lock().read(&id, offset, length))
     }
 
     fn create(&mut self, name: String, media_type: String) -> Result<std::result::Result<String, Error>> {
+        self.count()?;
         Ok(self.files.create(&name, &media_type))
     }
 
     fn append(&mut self, id: String, bytes: Vec<u8>) -> Result<std::result::Result<u64, Error>> {
+        self.count()?;
         Ok(self.files.append(&id, &bytes))
     }
 }

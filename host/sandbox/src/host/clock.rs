@@ -9,27 +9,33 @@ use wasmtime::Result;
 
 use crate::{Clock, abi::v1::clock::Host, state::State};
 
+/// Past the end of a call, so that a guest that sleeps over it is cut off and does not race with the clock.
+const OVER: Duration = Duration::from_secs(1);
+
 impl Host for State {
     fn now(&mut self) -> Result<u64> {
-        Ok(match &self.clock {
-            Clock::System => now().as_millis() as u64,
-            Clock::Set(cell) => cell.load(Ordering::Relaxed),
-        })
+        self.count()?;
+        Ok(now(&self.clock).as_millis() as u64)
     }
 
     fn elapsed(&mut self) -> Result<u64> {
+        self.count()?;
         Ok(self.trace.elapsed().as_millis() as u64)
     }
 
     async fn sleep(&mut self, ms: u32) -> Result<()> {
-        tokio::time::sleep(Duration::from_millis(ms.into()).min(self.left())).await;
+        self.count()?;
+        tokio::time::sleep(Duration::from_millis(ms.into()).min(self.left() + OVER)).await;
         Ok(())
     }
 }
 
 /// Since 1970, in whole milliseconds.
 #[expect(clippy::disallowed_methods, reason = "a guest asks for the real time")]
-pub(super) fn now() -> Duration {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Duration::from_millis(now.as_millis() as u64)
+pub(super) fn now(clock: &Clock) -> Duration {
+    let since = match clock {
+        Clock::System => SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64,
+        Clock::Set(cell) => cell.load(Ordering::Relaxed),
+    };
+    Duration::from_millis(since)
 }

@@ -10,10 +10,12 @@ const VALUE_BYTES: usize = 64 << 10;
 
 impl Host for State {
     fn get(&mut self, key: String) -> Result<Option<Vec<u8>>> {
+        self.count()?;
         Ok(self.kept.get(&key).cloned())
     }
 
     fn set(&mut self, key: String, value: Vec<u8>) -> Result<bool> {
+        self.count()?;
         let room = self.kept.len() < KEYS || self.kept.contains_key(&key);
         let fits = room && key.len() <= KEY_BYTES && value.len() <= VALUE_BYTES;
         if fits {
@@ -23,6 +25,7 @@ impl Host for State {
     }
 
     fn remove(&mut self, key: String) -> Result<()> {
+        self.count()?;
         self.kept.remove(&key);
         Ok(())
     }

@@ -22,16 +22,16 @@ use wasmtime_wasi::{
 };
 
 use super::{clock, random::AT_ONCE};
-use crate::{Level, state::State, trace::Trace};
+use crate::{Clock, Level, state::State, trace::Trace};
 
 /// The one context of a guest.
 pub(crate) struct Wasi(WasiCtx);
 
 /// Gives guests the closed interfaces.
 pub(crate) fn add_to_linker(linker: &mut Linker<State>) -> Result<()> {
-    io::error::add_to_linker::<State, Io>(linker, |state| &mut state.table)?;
-    io::poll::add_to_linker::<State, Io>(linker, |state| &mut state.table)?;
-    io::streams::add_to_linker::<State, Io>(linker, |state| &mut state.table)?;
+    io::error::add_to_linker::<State, Io>(linker, table)?;
+    io::poll::add_to_linker::<State, Io>(linker, table)?;
+    io::streams::add_to_linker::<State, Io>(linker, table)?;
     clocks::wall_clock::add_to_linker::<State, WasiClocks>(linker, State::clocks)?;
     clocks::monotonic_clock::add_to_linker::<State, WasiClocks>(linker, State::clocks)?;
     random::random::add_to_linker::<State, WasiRandom>(linker, State::random)?;
@@ -46,6 +46,11 @@ pub(crate) fn add_to_linker(linker: &mut Linker<State>) -> Result<()> {
     filesystem::preopens::add_to_linker::<State, WasiFilesystem>(linker, State::filesystem)
 }
 
+fn table(state: &mut State) -> &mut wasmtime::component::ResourceTable {
+    state.meter.host_call();
+    &mut state.table
+}
+
 /// The io interfaces work on the table of handles alone.
 struct Io;
 
@@ -54,41 +59,46 @@ impl wasmtime::component::HasData for Io {
 }
 
 impl WasiView for State {
+    /// Called once for each call of a function of WASI. Past the limit of calls the next tick ends the guest.
     fn ctx(&mut self) -> WasiCtxView<'_> {
-        let trace = &self.trace;
-        let wasi = self.wasi.get_or_insert_with(|| Box::new(Wasi(closed(trace))));
+        self.meter.host_call();
+        let (trace, clock) = (&self.trace, &self.clock);
+        let wasi = self.wasi.get_or_insert_with(|| Box::new(Wasi(closed(trace, clock))));
         WasiCtxView { ctx: &mut wasi.0, table: &mut self.table }
     }
 }
 
-fn closed(trace: &Arc<Trace>) -> WasiCtx {
+fn closed(trace: &Arc<Trace>, clock: &Clock) -> WasiCtx {
     WasiCtx::builder()
         .allow_tcp(false)
         .allow_udp(false)
         .allow_ip_name_lookup(false)
         .socket_addr_check(|_, _| Box::pin(async { false }))
         .max_random_size(AT_ONCE.into())
-        .wall_clock(Coarse(trace.clone()))
-        .monotonic_clock(Coarse(trace.clone()))
+        .wall_clock(OfDay(clock.clone()))
+        .monotonic_clock(SinceStart(trace.clone()))
         .stdout(Lines { level: Level::Info, trace: trace.clone() })
         .stderr(Lines { level: Level::Warn, trace: trace.clone() })
         .build()
 }
 
-/// Both clocks in whole milliseconds; the monotonic one begins with the call.
-struct Coarse(Arc<Trace>);
+/// The time of day, in whole milliseconds.
+struct OfDay(Clock);
 
-impl HostWallClock for Coarse {
+/// The time since the call began, in whole milliseconds.
+struct SinceStart(Arc<Trace>);
+
+impl HostWallClock for OfDay {
     fn resolution(&self) -> std::time::Duration {
         std::time::Duration::from_millis(1)
     }
 
     fn now(&self) -> std::time::Duration {
-        clock::now()
+        clock::now(&self.0)
     }
 }
 
-impl HostMonotonicClock for Coarse {
+impl HostMonotonicClock for SinceStart {
     fn resolution(&self) -> u64 {
         1_000_000
     }

@@ -41,10 +41,12 @@ type Answered = std::result::Result<Response, Error>;
 
 impl Host for State {
     async fn send(&mut self, request: Request) -> Result<Answered> {
+        self.count()?;
         Ok(self.start(request).await)
     }
 
     async fn send_all(&mut self, requests: Vec<Request>) -> Result<Vec<Answered>> {
+        self.count()?;
         let at_once = self.outgoing.limits.requests_at_once.max(1) as usize;
         let starts: Vec<_> = requests.into_iter().map(|request| self.start(request)).collect();
         Ok(stream::iter(starts).buffered(at_once).collect().await)

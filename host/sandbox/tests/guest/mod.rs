@@ -1,0 +1,41 @@
+//! Guests made by hand: a few lines of WebAssembly text become a component of the contract, with a manifest.
+
+use bytes::Bytes;
+use manifest::Manifest;
+use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
+use wit_parser::Resolve;
+
+const CONTRACT: &str = include_str!("../../../../toolkit-sdk/wit/v1/toolkit.wit");
+
+/// Answers its arguments.
+pub(crate) const ECHO: &str = "(call $ok (local.get $args) (local.get $args_len))";
+
+/// A component that imports `imports`, holds `items` and whose `execute` has this body.
+pub(crate) fn component(imports: &str, items: &str, execute: &str) -> Bytes {
+    let text =
+        include_str!("guest.wat").replace(";;IMPORTS", imports).replace(";;ITEMS", items).replace(";;EXECUTE", execute);
+    let mut module = wat::parse_str(&text).unwrap_or_else(|cause| panic!("{cause}\n{text}"));
+    let mut resolve = Resolve::default();
+    let package = resolve.push_str("toolkit.wit", CONTRACT).unwrap();
+    let world = resolve.select_world(&[package], Some("toolkit")).unwrap();
+    embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8).unwrap();
+    let component = ComponentEncoder::default().validate(false).module(&module).unwrap().encode().unwrap();
+    manifest::embed(component, &manifest()).into()
+}
+
+/// A component without imports.
+pub(crate) fn plain(items: &str, execute: &str) -> Bytes {
+    component("", items, execute)
+}
+
+fn manifest() -> Manifest {
+    let manifest = serde_json::json!({
+        "abi": "1.0.0", "sdk": "by hand", "slug": "hand", "name": "Hand", "description": "Made by hand for a test.",
+        "version": "20260101_00", "auth": [], "egress": [{ "host": "api.example.com" }],
+        "tools": [{
+            "slug": "HAND_RUN", "name": "Run", "description": "Does what the test needs.",
+            "input": { "type": "object" }, "output": { "type": "object" }, "no_auth": true,
+        }],
+    });
+    serde_json::from_value(manifest).unwrap()
+}

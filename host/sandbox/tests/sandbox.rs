@@ -1,0 +1,578 @@
+//! What the sandbox promises, tried with guests made by hand.
+
+mod guest;
+
+use std::{
+    collections::BTreeMap,
+    future::Future,
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+    time::Duration,
+};
+
+use bytes::Bytes;
+use guest::{ECHO, component, plain};
+use host_sandbox::{
+    Action, Allocator, Answer, Call, Cause, Context, Credential, Digest, Grant, GrantError, InstallError, Limits,
+    Outcome, Policy, Refusal, Sandbox, Settings, kind,
+};
+use manifest::{EgressRule, Placement};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpListener,
+};
+
+const CANARY: &str = "canary/4711+secret";
+
+struct Host {
+    sandbox: Sandbox,
+    folder: tempfile::TempDir,
+}
+
+fn settings(folder: &Path, upstream: Option<u16>) -> Settings {
+    let rewrite = upstream.map(|port| net::Rewrite {
+        from: "https://api.example.com".parse().unwrap(),
+        to: format!("http://127.0.0.1:{port}").parse().unwrap(),
+    });
+    let net = net::Settings { rewrite: rewrite.into_iter().collect(), ..net::Settings::default() };
+    Settings { live: 8, ..Settings::new(folder.join("cache"), [1; 32], net::Client::new(net).unwrap()) }
+}
+
+fn open(change: impl FnOnce(&mut Settings)) -> Host {
+    let folder = tempfile::tempdir().unwrap();
+    let mut settings = settings(folder.path(), None);
+    change(&mut settings);
+    Host { sandbox: Sandbox::open(settings).unwrap(), folder }
+}
+
+fn host() -> Host {
+    open(|_| {})
+}
+
+fn call(component: Digest, arguments: &str) -> Call {
+    Call {
+        component,
+        tenant: "tenant".into(),
+        action: Action::Execute { tool: "HAND_RUN".into(), arguments: Bytes::copy_from_slice(arguments.as_bytes()) },
+        context: Context { run_id: "log_1".to_owned(), ..Context::default() },
+        policy: Arc::default(),
+        grant: None,
+        limits: Limits::default(),
+        files: Vec::new(),
+        state: BTreeMap::new(),
+    }
+}
+
+impl Host {
+    async fn run(&self, component: Bytes, change: impl FnOnce(&mut Call)) -> Outcome {
+        let digest = self.sandbox.install(component).await.unwrap().digest;
+        let mut call = call(digest, "{}");
+        change(&mut call);
+        let outcome = self.sandbox.call(call).await.unwrap();
+        let gauges = self.sandbox.gauges();
+        assert_eq!((gauges.live, gauges.queued, gauges.memory), (0, 0, 0), "a call left something behind");
+        outcome
+    }
+
+    /// The kind of failure this guest ends with.
+    async fn fails(&self, component: Bytes, change: impl FnOnce(&mut Call)) -> String {
+        let outcome = self.run(component, change).await;
+        let failure = outcome.answer.expect_err("the guest should have failed");
+        // The next guest runs as if nothing had been.
+        assert_eq!(data(&self.run(plain("", ECHO), |_| {}).await), "{}");
+        failure.kind
+    }
+}
+
+fn data(outcome: &Outcome) -> &str {
+    match &outcome.answer {
+        Ok(Answer::Data(bytes)) => std::str::from_utf8(bytes).unwrap(),
+        other => panic!("{other:?}, log {:?}", outcome.log),
+    }
+}
+
+#[tokio::test]
+async fn a_guest_answers_and_what_it_used_is_known() {
+    for allocator in [Allocator::Pooling, Allocator::OnDemand] {
+        let host = open(|settings| settings.allocator = allocator);
+        assert_eq!(host.sandbox.allocator(), allocator);
+        let arguments = r#"{"text":"héllo","n":[1,2,3]}"#;
+        let outcome = host.run(plain("", ECHO), |call| *call = self::call(call.component, arguments)).await;
+        assert_eq!(data(&outcome), arguments);
+        assert_eq!(outcome.usage.peak_memory, 2 << 16);
+        assert!(outcome.usage.cpu > Duration::ZERO && outcome.usage.wall > Duration::ZERO);
+        assert_eq!(host.sandbox.gauges().loaded, 1);
+    }
+}
+
+#[tokio::test]
+async fn two_calls_never_share_memory_or_tables() {
+    let items = r#"(table $t 10 funcref) (elem declare func $mark)
+        (func $mark)
+        (func $seen (result i32) (local $at i32) (local $sum i32)
+          (local.set $at (i32.const 131072))
+          (block $done (loop $next
+            (br_if $done (i32.ge_u (local.get $at) (i32.shl (memory.size) (i32.const 16))))
+            (local.set $sum (i32.or (local.get $sum) (i32.load (local.get $at))))
+            (local.set $at (i32.add (local.get $at) (i32.const 4)))
+            (br $next)))
+          (local.set $at (i32.const 0))
+          (block $done (loop $next
+            (br_if $done (i32.ge_u (local.get $at) (table.size $t)))
+            (local.set $sum (i32.or (local.get $sum) (i32.eqz (ref.is_null (table.get $t (local.get $at))))))
+            (local.set $at (i32.add (local.get $at) (i32.const 1)))
+            (br $next)))
+          (local.get $sum))
+        (data (i32.const 2048) "\"dirty\"\"clean\"")"#;
+    let execute = r#"(drop (memory.grow (i32.const 40))) (drop (table.grow $t (ref.null func) (i32.const 90)))
+        (if (result i32) (call $seen)
+          (then (call $ok (i32.const 2048) (i32.const 7)))
+          (else
+            (memory.fill (i32.const 131072) (i32.const 0xa5) (i32.const 2621440))
+            (table.fill $t (i32.const 0) (ref.func $mark) (i32.const 100))
+            (call $ok (i32.const 2055) (i32.const 7))))"#;
+    for allocator in [Allocator::Pooling, Allocator::OnDemand] {
+        let host = open(|settings| (settings.live, settings.allocator) = (1, allocator));
+        let component = plain(items, execute);
+        for _ in 0..20 {
+            assert_eq!(data(&host.run(component.clone(), |_| {}).await), "\"clean\"", "{allocator:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_guest_that_spins_is_ended_by_its_processor_time() {
+    let host = host();
+    let short = |call: &mut Call| call.limits.cpu = Duration::from_millis(50);
+    let spin = "(loop $l (br $l)) unreachable";
+    assert_eq!(host.fails(plain("", spin), short).await, kind::CPU);
+    let in_start = plain("(func $spin (loop $l (br $l))) (start $spin)", ECHO);
+    assert_eq!(host.fails(in_start, short).await, kind::CPU);
+    let after = r#"(func (export "cabi_post_toolhost:toolkit/entry@1.0.0#execute") (param i32) (loop $l (br $l)))"#;
+    assert_eq!(host.fails(plain(after, ECHO), short).await, kind::CPU);
+    let fill = "(loop $l (memory.fill (i32.const 2048) (i32.const 1) (i32.const 60000)) (br $l)) unreachable";
+    assert_eq!(host.fails(plain("", fill), short).await, kind::CPU);
+}
+
+#[tokio::test]
+async fn a_guest_that_waits_is_ended_by_the_clock_and_waiting_is_not_computing() {
+    let host = host();
+    let import = r#"(import "toolhost:toolkit/clock@1.0.0" "sleep" (func $sleep (param i32)))"#;
+    let short = |call: &mut Call| call.limits.wall = Duration::from_millis(30);
+    let sleep = component(import, "", "(call $sleep (i32.const 600000)) (call $ok (i32.const 0) (i32.const 0))");
+    assert_eq!(host.fails(sleep, short).await, kind::TIMEOUT);
+    let spin_then_sleep = "(local.set $i (i32.const 40000000))
+        (loop $l (br_if $l (local.tee $i (i32.sub (local.get $i) (i32.const 1))))) (call $sleep (i32.const 600000)) unreachable";
+    let later = |call: &mut Call| call.limits.wall = Duration::from_millis(1500);
+    assert_eq!(host.fails(component(import, "", spin_then_sleep), later).await, kind::TIMEOUT);
+    let naps = "(local.set $i (i32.const 20))
+        (loop $l (call $sleep (i32.const 5)) (br_if $l (local.tee $i (i32.sub (local.get $i) (i32.const 1)))))";
+    let outcome = host.run(component(import, "", &format!("{naps} {ECHO}")), |call| {
+        call.limits.cpu = Duration::from_millis(50);
+    });
+    let outcome = outcome.await;
+    assert_eq!(data(&outcome), "{}");
+    assert!(outcome.usage.cpu < outcome.usage.wall / 2, "{:?}", outcome.usage);
+    assert_eq!(outcome.usage.host_calls, 20);
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn a_spinning_guest_leaves_its_callers_thread_to_others() {
+    let host = host();
+    let digest = host.sandbox.install(plain("", "(loop $l (br $l)) unreachable")).await.unwrap().digest;
+    let mut call = call(digest, "{}");
+    call.limits.cpu = Duration::from_millis(300);
+    let mut spinning = std::pin::pin!(host.sandbox.call(call));
+    let mut turns = 0_u32;
+    let outcome = loop {
+        tokio::select! {
+            biased;
+            outcome = &mut spinning => break outcome.unwrap(),
+            () = tokio::task::yield_now() => turns += 1,
+        }
+    };
+    assert_eq!(outcome.answer.unwrap_err().kind, kind::CPU);
+    assert!(turns > 1_000, "the thread was free only {turns} times");
+}
+
+#[tokio::test]
+async fn calls_beyond_the_bounds_are_refused_and_the_rest_runs() {
+    let host = open(|settings| {
+        (settings.live_per_tenant, settings.queue_per_tenant) = (2, 0);
+    });
+    let import = r#"(import "toolhost:toolkit/clock@1.0.0" "sleep" (func $sleep (param i32)))"#;
+    let waits = component(import, "", &format!("(call $sleep (i32.const 600000)) {ECHO}"));
+    let digest = host.sandbox.install(waits).await.unwrap().digest;
+    let echo = host.sandbox.install(plain("", ECHO)).await.unwrap().digest;
+    let running: Vec<_> = (0..2)
+        .map(|_| {
+            let sandbox = host.sandbox.clone();
+            tokio::spawn(async move { sandbox.call(call(digest, "{}")).await.map(drop) })
+        })
+        .collect();
+    until(|| host.sandbox.gauges().live == 2).await;
+    assert_eq!(host.sandbox.call(call(echo, "{}")).await.err(), Some(Refusal::TenantBusy));
+    let other = Call { tenant: "other".into(), ..call(echo, "{}") };
+    assert_eq!(data(&host.sandbox.call(other).await.unwrap()), "{}");
+    running.iter().for_each(tokio::task::JoinHandle::abort);
+    until(|| host.sandbox.gauges().live == 0).await;
+    assert_eq!(host.sandbox.gauges().memory, 0);
+}
+
+#[tokio::test]
+async fn memory_is_bounded_for_the_guest_and_for_the_node() {
+    let host = open(|settings| settings.node_memory = 8 << 20);
+    let grow_all = "(loop $l (br_if $l (i32.ne (memory.grow (i32.const 1)) (i32.const -1))))";
+    let small = |call: &mut Call| call.limits.memory = 1 << 20;
+    let outcome = host.run(plain("", &format!("{grow_all} {ECHO}")), small).await;
+    assert_eq!((data(&outcome), outcome.usage.peak_memory), ("{}", 1 << 20));
+    let outcome = host.run(plain("", &format!("{grow_all} {ECHO}")), |_| {}).await;
+    assert_eq!(outcome.usage.peak_memory, 8 << 20);
+    assert_eq!(host.fails(plain("", &format!("{grow_all} unreachable")), small).await, kind::MEMORY);
+    let forever = "(loop $l (drop (memory.grow (i32.const 1))) (br $l)) unreachable";
+    assert_eq!(host.fails(plain("", forever), small).await, kind::MEMORY);
+    let least = |call: &mut Call| call.limits.memory = 1 << 16;
+    assert_eq!(host.fails(plain("", "unreachable"), least).await, kind::MEMORY);
+}
+
+#[tokio::test]
+async fn a_guest_that_breaks_breaks_alone() {
+    let host = host();
+    let recursion = "(func $deep (param i32) (result i32) (i32.add (i32.const 1) (call $deep (local.get 0))))";
+    for (items, execute) in [
+        ("", "unreachable"),
+        (recursion, "(call $deep (i32.const 1))"),
+        ("", "(i32.load (i32.const -4))"),
+        ("", "(i32.div_u (i32.const 1) (i32.const 0))"),
+        ("(table 1 funcref) (type $f (func))", "(call_indirect (type $f) (i32.const 0)) unreachable"),
+    ] {
+        assert_eq!(host.fails(plain(items, execute), |_| {}).await, kind::TRAP, "{execute}");
+    }
+}
+
+#[tokio::test]
+async fn floods_are_bounded() {
+    let host = host();
+    let now = r#"(import "toolhost:toolkit/clock@1.0.0" "now" (func $now (result i64)))"#;
+    let flood = component(now, "", "(loop $l (drop (call $now)) (br $l)) unreachable");
+    assert_eq!(host.fails(flood, |_| {}).await, kind::HOST_CALLS);
+    let log = r#"(import "toolhost:toolkit/log@1.0.0" "write" (func $log (param i32 i32 i32)))"#;
+    let lines = format!(
+        "(local.set $i (i32.const 9000))
+         (loop $l (call $log (i32.const 1) (i32.const 2048) (i32.const 20))
+           (br_if $l (local.tee $i (i32.sub (local.get $i) (i32.const 1))))) {ECHO}"
+    );
+    let outcome = host.run(component(log, "", &lines), |_| {}).await;
+    assert_eq!((data(&outcome), outcome.log.len()), ("{}", 1_001));
+    let huge = "(loop $l (br_if $l (i32.ne (memory.grow (i32.const 16)) (i32.const -1))))
+        (call $log (i32.const 1) (i32.const 2048) (i32.const 50000000)) unreachable";
+    assert_eq!(host.fails(component(log, "", huge), |_| {}).await, kind::HOST_CALLS);
+    let outside = "(call $log (i32.const 1) (i32.const -10) (i32.const 100)) unreachable";
+    assert_eq!(host.fails(component(log, "", outside), |_| {}).await, kind::TRAP);
+}
+
+#[tokio::test]
+async fn answers_are_bounded_and_json() {
+    let host = host();
+    let grown = "(drop (memory.grow (i32.const 400)))";
+    for (bytes, execute, expected) in [
+        (r#""\ff\fe""#, "(call $ok (i32.const 2048) (i32.const 2))", kind::OUTPUT_INVALID),
+        (r#""NaN""#, "(call $ok (i32.const 2048) (i32.const 3))", kind::OUTPUT_INVALID),
+        (r#""""#, "(call $ok (i32.const 2048) (i32.const 0))", kind::OUTPUT_INVALID),
+        (r#""{}""#, "(call $ok (i32.const 2048) (i32.const 5000000))", kind::OUTPUT_TOO_LARGE),
+        (r#""{}""#, "(call $ok (i32.const 2048) (i32.const 20000000))", kind::OUTPUT_TOO_LARGE),
+        (r#""{}""#, "(call $ok (i32.const -8) (i32.const 100))", kind::OUTPUT_INVALID),
+        (r#""{}""#, "(i32.const -8)", kind::OUTPUT_INVALID),
+    ] {
+        let items = format!("(data (i32.const 2048) {bytes})");
+        assert_eq!(
+            host.fails(plain(&items, &format!("{grown} {execute}")), |_| {}).await,
+            expected,
+            "{bytes} {execute}"
+        );
+    }
+    let deep =
+        "(memory.fill (i32.const 2048) (i32.const 91) (i32.const 10000)) (call $ok (i32.const 2048) (i32.const 10000))";
+    assert_eq!(host.fails(plain("", deep), |_| {}).await, kind::OUTPUT_INVALID);
+}
+
+#[tokio::test]
+async fn a_guests_own_error_is_an_answer_within_bounds() {
+    let host = host();
+    let items = r#"(data (i32.const 2048) "not_foundNo such thing.Not A Kind")"#;
+    let told = "(call $fail (i32.const 2048) (i32.const 9) (i32.const 2057) (i32.const 14))";
+    let failure = host.run(plain(items, told), |_| {}).await.answer.unwrap_err();
+    assert_eq!((failure.cause, &*failure.kind, &*failure.message), (Cause::Tool, "not_found", "No such thing."));
+    let odd = "(call $fail (i32.const 2071) (i32.const 10) (i32.const 2048) (i32.const 60000))";
+    let failure = host.run(plain(items, odd), |_| {}).await.answer.unwrap_err();
+    assert_eq!((&*failure.kind, failure.message.len() <= 4096), ("internal", true));
+}
+
+#[tokio::test]
+async fn what_cannot_be_trusted_is_refused_with_all_problems() {
+    let host = host();
+    assert_eq!(host.sandbox.install(vec![0; 100 << 20].into()).await.unwrap_err(), InstallError::TooLarge);
+    let good = plain("", ECHO);
+    for bad in [Bytes::new(), good.slice(..good.len() / 2), vec![0; 1 << 20].into(), vec![0xa5; 5000].into()] {
+        assert!(matches!(host.sandbox.install(bad).await, Err(InstallError::Refused(problems)) if problems.len() == 1));
+    }
+    for (items, execute, word) in [
+        ("(func $f (return_call $f))", ECHO, "tail"),
+        ("(func (param v128) (result v128) (i8x16.relaxed_swizzle (local.get 0) (local.get 0)))", ECHO, "relaxed"),
+        ("(type $s (struct))", ECHO, "gc"),
+        ("(memory $m 1)", ECHO, "memor"),
+        ("(tag $t)", ECHO, "exceptions"),
+    ] {
+        let Err(InstallError::Refused(problems)) = host.sandbox.install(plain(items, execute)).await else {
+            panic!("{items} was installed");
+        };
+        assert!(problems.join(" ").to_lowercase().contains(word), "{items}: {problems:?}");
+    }
+    assert_eq!(std::fs::read_dir(host.folder.path().join("cache")).unwrap().count(), 0);
+}
+
+#[tokio::test]
+async fn a_compiled_form_that_somebody_touched_is_compiled_again_and_never_run() {
+    let host = host();
+    let component = plain("", ECHO);
+    let digest = host.sandbox.install(component.clone()).await.unwrap().digest;
+    let file = std::fs::read_dir(host.folder.path().join("cache")).unwrap().next().unwrap().unwrap().path();
+    let mut bytes = std::fs::read(&file).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(&file, bytes).unwrap();
+    assert_eq!(host.sandbox.call(call(digest, "{}")).await.err(), Some(Refusal::NotInstalled));
+    assert_eq!(host.sandbox.install(component).await.unwrap().digest, digest);
+    assert_eq!(data(&host.sandbox.call(call(digest, "{}")).await.unwrap()), "{}");
+}
+
+#[tokio::test]
+async fn only_so_many_components_are_kept_loaded() {
+    let host = open(|settings| settings.resident = 2);
+    for number in 0..4 {
+        let component =
+            plain(&format!("(data (i32.const 2048) \"{number}\")"), "(call $ok (i32.const 2048) (i32.const 1))");
+        assert_eq!(data(&host.run(component, |_| {}).await), number.to_string());
+    }
+    assert_eq!(host.sandbox.gauges().loaded, 2);
+}
+
+// Requests.
+
+/// Sends a GET request to the address in the arguments; answers the body, or fails with the host's kind and message.
+/// Everything it sees goes to its log.
+const FETCH: [&str; 3] = [
+    r#"(import "toolhost:toolkit/log@1.0.0" "write" (func $log (param i32 i32 i32)))
+       (import "toolhost:toolkit/http@1.0.0" "send" (func $send
+         (param i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32)))"#,
+    r#"(data (i32.const 2048) "GET")"#,
+    r#"(call $send (i32.const 2048) (i32.const 3) (local.get $args) (local.get $args_len) (i32.const 0) (i32.const 0)
+         (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0)
+         (global.get $room))
+       (if (result i32) (i32.load8_u (global.get $room))
+         (then (call $fail (i32.load offset=4 (global.get $room)) (i32.load offset=8 (global.get $room))
+                           (i32.load offset=12 (global.get $room)) (i32.load offset=16 (global.get $room))))
+         (else
+           (local.set $i (i32.const 0))
+           (block $done (loop $next
+             (br_if $done (i32.ge_u (local.get $i) (i32.load offset=12 (global.get $room))))
+             (call $log (i32.const 1)
+               (i32.load offset=8 (i32.add (i32.load offset=8 (global.get $room)) (i32.shl (local.get $i) (i32.const 4))))
+               (i32.load offset=12 (i32.add (i32.load offset=8 (global.get $room)) (i32.shl (local.get $i) (i32.const 4)))))
+             (local.set $i (i32.add (local.get $i) (i32.const 1)))
+             (br $next)))
+           (call $log (i32.const 1) (i32.load offset=16 (global.get $room)) (i32.load offset=20 (global.get $room)))
+           (call $ok (i32.load offset=16 (global.get $room)) (i32.load offset=20 (global.get $room)))))"#,
+];
+
+/// An application that answers every request with what `answer` makes of its text.
+async fn upstream(answer: impl Fn(&str) -> String + Send + Sync + 'static) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let answer = Arc::new(answer);
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let answer = answer.clone();
+            tokio::spawn(async move {
+                let mut seen = Vec::new();
+                let mut piece = [0; 4096];
+                while let Ok(length @ 1..) = stream.read(&mut piece).await {
+                    seen.extend_from_slice(&piece[..length]);
+                    if seen.ends_with(b"\r\n\r\n") {
+                        let _ = stream.write_all(answer(&String::from_utf8_lossy(&seen)).as_bytes()).await;
+                        seen.clear();
+                    }
+                }
+            });
+        }
+    });
+    port
+}
+
+fn answer(status: &str, headers: &str, body: &str) -> String {
+    format!("HTTP/1.1 {status}\r\n{headers}content-length: {}\r\n\r\n{body}", body.len())
+}
+
+struct Key {
+    placement: fn(&str) -> Placement,
+    renewals: AtomicUsize,
+}
+
+impl Key {
+    fn credential(&self, secret: &str) -> Arc<Credential> {
+        Arc::new(Credential { placements: vec![(self.placement)(secret)], secrets: vec![secret.into()] })
+    }
+}
+
+#[async_trait::async_trait]
+impl Grant for Key {
+    async fn credential(&self) -> Result<Arc<Credential>, GrantError> {
+        Ok(self.credential(CANARY))
+    }
+
+    async fn renew(&self, _rejected: &Credential) -> Result<Option<Arc<Credential>>, GrantError> {
+        self.renewals.fetch_add(1, Relaxed);
+        Ok(Some(self.credential("fresh-canary-4712")))
+    }
+}
+
+fn bearer(secret: &str) -> Placement {
+    Placement::Header { name: "authorization".to_owned(), value: format!("Bearer {secret}") }
+}
+
+/// Fetches `url` through a sandbox whose api.example.com is `port`.
+async fn fetch(port: u16, url: &str, placement: fn(&str) -> Placement) -> (Outcome, usize) {
+    let folder = tempfile::tempdir().unwrap();
+    let host = Host { sandbox: Sandbox::open(settings(folder.path(), Some(port))).unwrap(), folder };
+    let key = Arc::new(Key { placement, renewals: AtomicUsize::new(0) });
+    let grant = key.clone();
+    let rule = EgressRule { host: "api.example.com".to_owned(), port: None, methods: Vec::new(), path_prefix: None };
+    let outcome = host
+        .run(component(FETCH[0], FETCH[1], FETCH[2]), |call| {
+            *call = self::call(call.component, url);
+            call.policy = Arc::new(Policy { egress: vec![rule], read_only: true });
+            call.grant = Some(grant);
+        })
+        .await;
+    (outcome, key.renewals.load(Relaxed))
+}
+
+#[tokio::test]
+async fn the_application_sees_the_credential_and_the_guest_never_does() {
+    let placements: [fn(&str) -> Placement; 4] = [
+        bearer,
+        |secret| Placement::Query { name: "key".to_owned(), value: secret.to_owned() },
+        |secret| Placement::Basic { username: "user".to_owned(), password: secret.to_owned() },
+        |secret| Placement::Path { marker: "~key~".to_owned(), value: secret.to_owned() },
+    ];
+    for placement in placements {
+        let (seen, told) = (Arc::new(std::sync::Mutex::new(String::new())), Arc::new(AtomicUsize::new(0)));
+        let (keep, count) = (seen.clone(), told.clone());
+        let port = upstream(move |request| {
+            keep.lock().unwrap().push_str(request);
+            count.fetch_add(1, Relaxed);
+            let echo = serde_json::to_string(request).unwrap();
+            let first = request.lines().next().unwrap();
+            answer("200 OK", &format!("set-cookie: {CANARY}\r\nx-echo: {CANARY} {first}\r\n"), &echo)
+        })
+        .await;
+        let (outcome, _) = fetch(port, "https://api.example.com/a/~key~?x=1", placement).await;
+        let sent = seen.lock().unwrap().clone();
+        let raw = sent.contains(CANARY);
+        assert!(raw || sent.contains("canary%2F4711%2Bsecret") || sent.contains("Basic dXNlcjpjYW5hcnk"), "{sent}");
+        let all = format!("{outcome:?}");
+        assert!(data(&outcome).contains("[redacted]"), "{all}");
+        assert!(outcome.log.iter().any(|line| line.message.starts_with("[redacted]")), "{all}");
+        for spelling in ["canary", "4711", "Y2FuYXJ5", "dXNlcjpj", "set-cookie"] {
+            assert!(!all.contains(spelling), "{spelling} in {all}");
+        }
+        assert_eq!((outcome.requests.len(), outcome.requests[0].status), (1, Some(200)));
+    }
+}
+
+#[tokio::test]
+async fn other_hosts_addresses_and_redirects_to_them_are_refused() {
+    let port = upstream(|request| {
+        let to = if request.contains("/away") { "https://evil.example/" } else { "https://127.0.0.1:1/" };
+        answer("302 Found", &format!("location: {to}\r\n"), "{\"moved\":true}")
+    })
+    .await;
+    for (url, kind) in [
+        ("https://evil.example/", "denied"),
+        ("https://127.0.0.1/", "denied"),
+        ("https://api.example.com:8443/", "denied"),
+        ("http://api.example.com/", "invalid_request"),
+        ("https://user@api.example.com/", "invalid_request"),
+        ("https://api.example.com./", "invalid_request"),
+    ] {
+        let (outcome, _) = fetch(port, url, bearer).await;
+        assert_eq!(outcome.answer.as_ref().unwrap_err().kind, kind, "{url}: {outcome:?}");
+        assert!(outcome.requests.iter().all(|request| request.status.is_none()), "{url}");
+    }
+    for url in ["https://api.example.com/away", "https://api.example.com/inside"] {
+        let (outcome, _) = fetch(port, url, bearer).await;
+        assert_eq!(data(&outcome), "{\"moved\":true}", "the redirect itself is the answer");
+        assert_eq!(outcome.requests.len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn a_rejected_credential_is_renewed_once_and_only_the_request_is_sent_again() {
+    let port = upstream(|request| match request.contains("fresh-canary-4712") {
+        true => answer("200 OK", "", &serde_json::to_string(request).unwrap()),
+        false => answer("401 Unauthorized", "", "{}"),
+    })
+    .await;
+    let (outcome, renewals) = fetch(port, "https://api.example.com/", bearer).await;
+    assert_eq!((outcome.requests.len(), renewals), (2, 1));
+    assert!(data(&outcome).contains("[redacted]") && !format!("{outcome:?}").contains("canary"));
+    let port = upstream(|_| answer("401 Unauthorized", "", "{\"no\":1}")).await;
+    let (outcome, renewals) = fetch(port, "https://api.example.com/", bearer).await;
+    assert_eq!((outcome.requests.len(), renewals, data(&outcome)), (2, 1, "{\"no\":1}"));
+}
+
+#[tokio::test]
+async fn an_answer_past_its_size_is_an_error_for_the_guest() {
+    let port = upstream(|_| answer("200 OK", "", &"x".repeat(11 << 20))).await;
+    let (outcome, _) = fetch(port, "https://api.example.com/", bearer).await;
+    assert_eq!(outcome.answer.unwrap_err().kind, "too_large");
+}
+
+#[tokio::test]
+async fn a_host_function_that_panics_ends_the_call_and_not_the_process() {
+    struct Broken;
+    #[async_trait::async_trait]
+    impl Grant for Broken {
+        async fn credential(&self) -> Result<Arc<Credential>, GrantError> {
+            panic!("a mistake of the platform")
+        }
+        async fn renew(&self, _rejected: &Credential) -> Result<Option<Arc<Credential>>, GrantError> {
+            Ok(None)
+        }
+    }
+    let host = host();
+    let rule = EgressRule { host: "api.example.com".to_owned(), port: None, methods: Vec::new(), path_prefix: None };
+    let kind = host.fails(component(FETCH[0], FETCH[1], FETCH[2]), |call| {
+        *call = self::call(call.component, "https://api.example.com/");
+        call.policy = Arc::new(Policy { egress: vec![rule], read_only: false });
+        call.grant = Some(Arc::new(Broken));
+    });
+    assert_eq!(kind.await, kind::HOST);
+}
+
+/// Waits until `holds`, for ten seconds.
+async fn until(holds: impl Fn() -> bool) {
+    let wait = async {
+        while !holds() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    within(wait).await;
+}
+
+async fn within<T>(wait: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(10), wait).await.expect("it should have happened by now")
+}
