@@ -135,6 +135,7 @@ async fn case(filled: &Setup, dump_before: &[String], other: &Path, seed: u64) -
     let mut dice = Dice::new(seed);
     let setup = filled.copy();
     let what = format!("seed {seed}: {}", harm(&setup.data(), other, &mut dice));
+    let data = setup.data().display().to_string();
     match setup.try_start().await {
         Ok(host) => {
             if dump(&host).await != dump_before {
@@ -145,9 +146,10 @@ async fn case(filled: &Setup, dump_before: &[String], other: &Path, seed: u64) -
             if whole { Ok(true) } else { Err(format!("{what}: a tool does not run: {}", ran.text)) }
         }
         Err(refused) => {
-            let lines: Vec<_> = refused.output.lines().filter(|line| line.contains("data")).collect();
-            let clear = refused.code == Some(EXIT) && lines.len() == 1 && !refused.output.contains("panicked");
-            if clear { Ok(false) } else { Err(format!("{what}: {refused:?}")) }
+            let line = refused.output.lines().last().unwrap_or_default();
+            let names = line.starts_with("toolhost: ") && line.contains(&data) && line.contains("`toolhost import`");
+            let clear = refused.code == Some(EXIT) && names && !refused.output.contains("panicked");
+            if clear { Ok(false) } else { Err(format!("{what}: {:?}, last line: {line}", refused.code)) }
         }
     }
 }
@@ -186,6 +188,7 @@ async fn a_folder_in_use_is_refused_by_name() {
 
 #[tokio::test]
 async fn without_the_master_key_nothing_starts_and_nothing_changes() {
+    use std::os::unix::fs::PermissionsExt;
     let (before, dump_before) = filled(5).await;
     let copy = before.copy();
     let key = copy.data().with_extension("key");
@@ -203,6 +206,7 @@ async fn without_the_master_key_nothing_starts_and_nothing_changes() {
         assert!(!refused.output.contains("panicked"), "{refused:?}");
     }
     std::fs::write(&key, kept).unwrap();
+    std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o600)).unwrap();
     assert_eq!(dump(&copy.start().await).await, dump_before);
 }
 

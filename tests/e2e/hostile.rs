@@ -99,14 +99,15 @@ pub(crate) fn spin() -> Vec<Hostile> {
 fn block() -> Vec<Hostile> {
     let short = json!({ "cpu_ms": 200, "wall_ms": 1000 });
     let sleeper = |sleep| Guest { imports: imports::SLEEP, execute: sleep, ..Guest::default() };
-    let once = sleeper("(call $sleep (i32.const 600000)) (call $ok (local.get $args) (local.get $args_len))");
+    let long = sleeper("(loop $l (call $sleep (i32.const 600000)) (br $l)) unreachable");
     let often = sleeper("(loop $l (call $sleep (i32.const 1)) (br $l)) unreachable");
-    let mut fetch = Hostile::new("block_fetch", &Guest::fetch(), TIME).limited(short.clone());
+    // The host gives up just before the call does; a quick guest tells, a slow one is cut.
+    let timeout = Ends::With(&["timeout", "tool_timeout"]);
+    let mut fetch = Hostile::new("block_fetch", &Guest::fetch(), timeout).limited(short.clone());
     fetch.manifest["egress"] = json!([{ "host": "api.example.com" }]);
     fetch.arguments = json!({ "url": "https://api.example.com/hang/forever" });
     vec![
-        // It wakes early, when its time is over, and may still answer: what it may not do is stay.
-        Hostile::new("block_sleep", &once, TIME).limited(short.clone()),
+        Hostile::new("block_sleep", &long, TIME).limited(short.clone()),
         Hostile::new("block_sleep_often", &often, TIME).limited(short),
         fetch,
     ]
@@ -269,8 +270,8 @@ fn floods() -> Vec<Hostile> {
         Hostile::new("flood_out_of_bounds", &logging(&outside), TRAP),
         Hostile::new("flood_not_text", &not_text, TRAP),
         Hostile::new("flood_no_such_level", &logging(&level), TRAP),
-        Hostile::new("flood_result_out_of_bounds", &Guest { execute: "(i32.const -8)", ..plain.clone() }, TRAP),
-        Hostile::new("flood_result_unaligned", &Guest { execute: "(i32.const 1025)", ..plain }, TRAP),
+        Hostile::new("flood_result_out_of_bounds", &Guest { execute: "(i32.const -8)", ..plain.clone() }, INVALID),
+        Hostile::new("flood_result_unaligned", &Guest { execute: "(i32.const 1025)", ..plain }, INVALID),
     ]
 }
 

@@ -16,7 +16,13 @@ const RUNS: usize = 5;
 
 async fn start(allocator: &str) -> Host {
     let application = Host::application();
-    Setup::new().with("sandbox.allocator", allocator).with_application(&["api.example.com"], application).start().await
+    Setup::new()
+        .with("sandbox.allocator", allocator)
+        .with("sandbox.live_per_project", "8")
+        .with("sandbox.queue_per_project", "16")
+        .with_application(&["api.example.com"], application)
+        .start()
+        .await
 }
 
 /// Publishes; what was wrong, if it was refused.
@@ -106,7 +112,7 @@ async fn sixteen_spinners_of_one_project_leave_its_neighbours_calls_alone() {
     let host = start("pooling").await;
     let echo = given::echo(&host).await;
     let mut spinner = hostile::spin().remove(0);
-    spinner.manifest["limits"] = json!({ "cpu_ms": 1000, "wall_ms": 30_000 });
+    spinner.manifest["limits"] = json!({ "cpu_ms": 400, "wall_ms": 60_000 });
     assert_eq!(publish(&host, &spinner).await, None);
     let (attacker, victim) = (host.new_project().await, host.new_project().await);
     let tool = guest::tool("hostile_spin_export");
@@ -154,8 +160,8 @@ async fn too_many_calls_at_once_are_refused_and_none_hangs() {
         *counts.entry(answer.status).or_insert(0) += 1;
     }
     assert!(counts.keys().all(|status| [200, 429].contains(status)), "{counts:?}");
-    assert!(counts[&200] >= 24, "eight run and sixteen wait: {counts:?}");
-    assert!(counts[&429] > 0, "{counts:?}");
+    assert!(counts.get(&200).is_some_and(|ran| *ran >= 24), "eight run and sixteen wait: {counts:?}");
+    assert!(counts.contains_key(&429), "{counts:?}");
 }
 
 #[tokio::test]
