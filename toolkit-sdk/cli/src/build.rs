@@ -111,7 +111,7 @@ pub(crate) fn build(what: &What, version: Option<&Version>, out: Option<&Path>) 
     let counter = progress::counter("encoding", modules.len());
     let mut built: Vec<Built> = Vec::new();
     for module in &modules {
-        let next = finish(module, version, &out)?;
+        let next = finish(module, version, &workspace.cache(mode), &out)?;
         if let Some(first) = built.iter().find(|first| first.file == next.file) {
             let (first, second) = (first.folder.display(), next.folder.display());
             bail!("{first} and {second} have the same slug `{}`; rename one of them", next.manifest.slug);
@@ -124,10 +124,12 @@ pub(crate) fn build(what: &What, version: Option<&Version>, out: Option<&Path>) 
 }
 
 /// Encodes one module and writes the component and its digest.
-fn finish(module: &Module, version: Option<&Version>, out: &Path) -> Result<Built> {
+fn finish(module: &Module, version: Option<&Version>, cache: &Path, out: &Path) -> Result<Built> {
     let name = &module.package.name;
     let core = fs::read(&module.file).with_context(|| format!("cannot read {}", module.file.display()))?;
-    let made = component::make(&core, version, &today()?).with_context(|| format!("cannot build `{name}`"))?;
+    let made = component::describe(&core, cache)
+        .and_then(|described| component::make(&core, described, version, &today()?))
+        .with_context(|| format!("cannot build `{name}`"))?;
     let slug = &made.manifest.slug;
     if !slug.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_') {
         bail!("`{slug}`, the slug of `{name}`, cannot name a file; use a-z, 0-9 and _");

@@ -4,6 +4,8 @@
 //! address and length of JSON text in its memory. It runs once, here, with every import trapping and a bounded number of
 //! instructions, so that nobody else ever has to run a guest to know what it is.
 
+use std::{fs, path::Path};
+
 use anyhow::{Context, Result, anyhow, bail};
 use manifest::{Manifest, Version};
 use serde_json::Value;
@@ -24,9 +26,9 @@ pub(crate) struct Component {
     pub(crate) imports: Vec<String>,
 }
 
-/// Makes the component of a core module. `version` wins over the author's, `today` stands in where there is neither.
-pub(crate) fn make(core: &[u8], version: Option<&Version>, today: &Version) -> Result<Component> {
-    let described = describe(core)?;
+/// Makes the component of a core module, whose description [`describe`] gives. `version` wins over the author's, `today` stands
+/// in where there is neither.
+pub(crate) fn make(core: &[u8], described: Value, version: Option<&Version>, today: &Version) -> Result<Component> {
     let manifest = stamp(described, version, today)?;
     let encoded = ComponentEncoder::default()
         .validate(true)
@@ -63,10 +65,20 @@ pub(crate) fn imports(component: &[u8]) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// Asks the module what it is.
-fn describe(core: &[u8]) -> Result<Value> {
+/// Asks the module what it is. The answer is kept in `cache`: a large module takes seconds to compile, and one with the same
+/// bytes says the same.
+pub(crate) fn describe(core: &[u8], cache: &Path) -> Result<Value> {
+    let kept = cache.join(format!("{}.json", sandbox::Digest::of(core)));
+    if let Ok(bytes) = fs::read(&kept)
+        && let Ok(described) = serde_json::from_slice(&bytes)
+    {
+        return Ok(described);
+    }
     let json = manifest_text(core).context("cannot read the toolkit's own description")?;
-    serde_json::from_slice(&json).context("the toolkit's own description is not JSON")
+    let described = serde_json::from_slice(&json).context("the toolkit's own description is not JSON")?;
+    fs::create_dir_all(cache).with_context(|| format!("cannot make the folder {}", cache.display()))?;
+    fs::write(&kept, &json).with_context(|| format!("cannot write {}", kept.display()))?;
+    Ok(described)
 }
 
 fn manifest_text(core: &[u8]) -> Result<Vec<u8>> {
@@ -155,20 +167,36 @@ mod tests {
         assert_eq!(imports(&bytes).unwrap(), ["toolhost:toolkit/log@1.0.0", "wasi:io/poll@0.2.0"]);
     }
 
+    fn described_by(text: &str) -> Result<Value> {
+        let cache = tempfile::tempdir().unwrap();
+        describe(&wat::parse_str(text).unwrap(), cache.path())
+    }
+
     #[test]
     fn a_module_without_a_declaration_says_what_is_missing() {
-        let bytes = wat::parse_str("(module)").unwrap();
-        let error = make(&bytes, None, &version("20261121_00")).err().unwrap();
+        let error = described_by("(module)").unwrap_err();
         assert!(format!("{error:#}").contains("toolkit!"), "{error:#}");
     }
 
     #[test]
     fn a_description_that_never_ends_is_stopped() {
-        let bytes = wat::parse_str(
-            r#"(module (memory (export "memory") 1) (func (export "toolkit_manifest") (result i64) (loop (br 0)) (i64.const 0)))"#,
-        )
-        .unwrap();
-        let error = make(&bytes, None, &version("20261121_00")).err().unwrap();
+        let endless = r#"(module (memory (export "memory") 1)
+            (func (export "toolkit_manifest") (result i64) (loop (br 0)) (i64.const 0)))"#;
+        let error = described_by(endless).unwrap_err();
         assert!(format!("{error:#}").contains("fuel"), "{error:#}");
+    }
+
+    #[test]
+    fn a_description_is_read_where_the_module_says_and_kept() {
+        let cache = tempfile::tempdir().unwrap();
+        let text = r#"(module (memory (export "memory") 1) (data (i32.const 8) "{\"slug\":1}")
+            (func (export "toolkit_manifest") (result i64) (i64.const 0x8_0000_000a)))"#;
+        let core = wat::parse_str(text).unwrap();
+        assert_eq!(describe(&core, cache.path()).unwrap(), json!({ "slug": 1 }));
+        assert_eq!(describe(&core, cache.path()).unwrap(), json!({ "slug": 1 }));
+        assert_eq!(fs::read_dir(cache.path()).unwrap().count(), 1);
+        let outside = text.replace("0x8_0000_000a", "0xffff_0000_000a");
+        let error = describe(&wat::parse_str(outside).unwrap(), cache.path()).unwrap_err();
+        assert!(format!("{error:#}").contains("outside"), "{error:#}");
     }
 }

@@ -33,7 +33,7 @@ pub(crate) struct Publish {
     url: Url,
     /// Key of the organization.
     #[arg(long, env = "TOOLHOST_ORG_API_KEY", hide_env_values = true)]
-    org_key: String,
+    org_key: Option<String>,
     /// Dated version to build, instead of the one in the source.
     #[arg(long, value_name = "YYYYMMDD_NN")]
     version: Option<Version>,
@@ -53,10 +53,12 @@ struct Published {
 
 /// Runs the command. A refusal makes the exit code 1.
 pub(crate) async fn run(options: &Publish) -> Result<ExitCode> {
+    let key = options.org_key.as_deref().filter(|key| !key.is_empty());
+    let key = key.context("there is no organization key; set TOOLHOST_ORG_API_KEY, or give --org-key")?;
     let client = client()?;
     let mut all = Vec::new();
     for file in files(options)? {
-        let published = publish(&client, options, &file).await?;
+        let published = publish(&client, &options.url, key, &file).await?;
         if !options.json {
             print(&published);
         }
@@ -86,16 +88,16 @@ fn client() -> Result<Client> {
     Client::builder().timeout(PATIENCE).build().context("cannot set up TLS")
 }
 
-async fn publish(client: &Client, options: &Publish, file: &Path) -> Result<Published> {
+async fn publish(client: &Client, server: &Url, key: &str, file: &Path) -> Result<Published> {
     let bytes = fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
     let manifest = manifest::extract(&bytes).with_context(|| format!("cannot read {}", file.display()))?;
     let (slug, version) = (manifest.slug, manifest.version);
-    let address = address(&options.url, &slug, &version)?;
+    let address = address(server, &slug, &version)?;
     let _spinner = progress::spinner(&format!("publishing {slug} {version}"));
-    let request = client.put(address).header("x-org-api-key", &options.org_key);
+    let request = client.put(address).header("x-org-api-key", key);
     let sent = request.header("content-type", "application/wasm").body(bytes).send().await;
     let response = sent.with_context(|| {
-        format!("cannot reach {}; is the server running? `toolhost serve` starts one, --url names another", options.url)
+        format!("cannot reach {server}; is the server running? `toolhost serve` starts one, --url names another")
     })?;
     let status = response.status();
     let text = response.text().await.context("the server's answer was cut off")?;

@@ -117,6 +117,11 @@ impl Workspace {
         Ok(self.toolkits.clone())
     }
 
+    /// Where this command keeps what it knows about compiled modules.
+    pub(crate) fn cache(&self, mode: Mode) -> PathBuf {
+        self.target.join(mode.folder()).join("described")
+    }
+
     /// Compiles toolkits in one run of cargo, which shows its own progress and its own errors.
     pub(crate) fn compile(&self, mode: Mode, packages: &[Package]) -> Result<Vec<Module>> {
         let mut command = mode.cargo_build();

@@ -18,7 +18,7 @@ struct Author {
 
 impl Author {
     fn new() -> Self {
-        Self { folder: tempfile::tempdir().unwrap() }
+        Self { folder: tempfile::tempdir().expect("a folder for temporary files") }
     }
 
     fn path(&self, relative: &str) -> PathBuf {
@@ -31,7 +31,7 @@ impl Author {
         command.env("XDG_CACHE_HOME", self.path("cache"));
         command.env("CARGO_TARGET_DIR", Path::new(TOOLKITS).join("target"));
         command.env_remove("TOOLHOST_ORG_API_KEY");
-        command.output().unwrap()
+        command.output().expect("the command under test")
     }
 
     /// Runs a command that must succeed; its standard output as JSON.
