@@ -32,7 +32,8 @@ impl Client {
         let first = Origin::of(&url);
         let deadline = Instant::now() + limits.total;
         let (mut body, mut spare) = split(body);
-        for left in (0..=hops).rev() {
+        let mut left = hops;
+        loop {
             limits.total = deadline.saturating_duration_since(Instant::now());
             let sent = Request { method: method.clone(), url: url.clone(), headers: headers.clone(), body, limits };
             let answer = self.send(sent).await?;
@@ -43,16 +44,14 @@ impl Client {
                 headers.remove(CONTENT_TYPE);
                 headers.remove(CONTENT_ENCODING);
             }
-            if spare.is_none() || !allowed(&next_method, &next_url) {
-                return Ok(answer);
-            }
+            let Some(again) = spare.take().filter(|_| allowed(&next_method, &next_url)) else { return Ok(answer) };
             if Origin::of(&next_url) != first {
                 credentials.iter().for_each(|name| drop(headers.remove(name)));
             }
             (method, url) = (next_method, next_url);
-            (body, spare) = split(spare.take().unwrap_or(Body::Empty));
+            (body, spare) = split(again);
+            left -= 1;
         }
-        unreachable!("the last round returns its answer")
     }
 }
 
