@@ -1,5 +1,11 @@
 //! What the way out promises, tried against an application on this machine.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "a test that cannot go on fails, and its tasks end with it"
+)]
+
 use std::{
     io::Write,
     sync::{Arc, Mutex},

@@ -7,6 +7,8 @@
 //! Calls one tool again and again from one task and then from as many as there are processors; prints a table and, in the
 //! last line, the same as JSON. The component is compiled in this process.
 
+#![expect(clippy::print_stdout, reason = "printing is what it is for")]
+
 use std::{
     collections::BTreeMap,
     error::Error,

@@ -219,6 +219,7 @@ impl Drop for Waiting<'_> {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "the tasks of a test end with it")]
 mod tests {
     use super::*;
     use std::time::Duration;

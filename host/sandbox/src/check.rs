@@ -379,7 +379,7 @@ mod tests {
         {
             let problems = check(&wat::parse_str(format!("(component {body})")).unwrap()).unwrap_err();
             assert!(
-                problems.iter().any(|problem| problem.contains(&format!("more than")) && problem.contains(what)),
+                problems.iter().any(|problem| problem.contains("more than") && problem.contains(what)),
                 "{problems:?}"
             );
         }

@@ -139,8 +139,11 @@ fn fixed_spellings(secret: &str) -> Vec<Zeroizing<Vec<u8>>> {
     spellings
 }
 
-/// The spellings of one character: each answers how many bytes it takes.
-const FORMS: [fn(&[u8], char) -> Option<usize>; 6] = [plain, percent, percent_twice, backslash, doubled, entity];
+/// Answers how many bytes a spelling of the character takes, when they begin with it.
+type Form = fn(&[u8], char) -> Option<usize>;
+
+/// The spellings of one character.
+const FORMS: [Form; 6] = [plain, percent, percent_twice, backslash, doubled, entity];
 
 /// Where the secret ends that begins at `start`, each of its characters in any spelling. A place can be read in more than
 /// one way (`%25` is one character or three), so all ways are followed at once.

@@ -1,5 +1,11 @@
 //! The compile child, which is this very program: what it compiles fits the parent, what it refuses is said in words.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test that cannot go on fails, and says that it did not"
+)]
+
 mod guest;
 
 use std::{path::PathBuf, process::ExitCode};

@@ -1,5 +1,11 @@
 //! What the sandbox promises, tried with guests made by hand.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "a test that cannot go on fails, and its tasks end with it"
+)]
+
 mod guest;
 
 use std::{
