@@ -103,6 +103,7 @@ fn main() -> ExitCode {
 fn run(cli: Cli) -> Result<ExitCode, Stop> {
     let config = Config::load(&cli.flags)?;
     start_logging(&config)?;
+    log_panics();
     no_core_dumps();
     let terminal = Terminal::new(config.plain);
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -129,6 +130,19 @@ fn start_logging(config: &Config) -> anyhow::Result<()> {
         LogFormat::Json => builder.json().init(),
     }
     Ok(())
+}
+
+/// A panic becomes one line of the log. One of reading a damaged store is told by the refusal to start.
+fn log_panics() {
+    std::panic::set_hook(Box::new(|panic| {
+        let thread = std::thread::current();
+        let thread = thread.name().unwrap_or_default();
+        if thread == store::OPENING_THREAD {
+            tracing::debug!(%panic, "the store cannot be read");
+        } else {
+            tracing::error!(thread, %panic, "a part of the server panicked");
+        }
+    }));
 }
 
 /// A core dump would hold keys and credentials.

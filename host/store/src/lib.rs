@@ -22,6 +22,10 @@ pub use error::{CommitError, EditError, Error, OpenError};
 pub use query::{Cond, Order, Page, Query, Test};
 pub use values::Scalar;
 
+/// The thread a store is opened on. Reading damaged files may panic there; the panic is caught and told as
+/// [`OpenError::Damaged`], so a program that reports panics need not report these.
+pub const OPENING_THREAD: &str = "store-open";
+
 use async_trait::async_trait;
 use std::fmt::Display;
 use std::path::Path;

@@ -9,7 +9,7 @@ use super::check;
 use super::head::{Head, Said};
 use super::keys::Key;
 use super::position::Position;
-use crate::OpenError;
+use crate::{OPENING_THREAD, OpenError};
 use ::sled::Db;
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -150,7 +150,7 @@ fn guarded(paths: &Paths, said: &Said, length: u64) -> Result<(Db, Position), Tr
         // Whoever asked may have lost patience.
         let _ = sender.send(result.map_err(panicked).flatten());
     };
-    let started = std::thread::Builder::new().name("store-open".to_owned()).spawn(attempt);
+    let started = std::thread::Builder::new().name(OPENING_THREAD.to_owned()).spawn(attempt);
     started.map_err(|error| Trouble::Io { at: paths.root.clone(), error })?;
     let patience = PATIENCE + Duration::from_secs(length / BYTES_PER_SECOND);
     receiver.recv_timeout(patience).unwrap_or_else(|_| {
