@@ -293,6 +293,12 @@ fn patch(version: &str, begins: &str) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::guest;
+    use proptest::prelude::*;
+    use std::sync::LazyLock;
+
+    static ENGINE: LazyLock<wasmtime::Engine> =
+        LazyLock::new(|| wasmtime::Engine::new(&crate::engine::config()).unwrap());
 
     #[test]
     fn imports_are_judged_by_name_and_version() {
@@ -382,6 +388,32 @@ mod tests {
                 problems.iter().any(|problem| problem.contains("more than") && problem.contains(what)),
                 "{problems:?}"
             );
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+
+        #[test]
+        fn a_damaged_component_is_judged_without_a_panic(
+            changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
+            cut in prop::option::of(any::<prop::sample::Index>()),
+        ) {
+            let mut bytes = guest::plain("(data (i32.const 2048) \"x\")", guest::ECHO).to_vec();
+            changes.into_iter().for_each(|(at, byte)| *at.get_mut(&mut bytes) = byte);
+            if let Some(cut) = cut {
+                bytes.truncate(cut.index(bytes.len()));
+            }
+            match check(&bytes) {
+                // What passes here still has to pass the compiler, which may refuse it but not break.
+                Ok(_) => drop(ENGINE.precompile_component(&bytes)),
+                Err(problems) => prop_assert!(!problems.is_empty() && problems.len() <= LISTED + 1),
+            }
+        }
+
+        #[test]
+        fn any_bytes_behind_a_components_header_are_judged_without_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+            prop_assert!(check(&[b"\0asm\x0d\0\x01\0", bytes.as_slice()].concat()).is_err());
         }
     }
 }

@@ -34,6 +34,10 @@ mod ticker;
 mod trace;
 mod turns;
 
+#[cfg(test)]
+#[path = "../tests/guest/mod.rs"]
+mod guest;
+
 use std::sync::Arc;
 
 use bytes::Bytes;

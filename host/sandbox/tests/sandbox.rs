@@ -20,7 +20,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use guest::{ECHO, component, plain};
+use guest::{ECHO, component, foreign, plain};
 use host_sandbox::{
     Action, Allocator, Answer, Call, Cause, Context, Credential, Digest, Grant, GrantError, InstallError, Limits,
     Outcome, Policy, Refusal, Sandbox, Settings, kind,
@@ -364,6 +364,98 @@ async fn only_so_many_components_are_kept_loaded() {
         assert_eq!(data(&host.run(component, |_| {}).await), number.to_string());
     }
     assert_eq!(host.sandbox.gauges().loaded, 2);
+}
+
+// Guests of other languages.
+
+const WASI: [&str; 2] = [
+    "package wasi:cli@0.2.0 {
+       interface environment { get-environment: func() -> list<tuple<string, string>>; }
+       interface exit { exit: func(status: result); }
+       interface stdout { use wasi:io/streams@0.2.0.{output-stream}; get-stdout: func() -> output-stream; }
+     }
+     package wasi:io@0.2.0 {
+       interface error { resource error; }
+       interface streams {
+         use error.{error};
+         variant stream-error { last-operation-failed(error), closed }
+         resource output-stream { blocking-write-and-flush: func(contents: list<u8>) -> result<_, stream-error>; }
+       }
+     }
+     package wasi:random@0.2.0 { interface random { get-random-u64: func() -> u64; } }
+     package wasi:filesystem@0.2.0 {
+       interface types { resource descriptor; }
+       interface preopens {
+         use types.{descriptor};
+         get-directories: func() -> list<tuple<descriptor, string>>;
+       }
+     }",
+    "import wasi:cli/environment@0.2.0; import wasi:cli/exit@0.2.0; import wasi:cli/stdout@0.2.0;
+     import wasi:random/random@0.2.0; import wasi:filesystem/preopens@0.2.0;",
+];
+
+const WASI_IMPORTS: &str = r#"
+    (import "wasi:cli/environment@0.2.0" "get-environment" (func $environment (param i32)))
+    (import "wasi:cli/exit@0.2.0" "exit" (func $exit (param i32)))
+    (import "wasi:cli/stdout@0.2.0" "get-stdout" (func $stdout (result i32)))
+    (import "wasi:io/streams@0.2.0" "[method]output-stream.blocking-write-and-flush"
+      (func $write (param i32 i32 i32 i32)))
+    (import "wasi:random/random@0.2.0" "get-random-u64" (func $random (result i64)))
+    (import "wasi:filesystem/preopens@0.2.0" "get-directories" (func $directories (param i32)))"#;
+
+#[tokio::test]
+async fn a_guest_with_wasi_sees_nothing_and_what_it_prints_is_its_log() {
+    let host = host();
+    let items = r#"(data (i32.const 2048) "one\0atwo, three")"#;
+    let look = format!(
+        "(call $environment (global.get $room)) (if (i32.load offset=4 (global.get $room)) (then unreachable))
+         (call $directories (global.get $room)) (if (i32.load offset=4 (global.get $room)) (then unreachable))
+         (if (i64.eq (call $random) (call $random)) (then unreachable))
+         (local.set $i (call $stdout))
+         (call $write (local.get $i) (i32.const 2048) (i32.const 7) (global.get $room))
+         (call $write (local.get $i) (i32.const 2055) (i32.const 7) (global.get $room)) {ECHO}"
+    );
+    let outcome = host.run(foreign(WASI, WASI_IMPORTS, items, &look), |_| {}).await;
+    assert_eq!(data(&outcome), "{}");
+    assert_eq!(outcome.log.iter().map(|line| &*line.message).collect::<Vec<_>>(), ["one", "two, three"]);
+    assert_eq!(outcome.usage.host_calls, 7);
+    let flood = "(loop $l (drop (call $random)) (br $l)) unreachable";
+    assert_eq!(host.fails(foreign(WASI, WASI_IMPORTS, "", flood), |_| {}).await, kind::HOST_CALLS);
+    let leave = format!("(call $exit (i32.const 0)) {ECHO}");
+    assert_eq!(host.fails(foreign(WASI, WASI_IMPORTS, "", &leave), |_| {}).await, kind::TRAP);
+}
+
+#[tokio::test]
+async fn an_import_that_is_not_given_is_refused_by_name_even_when_it_is_empty() {
+    let host = host();
+    for (package, import) in [
+        ("package wasi:sockets@0.2.0 { interface tcp { now: func() -> u64; } }", "wasi:sockets/tcp@0.2.0"),
+        (
+            "package wasi:cli@0.2.0 { interface terminal-input { now: func() -> u64; } }",
+            "wasi:cli/terminal-input@0.2.0",
+        ),
+        ("package other:thing@1.0.0 { interface api { now: func() -> u64; } }", "other:thing/api@1.0.0"),
+    ] {
+        let needs = format!(r#"(import "{import}" "now" (func (result i64)))"#);
+        let component = foreign([package, &format!("import {import};")], &needs, "", ECHO);
+        let Err(InstallError::Refused(problems)) = host.sandbox.install(component).await else {
+            panic!("{import} was given");
+        };
+        assert!(problems.len() == 1 && problems[0].contains(import), "{problems:?}");
+    }
+    // A function of another type than the contract's is found when it is linked.
+    let odd = foreign(
+        [
+            "package wasi:random@0.2.0 { interface random { get-random-u64: func() -> u32; } }",
+            "import wasi:random/random@0.2.0;",
+        ],
+        r#"(import "wasi:random/random@0.2.0" "get-random-u64" (func (result i32)))"#,
+        "",
+        ECHO,
+    );
+    let refused = host.sandbox.install(odd).await.unwrap_err();
+    assert!(matches!(&refused, InstallError::Refused(problems) if problems[0].contains("does not fit")), "{refused:?}");
+    assert_eq!(std::fs::read_dir(host.folder.path().join("cache")).unwrap().count(), 0);
 }
 
 // Requests.
