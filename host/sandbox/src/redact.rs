@@ -23,6 +23,10 @@ const SHORTEST_BASE64: usize = 6;
 /// Shortest secret that is searched for as hexadecimal.
 const SHORTEST_HEX: usize = 4;
 
+/// Bytes of introducers that stand before one character at most; a text inside a text inside a text has eight. Without a
+/// bound, an answer of backslashes alone would be read again from each of them.
+const NESTED: usize = 16;
+
 /// Finds the secrets of one call.
 #[derive(Default)]
 pub(crate) struct Redactor {
@@ -148,12 +152,17 @@ const FORMS: [Form; 6] = [plain, percent, percent_twice, backslash, doubled, ent
 /// Where the secret ends that begins at `start`, each of its characters in any spelling. A place can be read in more than
 /// one way (`%25` is one character or three), so all ways are followed at once.
 fn spelled(bytes: &[u8], start: usize, secret: &[char]) -> Option<usize> {
-    let mut places = vec![start];
+    let (first, others) = secret.split_first()?;
+    // Most places end here, so nothing is allocated before.
+    let begun = FORMS.map(|form| form(&bytes[start..], *first));
+    if begun.iter().all(Option::is_none) {
+        return None;
+    }
+    let mut places: Vec<usize> = begun.into_iter().flatten().map(|length| start + length).collect();
     let mut next = Vec::new();
-    for &wanted in secret {
+    for &wanted in others {
         for &at in &places {
-            let rest = bytes.get(at..)?;
-            let lengths = FORMS.map(|form| form(rest, wanted));
+            let lengths = FORMS.map(|form| form(&bytes[at..], wanted));
             next.extend(lengths.into_iter().flatten().map(|length| at + length));
         }
         next.sort_unstable();
@@ -164,7 +173,7 @@ fn spelled(bytes: &[u8], start: usize, secret: &[char]) -> Option<usize> {
             return None;
         }
     }
-    places.pop()
+    places.into_iter().max()
 }
 
 /// Length of `wanted` as it is; a space also as `+`.
@@ -190,7 +199,7 @@ fn percent(rest: &[u8], wanted: char) -> Option<usize> {
         if rest.get(at) != Some(&b'%') {
             return None;
         }
-        while rest.get(digits..digits + 2) == Some(b"25") && byte != b'%' {
+        while rest.get(digits..digits + 2) == Some(b"25") && byte != b'%' && digits < at + NESTED {
             digits += 2;
         }
         (hex(rest.get(digits..digits + 2)?)? == u32::from(byte)).then_some(())?;
@@ -206,7 +215,7 @@ fn percent_twice(rest: &[u8], wanted: char) -> Option<usize> {
 
 /// Length of `wanted` as an escape of JSON or of a programming language, behind one or more backslashes.
 fn backslash(rest: &[u8], wanted: char) -> Option<usize> {
-    let slashes = rest.iter().take_while(|byte| **byte == b'\\').count();
+    let slashes = rest.iter().take(NESTED).take_while(|byte| **byte == b'\\').count();
     let after = rest.get(slashes..).filter(|_| slashes > 0)?;
     let (found, length) = match *after.first()? {
         b'n' => ('\n', 1),
@@ -223,7 +232,7 @@ fn backslash(rest: &[u8], wanted: char) -> Option<usize> {
 
 /// Length of a backslash that stands for itself, doubled once or, in a text inside a text, twice.
 fn doubled(rest: &[u8], wanted: char) -> Option<usize> {
-    let slashes = rest.iter().take_while(|byte| **byte == b'\\').count();
+    let slashes = rest.iter().take(NESTED).take_while(|byte| **byte == b'\\').count();
     [4, 2].into_iter().find(|length| wanted == '\\' && slashes >= *length)
 }
 
@@ -234,7 +243,7 @@ fn utf16(after: &[u8], slashes: usize) -> Option<(char, usize)> {
         return Some((char::from_u32(first)?, 5));
     }
     let low = after.get(5..)?;
-    let between = low.iter().take_while(|byte| **byte == b'\\').count();
+    let between = low.iter().take(NESTED).take_while(|byte| **byte == b'\\').count();
     let second = hex(low.get(between + 1..between + 5)?)?;
     let pair = between == slashes && low.get(between) == Some(&b'u') && (0xdc00..0xe000).contains(&second);
     let code = 0x1_0000 + ((first - 0xd800) << 10) + second.checked_sub(0xdc00)?;
@@ -317,6 +326,15 @@ mod tests {
             4 => format!("&#x{:x};", u32::from(c)),
             5 if c.is_ascii_punctuation() => format!("\\{c}"),
             _ => c.to_string(),
+        }
+    }
+
+    #[test]
+    fn an_answer_of_introducers_alone_is_read_in_one_pass() {
+        let redactor = redactor("\\%&+ canary");
+        for introducer in ["\\", "%", "%25", "25", "&", "&#", "+", "\\u005c"] {
+            let text = introducer.repeat(200_000);
+            assert!(!redactor.finds(text.as_bytes()), "{introducer}");
         }
     }
 

@@ -1,6 +1,7 @@
 //! One request of a guest, from rules to answer.
 
 use std::{
+    borrow::Cow,
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicU32, AtomicU64, Ordering::Relaxed},
@@ -8,6 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use bytes::Bytes;
 use net::{
     HeaderMap, Method, StatusCode, Url,
     header::{CONTENT_TYPE, HeaderName},
@@ -25,6 +27,8 @@ use crate::{
 
 /// Redirects followed for one request.
 const HOPS: usize = 3;
+/// Answers up to this size are searched for secrets on the caller's thread, in bytes.
+const SEARCHED_HERE: usize = 256 << 10;
 
 /// The way out of one call.
 pub(crate) struct Outgoing {
@@ -98,7 +102,7 @@ impl Outgoing {
             (Some(fresh), _) => self.exchange(&checked, Some(&*fresh)).await?,
             (None, first) => first?,
         };
-        self.hand_over(answer, into_blob, &files)
+        self.hand_over(answer, into_blob, &files).await
     }
 
     /// Counts a request before anything of it happens.
@@ -247,8 +251,9 @@ impl Outgoing {
     }
 
     /// The answer as the guest sees it: without secrets and cookies, its body in memory or in a file.
-    fn hand_over(&self, answer: net::Response, into_blob: bool, files: &Files) -> Answered {
+    async fn hand_over(&self, answer: net::Response, into_blob: bool, files: &Files) -> Answered {
         let redactor = self.trace.redactor();
+        let body = clean(&redactor, answer.body).await?;
         let headers = answer.headers.iter().filter_map(|(name, value)| {
             let hidden =
                 matches!(name.as_str(), "set-cookie" | "set-cookie2") || redactor.finds(name.as_str().as_bytes());
@@ -257,7 +262,6 @@ impl Outgoing {
         });
         let mut response =
             Response { status: answer.status.as_u16(), headers: headers.collect(), body: Vec::new(), blob: None };
-        let body = redactor.bytes(&answer.body);
         if into_blob {
             let media_type = answer.headers.get("content-type").and_then(|value| value.to_str().ok());
             let name = answer.url.path_segments().and_then(|mut segments| segments.next_back()).unwrap_or_default();
@@ -268,10 +272,24 @@ impl Outgoing {
                 .map_err(|full| error("limit", full.message))?;
             response.blob = Some(id);
         } else {
-            response.body = body.into_owned();
+            response.body = body.into();
         }
         Ok(response)
     }
+}
+
+/// A body without secrets. A large one is searched on another thread, so that it holds up nobody.
+async fn clean(redactor: &Arc<Redactor>, body: Bytes) -> Result<Bytes, Error> {
+    let search = |redactor: &Redactor, body: Bytes| match redactor.bytes(&body) {
+        Cow::Borrowed(_) => body,
+        Cow::Owned(clean) => clean.into(),
+    };
+    if body.len() < SEARCHED_HERE {
+        return Ok(search(redactor, body));
+    }
+    let redactor = redactor.clone();
+    let searched = tokio::task::spawn_blocking(move || search(&redactor, body)).await;
+    searched.map_err(|_| error("protocol", "the answer could not be searched for secrets"))
 }
 
 fn kind(kind: net::ErrorKind) -> &'static str {
