@@ -9,10 +9,11 @@ use toolkit_sdk::prelude::*;
 /// Each of these makes the evaluation one call deeper at most; expressions that people write have a dozen.
 const DEEPENING: [char; 11] = ['.', '|', '&', '!', '(', '[', '{', '*', '=', '<', '>'];
 const MOST_OPERATORS: usize = 100;
-/// A schema that needs more is wrong in one place, not in a hundred.
+const MOST_REFERENCES: usize = 256;
+/// Data with more problems is wrong in one place, not in a hundred.
+const MOST_PROBLEMS: usize = 100;
 /// Stands for the schema itself; nothing is fetched from it.
 const BASE: &str = "https://schema.invalid/";
-const MOST_PROBLEMS: usize = 100;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Query {
@@ -88,11 +89,13 @@ struct Problem {
 pub(crate) fn validate_json(input: Checked) -> Result<Verdict> {
     let wrong = |error: CompileError| match &error {
         CompileError::ValidationError { src, .. } => {
-            let problems = problems(src).into_iter().map(|Problem { path, message, .. }| format!("`{path}`: {message}"));
+            let problems =
+                problems(src).into_iter().map(|Problem { path, message, .. }| format!("`{path}`: {message}"));
             ToolError::invalid_input(format!("the schema is not valid: {}", problems.collect::<Vec<_>>().join("; ")))
         }
         _ => ToolError::invalid_input(format!("the schema is not valid: {error:#}")),
     };
+    check_references(&input.schema)?;
     let mut compiler = Compiler::new();
     compiler.enable_format_assertions();
     compiler.use_loader(Box::new(NothingOutside));
@@ -101,6 +104,27 @@ pub(crate) fn validate_json(input: Checked) -> Result<Verdict> {
     let schema = compiler.compile(BASE, &mut schemas).map_err(wrong)?;
     let problems = schemas.validate(&input.data, schema).err().map(|error| problems(&error)).unwrap_or_default();
     Ok(Verdict { valid: problems.is_empty(), problems })
+}
+
+/// References may form a chain, which the validator follows by calling itself.
+fn check_references(schema: &Value) -> Result<()> {
+    let mut open = vec![schema];
+    let mut references = 0;
+    while let Some(value) = open.pop() {
+        match value {
+            Value::Object(object) => {
+                references += usize::from(object.contains_key("$ref") || object.contains_key("$dynamicRef"));
+                open.extend(object.values());
+            }
+            Value::Array(array) => open.extend(array),
+            _ => {}
+        }
+    }
+    if references > MOST_REFERENCES {
+        let message = format!("the schema has {references} references, at most {MOST_REFERENCES}; check a part of it");
+        return Err(ToolError::invalid_input(message));
+    }
+    Ok(())
 }
 
 fn problems(error: &ValidationError<'_, '_>) -> Vec<Problem> {

@@ -1,4 +1,4 @@
-//! Seeds for the hash maps of `jsonschema`.
+//! Seeds for the hash maps of `boon`.
 //!
 //! They come from `getrandom`, which on this target knows only a browser; `.cargo/config.toml` of this workspace chooses the
 //! crate's `custom` source instead, and here it is: the platform's randomness. Without it the component would import

@@ -13,6 +13,8 @@ use toolkit_sdk::prelude::*;
 const NAME: &str = "template";
 const MOST_OPERATORS: usize = 64;
 const MOST_BLOCKS: usize = 24;
+/// Each may put the value before into a list.
+const MOST_ASSIGNMENTS: usize = 64;
 /// Steps of the engine; a loop in a loop over a thousand items each stays below.
 const MOST_STEPS: u64 = 10_000_000;
 const OPERATOR_WORDS: [&str; 7] = ["and", "or", "not", "if", "else", "is", "in"];
@@ -51,6 +53,8 @@ pub(crate) fn render_template(input: Template) -> Result<Rendered> {
     let mut environment = Environment::new();
     environment.set_syntax(SyntaxConfig::builder().keep_trailing_newline(true).build().map_err(failed)?);
     environment.set_auto_escape_callback(move |_| if input.html { AutoEscape::Html } else { AutoEscape::None });
+    // Carries values from one round of a loop to the next, and so could nest them without end.
+    environment.remove_global("namespace");
     let missing = if input.allow_missing { UndefinedBehavior::Chainable } else { UndefinedBehavior::SemiStrict };
     environment.set_undefined_behavior(missing);
     environment.set_fuel(Some(MOST_STEPS));
@@ -78,17 +82,23 @@ fn missing_names(environment: &Environment<'_>, template: &Jinja<'_, '_>, data: 
 /// Refuses what would nest too deep. What cannot be read is left to the engine, whose message is better.
 fn check(template: &str) -> std::result::Result<(), minijinja::Error> {
     let mut blocks: Vec<usize> = Vec::new();
+    let mut assignments = 0;
     let mut tag = Tag::default();
     for token in tokenize(template, false, SyntaxConfig::default()) {
         let Ok((token, _)) = token else { return Ok(()) };
         match token {
             Token::VariableStart | Token::BlockStart => tag = Tag::default(),
-            Token::BlockEnd => tag.nest(&mut blocks),
+            Token::BlockEnd => {
+                assignments += usize::from(tag.word == Some("set"));
+                tag.nest(&mut blocks);
+            }
             other => tag.add(&other),
         }
-        if tag.operators > MOST_OPERATORS || blocks.iter().sum::<usize>() > MOST_BLOCKS {
-            let limits = format!("at most {MOST_OPERATORS} operators in one tag and {MOST_BLOCKS} open blocks");
-            return Err(minijinja::Error::new(ErrorKind::SyntaxError, format!("too complex: {limits}")));
+        let open: usize = blocks.iter().sum();
+        if tag.operators > MOST_OPERATORS || open > MOST_BLOCKS || assignments > MOST_ASSIGNMENTS {
+            let limits = format!("{MOST_OPERATORS} operators in one tag, {MOST_BLOCKS} open blocks");
+            let message = format!("too complex: at most {limits} and {MOST_ASSIGNMENTS} times `set`");
+            return Err(minijinja::Error::new(ErrorKind::SyntaxError, message));
         }
     }
     Ok(())

@@ -118,7 +118,6 @@ pub(crate) fn twenty() -> usize {
     20
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
 fn is_false(value: &bool) -> bool {
     !value
 }

@@ -7,7 +7,7 @@ use crate::items::{API, MOST};
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Name {
     /// The user's name, upper and lower case as written on the site.
-    #[schemars(length(min = 1, max = 64))]
+    #[schemars(regex(pattern = "^[A-Za-z0-9_-]{1,64}$"))]
     name: String,
 }
 
