@@ -181,7 +181,7 @@ async fn an_undamaged_copy_starts_with_everything() {
 async fn a_folder_in_use_is_refused_by_name() {
     let host = Setup::new().start().await;
     let second = host.setup().clone().try_start().await.expect_err("two servers on one folder");
-    assert_eq!(second.code.is_some_and(|code| code != 0), true, "{second:?}");
+    assert!(second.code.is_some_and(|code| code != 0), "{second:?}");
     assert!(second.output.contains("in use by another process"), "{second:?}");
     host.as_project().get("/auth/session/info").await.expect(200);
 }

@@ -3,6 +3,8 @@
 //! One file per resource, then one per promise that cuts across: what is refused at publishing, what a hostile guest can do,
 //! where credentials go, who sees what, and what survives a killed process or a damaged folder.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends where it stands")]
+
 mod given;
 mod hostile;
 
