@@ -1,7 +1,6 @@
 //! Uses every import of `toolhost:toolkit@1.0.0`. Compiled once, kept as `abi-v1.wasm`, run for good: what it saw then it must
 //! see on every server to come. Not rebuilt when the SDK changes.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use toolkit_sdk::File;
@@ -12,8 +11,7 @@ struct Fetch {
     url: String,
     #[serde(default = "get")]
     method: String,
-    #[serde(default)]
-    headers: BTreeMap<String, String>,
+    headers: Option<Value>,
     body: Option<Value>,
     /// Without the account's credential.
     #[serde(default)]
@@ -31,7 +29,7 @@ fn get() -> String {
 #[derive(Serialize, JsonSchema)]
 struct Fetched {
     status: u16,
-    headers: BTreeMap<String, String>,
+    headers: Value,
     body: String,
 }
 
@@ -46,8 +44,8 @@ impl Fetch {
             _ => http::get,
         };
         let mut request = start(self.url.clone());
-        for (name, value) in &self.headers {
-            request = request.header(name, value);
+        for (name, value) in self.headers.iter().filter_map(Value::as_object).flatten() {
+            request = request.header(name, value.as_str().unwrap_or_default());
         }
         if let Some(body) = &self.body {
             request = request.json(body);
@@ -66,7 +64,8 @@ impl Fetch {
 }
 
 fn fetched(response: Response, from_file: bool) -> Result<Fetched> {
-    let (status, headers) = (response.status(), response.headers().iter().cloned().collect());
+    let status = response.status();
+    let headers = response.headers().iter().map(|(name, value)| (name.clone(), Value::from(value.as_str()))).collect();
     let body = if from_file { response.file()?.read_text(1 << 20)? } else { response.text() };
     Ok(Fetched { status, headers, body })
 }
@@ -182,7 +181,7 @@ struct Bytes {
 #[tool(no_auth)]
 fn take_random(input: Length) -> Result<Bytes> {
     let bytes = random::bytes(input.length);
-    let distinct = bytes.iter().collect::<std::collections::BTreeSet<_>>().len();
+    let distinct = (0..=u8::MAX).filter(|byte| bytes.contains(byte)).count();
     Ok(Bytes { length: bytes.len(), distinct, uuid: random::uuid() })
 }
 
