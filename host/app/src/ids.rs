@@ -114,6 +114,17 @@ impl Default for Sequence {
     }
 }
 
+impl LogId {
+    /// The millisecond in which it was made; none when it was not made here.
+    #[must_use]
+    pub fn time(&self) -> Option<Time> {
+        let digits = self.0.strip_prefix("log_").filter(|digits| digits.len() == RANDOM)?;
+        let digit = |byte: &u8| ALPHABET.binary_search(byte).ok();
+        let digits = digits.as_bytes()[..7].iter().map(digit).collect::<Option<Vec<_>>>()?;
+        Some(Time(digits.into_iter().fold(0, |number, digit| number * 62 + digit as i64)))
+    }
+}
+
 /// The last digits of a number, `N` of them.
 pub(crate) fn number_text<const N: usize>(number: u64) -> String {
     let mut out = [0; N];
@@ -186,6 +197,8 @@ mod tests {
             .map(|at| ids.log(Time(at)))
             .into();
         assert!(made.is_sorted());
+        assert_eq!(made[0].time(), Some(Time(1_767_225_600_000)));
+        assert_eq!(LogId::parse("log_abcdefghijkl-").unwrap().time(), None);
         LogId::parse(made[0].as_str()).unwrap();
     }
 

@@ -35,7 +35,9 @@ pub static COLLECTIONS: &[&Collection] = &[
     &catalog::COLLECTION,
     &auth_configs::COLLECTION,
     &connections::COLLECTION,
-    &tools::log::COLLECTION,
+    &connections::CREDENTIALS,
+    &tools::log::PAGES,
+    &tools::log::DETAILS,
 ];
 
 /// What every room works with.

@@ -1,8 +1,8 @@
 //! Connected accounts: one user's account at one external application, with its credential.
 //!
 //! The schemes here need no redirect, so an account is ACTIVE as soon as its fields are complete; it can be paused
-//! (INACTIVE) and resumed. Deleting one erases its credential first and hides it then: a crash between the two leaves an
-//! account that cannot run, never a credential nobody can see.
+//! (INACTIVE) and resumed. The credential is a record of its own, so that deleting an account hides the account and erases
+//! the credential in one step.
 
 mod grant;
 mod scheme;
@@ -44,6 +44,9 @@ pub(crate) static COLLECTION: Collection = Collection {
     ],
 };
 
+/// Credentials of accounts, erased with them.
+pub(crate) static CREDENTIALS: Collection = Collection { name: "credentials", fields: &[] };
+
 /// A connected account, as stored.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Account {
@@ -69,13 +72,20 @@ pub struct Account {
     alias_of: Option<String>,
     /// For lists by last change.
     changed_at: Time,
-    /// Absent once the credential is erased.
-    #[serde(default)]
-    values: Option<Sealed<Values>>,
 }
 
 impl Document for Account {
     const COLLECTION: &'static Collection = &COLLECTION;
+}
+
+/// What a person filled in, under the id of the account.
+#[derive(Debug, Serialize, Deserialize)]
+struct Credential {
+    values: Sealed<Values>,
+}
+
+impl Document for Credential {
+    const COLLECTION: &'static Collection = &CREDENTIALS;
 }
 
 /// Where an account stands. Redirect schemes will use the others of the contract.
@@ -86,8 +96,6 @@ pub enum Status {
     Active,
     /// Paused by the project.
     Inactive,
-    /// Its credential is gone.
-    Revoked,
 }
 
 impl Status {
@@ -97,7 +105,6 @@ impl Status {
         match self {
             Self::Active => "ACTIVE",
             Self::Inactive => "INACTIVE",
-            Self::Revoked => "REVOKED",
         }
     }
 }
@@ -191,9 +198,13 @@ pub async fn create(app: &App, project: &Project, request: NewAccount) -> Result
         status_reason: None,
         uuid: Uuid::new_v4(),
         changed_at: now,
-        values: Some(key.seal(place(project, id.as_str()), &values)?),
     };
-    let batch = Batch::at(now).check(&config).insert(project.id.as_str(), id.as_str(), &body);
+    let credential = Credential { values: key.seal(place(project, id.as_str()), &values)? };
+    let batch = Batch::at(now).check(&config).insert(project.id.as_str(), id.as_str(), &body).insert(
+        project.id.as_str(),
+        id.as_str(),
+        &credential,
+    );
     match app.store.commit(batch).await {
         Ok(()) => get(app, project, &id).await,
         Err(CommitError::Taken { field: "alias_of", .. }) => {
@@ -246,7 +257,11 @@ pub async fn list(app: &App, project: &Project, filter: &Filter, offset: u64, li
             configs.insert(id.clone(), auth_configs::find(app, project, &id).await?);
         }
         let config = configs.get(&id).and_then(Option::as_ref);
-        shown.push(show(app, project, record, config).await?);
+        match show(app, project, record, config).await {
+            // Deleted since the page was read.
+            Err(Error::AccountNotFound(_)) => {}
+            done => shown.push(done?),
+        }
     }
     Ok((shown, total))
 }
@@ -254,16 +269,13 @@ pub async fn list(app: &App, project: &Project, filter: &Filter, offset: u64, li
 /// Pauses or resumes an account.
 ///
 /// # Errors
-/// When there is none, it cannot be resumed, or the store refuses.
+/// When there is none, or the store refuses.
 pub async fn set_enabled(app: &App, project: &Project, id: &AccountId, enabled: bool) -> Result<()> {
     let now = app.clock.now();
-    let change = |account: &mut Account| match account.status {
-        Status::Revoked => Err(Error::AccountNotActive { account: id.to_string(), state: "REVOKED".into() }),
-        Status::Active | Status::Inactive => {
-            account.status = if enabled { Status::Active } else { Status::Inactive };
-            account.changed_at = now;
-            Ok(())
-        }
+    let change = |account: &mut Account| -> Result<()> {
+        account.status = if enabled { Status::Active } else { Status::Inactive };
+        account.changed_at = now;
+        Ok(())
     };
     let done = app.store.edit(project.id.as_str(), id.as_str(), now, change).await.map_err(Error::from)?;
     done.ok_or_else(|| Error::AccountNotFound(id.to_string()))
@@ -274,16 +286,20 @@ pub async fn set_enabled(app: &App, project: &Project, id: &AccountId, enabled: 
 /// # Errors
 /// When there is none, or the store refuses.
 pub async fn remove(app: &App, project: &Project, id: &AccountId) -> Result<()> {
-    let now = app.clock.now();
-    let erase = |account: &mut Account| -> std::result::Result<(), Error> {
-        account.values = None;
-        account.status = Status::Revoked;
-        account.changed_at = now;
-        Ok(())
-    };
-    app.store.edit(project.id.as_str(), id.as_str(), now, erase).await.map_err(Error::from)?;
-    let record = record(app, project, id).await?;
-    app.store.commit(Batch::at(now).remove(&record)).await.map_err(Into::into)
+    // A change that comes between reading and removing makes it necessary to read again.
+    for _ in 0..5 {
+        let account = record(app, project, id).await?;
+        let credential = app.store.get::<Credential>(project.id.as_str(), id.as_str()).await?;
+        let mut batch = Batch::at(app.clock.now()).remove(&account);
+        if let Some(credential) = &credential {
+            batch = batch.purge(credential);
+        }
+        match app.store.commit(batch).await {
+            Err(CommitError::Stale) => {}
+            done => return done.map_err(Into::into),
+        }
+    }
+    Err(Error::Unavailable("the account is being changed".into()))
 }
 
 pub(crate) async fn record(app: &App, project: &Project, id: &AccountId) -> Result<Record<Account>> {
@@ -293,9 +309,11 @@ pub(crate) async fn record(app: &App, project: &Project, id: &AccountId) -> Resu
 
 /// The values of an account, opened.
 async fn open(app: &App, project: &Project, record: &Record<Account>) -> Result<Values> {
-    let Some(sealed) = &record.body.values else { return Ok(Values::new()) };
+    let missing = || Error::AccountNotFound(record.id.clone());
+    // Missing means that the account was deleted since it was read.
+    let credential = app.store.get::<Credential>(project.id.as_str(), &record.id).await?.ok_or_else(missing)?;
     let key = app.vault.key(project.id.as_str(), app.clock.now()).await?;
-    key.open(place(project, &record.id), sealed)
+    key.open(place(project, &record.id), &credential.body.values)
 }
 
 async fn show(
@@ -323,7 +341,7 @@ fn scheme_of<'a>(release: &'a Release, account: &Account) -> Option<&'a manifest
 }
 
 fn place<'a>(project: &'a Project, id: &'a str) -> Place<'a> {
-    Place { collection: COLLECTION.name, project: project.id.as_str(), id, field: "values" }
+    Place { collection: CREDENTIALS.name, project: project.id.as_str(), id, field: "values" }
 }
 
 /// The user a request speaks of.

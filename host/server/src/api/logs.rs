@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use app::{
-    Error, Record,
+    Error,
     clock::iso,
     ids::LogId,
-    tools::log::{self, Asked, Condition, Detail, Executed, Filter, Operator, Status},
+    tools::log::{self, Condition, Detail, Executed, Field, Filter, Operator, Status},
 };
 use axum::{extract::State, response::Response};
 use serde::Deserialize;
@@ -15,8 +15,8 @@ use serde_json::{Map, Value, json};
 use crate::{
     Server,
     auth::ProjectKey,
-    extract::{Json, Path, page},
-    respond::{Reply, ok},
+    extract::{self, Json, Path, page},
+    respond::{Page, Reply, ok},
 };
 
 #[derive(Deserialize)]
@@ -61,9 +61,10 @@ pub(crate) async fn list(
         from: body.time_range.as_ref().map(|range| range.from as i64),
         to: body.time_range.as_ref().map(|range| range.to as i64),
     };
-    let (records, total) = log::list(&server.app, &key.project, &filter, page.offset(), page.limit).await?;
-    let logs: Vec<_> = records.iter().map(|record| Value::Object(view(record))).collect();
-    ok(&json!({"logs": logs, "next_cursor": page.next_cursor(total)}))
+    let (runs, more) = log::list(&server.app, &key.project, &filter, page.offset(), page.limit).await?;
+    let logs: Vec<_> = runs.iter().map(|run| Value::Object(view(run))).collect();
+    let next = more.then(|| extract::cursor(Page { number: page.number + 1, ..page }));
+    ok(&json!({"logs": logs, "next_cursor": next}))
 }
 
 /// Reads a record with what was said.
@@ -72,11 +73,11 @@ pub(crate) async fn read(
     State(server): State<Arc<Server>>,
     Path(id): Path<String>,
 ) -> Reply<Response> {
-    let (record, said) = log::get(&server.app, &key.project, &LogId::parse(&id)?).await?;
-    let mut shown = view(&record);
-    let times = json!({"start_time": record.created_at.0, "end_time": record.body.ended_at.0});
+    let (run, said) = log::get(&server.app, &key.project, &LogId::parse(&id)?).await?;
+    let mut shown = view(&run);
+    let times = json!({"start_time": run.started_at.0, "end_time": run.ended_at.0});
     shown.insert("timings".into(), times);
-    shown.insert("context".into(), json!({"request_id": record.body.request}));
+    shown.insert("context".into(), json!({"request_id": run.request}));
     shown.insert("source".into(), json!({}));
     shown.insert("data".into(), said.map_or_else(|| json!({}), data));
     ok(&shown)
@@ -84,15 +85,15 @@ pub(crate) async fn read(
 
 fn condition(given: Filtered) -> Reply<Condition> {
     let field = match given.field.as_str() {
-        "tool_slug" => Asked::Stored("tool"),
-        "toolkit_slug" => Asked::Stored("toolkit"),
-        "connected_account_id" => Asked::Stored("account"),
-        "auth_config_id" => Asked::Stored("auth_config"),
-        "status" => Asked::Stored("status"),
-        "user_id" => Asked::Stored("user"),
-        "request_id" => Asked::Stored("request"),
-        "log_id" => Asked::Stored("id"),
-        "session_id" | "sandbox_id" => Asked::Absent,
+        "tool_slug" => Field::Tool,
+        "toolkit_slug" => Field::Toolkit,
+        "connected_account_id" => Field::Account,
+        "auth_config_id" => Field::AuthConfig,
+        "status" => Field::Status,
+        "user_id" => Field::User,
+        "request_id" => Field::Request,
+        "log_id" => Field::Id,
+        "session_id" | "sandbox_id" => Field::Absent,
         other => return Err(Error::invalid(format!("filters: `{other}` is not a field of the log")).into()),
     };
     let operator = match given.operator.as_str() {
@@ -108,14 +109,13 @@ fn condition(given: Filtered) -> Reply<Condition> {
     Ok(Condition { field, operator, value: given.value })
 }
 
-fn view(record: &Record<Executed>) -> Map<String, Value> {
-    let run = &record.body;
+fn view(run: &Executed) -> Map<String, Value> {
     let failed = run.status == Status::Failed;
     let view = json!({
-        "id": record.id,
-        "timestamp": iso(record.created_at),
+        "id": run.id,
+        "timestamp": iso(run.started_at),
         "type": "tool_execution",
-        "status": if failed { "failed" } else { "success" },
+        "status": run.status.as_str(),
         "level": if failed { "error" } else { "info" },
         "message": match &run.failure {
             Some(kind) => format!("{} failed: {kind}", run.tool),

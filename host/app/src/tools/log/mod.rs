@@ -1,0 +1,154 @@
+//! The execution log: what ran, for whom, and what came of it.
+//!
+//! Writing a record durably by itself costs far more than running a small tool. So records are written in groups, at most
+//! 20 ms or 256 behind, and runs of one project that ended together share one stored *page*: a page costs the store what a
+//! single record would. None is dropped: a call takes its place in the buffer before its tool runs, and waits, or is refused
+//! with nothing started, while the buffer is full. A reader first waits until everything entered before is written, so that
+//! an answer's `log_id` can be looked up at once.
+
+mod page;
+mod read;
+mod write;
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use bytes::Bytes;
+use sandbox::Outcome;
+use store::{Store, Time};
+use tokio::{
+    sync::{Notify, mpsc, oneshot},
+    time::timeout,
+};
+
+pub(crate) use page::{DETAILS, PAGES};
+pub use page::{Detail, Executed, Line, Sent, Status};
+pub use read::{Condition, Field, Filter, Operator, get, list};
+pub use write::Writer;
+
+use crate::{
+    Error, Result,
+    catalog::Found,
+    clock::Clock,
+    connections::Source,
+    ids::{AccountId, AuthConfigId, LogId},
+    projects::SharedProject,
+    vault::Vault,
+};
+
+/// Records that are written together at most.
+const GROUP: usize = 256;
+/// How long a call waits for a place in a full buffer.
+const PLACE: Duration = Duration::from_secs(2);
+
+/// A finished run on its way into the log.
+pub(crate) struct Entry {
+    pub id: LogId,
+    pub project: SharedProject,
+    pub found: Found,
+    pub user: String,
+    pub account: Option<AccountId>,
+    pub auth_config: Option<AuthConfigId>,
+    pub source: Source,
+    pub request_id: String,
+    pub started_at: Time,
+    pub ended_at: Time,
+    pub arguments: Bytes,
+    pub data: Bytes,
+    pub error: Option<String>,
+    pub outcome: Outcome,
+}
+
+enum Message {
+    Entry(Box<Entry>, Option<oneshot::Sender<()>>),
+    /// Answered when everything before it is written.
+    Settle(oneshot::Sender<()>),
+}
+
+/// The way into the log.
+pub struct Log {
+    to: mpsc::Sender<Message>,
+    bell: Arc<Bell>,
+    wait: bool,
+}
+
+/// A place in the buffer.
+pub(crate) struct Slot {
+    permit: mpsc::OwnedPermit<Message>,
+    bell: Arc<Bell>,
+    wait: bool,
+}
+
+/// Wakes the writer before its time: a group is full, or somebody waits. Without it every record would wake it.
+#[derive(Default)]
+struct Bell {
+    entered: AtomicUsize,
+    rung: Notify,
+}
+
+/// What the operator decides about the log.
+#[derive(Debug, Clone, Copy)]
+pub struct Settings {
+    /// A call answers only when its record is durable.
+    pub wait: bool,
+    /// Records that may wait to be written.
+    pub buffer: usize,
+    /// Bytes kept of arguments and of data.
+    pub payload: usize,
+}
+
+pub(crate) fn open(settings: Settings, store: Store, vault: Arc<Vault>, clock: Clock) -> (Log, Writer) {
+    let (to, from) = mpsc::channel(settings.buffer);
+    let bell = Arc::new(Bell::default());
+    let log = Log { to, bell: bell.clone(), wait: settings.wait };
+    (log, Writer { from, bell, store, vault, clock, payload: settings.payload })
+}
+
+impl Log {
+    /// Takes a place in the buffer, before anything is started.
+    pub(crate) async fn reserve(&self) -> Result<Slot> {
+        let slot = |permit| Slot { permit, bell: self.bell.clone(), wait: self.wait };
+        let reserved = match self.to.clone().try_reserve_owned() {
+            Ok(permit) => return Ok(slot(permit)),
+            Err(mpsc::error::TrySendError::Full(to)) => timeout(PLACE, to.reserve_owned()).await,
+            Err(mpsc::error::TrySendError::Closed(_)) => return Err(stopping()),
+        };
+        match reserved {
+            Ok(Ok(permit)) => Ok(slot(permit)),
+            Ok(Err(_)) => Err(stopping()),
+            Err(_) => Err(Error::Unavailable("the execution log cannot keep up".into())),
+        }
+    }
+
+    /// Waits until everything entered before is written.
+    async fn settle(&self) -> Result<()> {
+        let (done, written) = oneshot::channel();
+        self.to.send(Message::Settle(done)).await.map_err(|_| stopping())?;
+        self.bell.rung.notify_one();
+        written.await.map_err(|_| stopping())
+    }
+}
+
+impl Slot {
+    /// Enters a record. False when the call was to wait for it and it could not be written.
+    pub(crate) async fn enter(self, entry: Entry) -> bool {
+        let (done, written) = if self.wait { Some(oneshot::channel()).unzip() } else { (None, None) };
+        self.permit.send(Message::Entry(Box::new(entry), done));
+        if self.bell.entered.fetch_add(1, Ordering::Relaxed) + 1 == GROUP || self.wait {
+            self.bell.rung.notify_one();
+        }
+        match written {
+            Some(written) => written.await.is_ok(),
+            None => true,
+        }
+    }
+}
+
+fn stopping() -> Error {
+    Error::Unavailable("the server is stopping".into())
+}
