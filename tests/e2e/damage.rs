@@ -147,7 +147,7 @@ async fn case(filled: &Setup, dump_before: &[String], other: &Path, seed: u64) -
         }
         Err(refused) => {
             let line = refused.output.lines().last().unwrap_or_default();
-            let names = line.starts_with("toolhost: ") && line.contains(&data) && line.contains("`toolhost import`");
+            let names = line.starts_with("toolhost: ") && line.contains(&data) && line.contains("bring back");
             let clear = refused.code == Some(EXIT) && names && !refused.output.contains("panicked");
             if clear { Ok(false) } else { Err(format!("{what}: {:?}, last line: {line}", refused.code)) }
         }
