@@ -86,7 +86,7 @@ fn dependencies(manifest: &Table) -> BTreeSet<String> {
         tables.flat_map(|table| table.keys().cloned()).collect()
     };
     let targets = manifest.get("target").and_then(Value::as_table).into_iter().flat_map(Table::values);
-    of(manifest).into_iter().chain(targets.filter_map(Value::as_table).flat_map(|table| of(table))).collect()
+    of(manifest).into_iter().chain(targets.filter_map(Value::as_table).flat_map(of)).collect()
 }
 
 #[test]
