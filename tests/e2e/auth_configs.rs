@@ -100,3 +100,28 @@ async fn accounts_of_a_deleted_config_stay_but_do_not_execute() {
     let refused = project.execute(&tool, json!({ "url": "https://api.example.com/echo/orphan" })).await;
     assert!((400..500).contains(&refused.status), "{refused:?}");
 }
+
+#[tokio::test]
+async fn the_operators_word_stands_in_every_name_in_and_out() {
+    let host = harness::host::Setup::new().with("operator_word", "acme").start().await;
+    let manifest = harness::guest::manifest_with_key("worded", given::bearer());
+    host.publish(harness::Guest::echo().component(), &manifest).await;
+    let project = host.as_project();
+    let config = json!({ "type": "use_custom_auth", "authScheme": "API_KEY", "credentials": {} });
+    let body = json!({ "toolkit": { "slug": "worded" }, "auth_config": config });
+    let made = project.post("/auth_configs", &body).await.expect(201);
+    assert_eq!(made["auth_config"]["is_acme_managed"], false);
+    let managed = json!({ "toolkit": { "slug": "worded" }, "auth_config": { "type": "use_acme_managed_auth" } });
+    assert_eq!(project.post("/auth_configs", &managed).await.expect(400)["error"]["code"], 306);
+    let found = |query: &'static str| {
+        let project = project.clone();
+        async move { project.get(&format!("/auth_configs?{query}")).await.expect(200)["total_items"].clone() }
+    };
+    assert_eq!((found("is_acme_managed=true").await, found("is_acme_managed=false").await), (0.into(), 1.into()));
+    let toolkit = project.get("/toolkits/worded").await.expect(200);
+    assert!(
+        toolkit.text.contains("acme_managed_auth_schemes") && !toolkit.text.contains("service_"),
+        "{}",
+        toolkit.text
+    );
+}

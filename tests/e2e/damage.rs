@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use futures::{StreamExt, stream};
-use harness::{Dice, Guest, Host, guest, host, host::Setup};
+use harness::{Dice, Guest, Host, guest, host::Setup};
 use serde_json::json;
 
 use crate::given;
@@ -221,5 +221,4 @@ async fn files_with_secrets_are_for_their_owner_only() {
     }
     let mode = std::fs::metadata(host.data()).unwrap().permissions().mode() & 0o077;
     assert_eq!(mode, 0, "{}", host.data().display());
-    host::signal("TERM", host.pid());
 }

@@ -380,7 +380,7 @@ async fn ready(url: &str) -> bool {
 }
 
 /// Sends a signal by name.
-pub fn signal(name: &str, pid: u32) {
+fn signal(name: &str, pid: u32) {
     Command::new("kill").arg(format!("-{name}")).arg(pid.to_string()).status().expect("`kill` can be run");
 }
 
