@@ -1,6 +1,5 @@
 # Short names for what cargo and the two binaries do. `make` alone lists them.
 CARGO ?= cargo
-TOOLHOST = target/release/toolhost
 TOOLKIT = $(CARGO) run --quiet --package toolkit-sdk-cli --
 
 .PHONY: help run test bench check clean
@@ -12,7 +11,7 @@ run: ## build everything, publish the toolkits, run one tool through the API, st
 	$(CARGO) build --release --bins
 	target/release/toolkit setup
 	target/release/toolkit build --all
-	$(TOOLHOST) serve --toolkits toolkits/dist --demo toolkits/hackernews/logo.svg
+	target/release/toolhost serve --toolkits toolkits/dist --demo README.md
 
 test: ## every test: units, stores, toolkits, and the real server over HTTP
 	$(CARGO) build --workspace --all-targets
