@@ -184,6 +184,7 @@ impl Outgoing {
             Ok(answer) => {
                 let received = answer.body.len() as u64;
                 self.trace.request_ended(record, started.elapsed(), Ok((answer.status.as_u16(), received)));
+                rules::redirect(&self.policy, &answer).map_err(|refused| self.redacted(refused))?;
                 self.take_room(checked.into_blob, received).map(|()| answer)
             }
             Err(failed) => {
@@ -192,6 +193,10 @@ impl Outgoing {
                 Err(error(kind(failed.kind), message))
             }
         }
+    }
+
+    fn redacted(&self, refused: Error) -> Error {
+        Error { message: self.trace.redactor().text(&refused.message), ..refused }
     }
 
     /// How large the next answer may be.

@@ -122,6 +122,18 @@ pub(super) fn permitted(policy: &Policy, method: &Method, url: &Url) -> bool {
         })
 }
 
+/// Refuses an answer that leads to where the tool may not go. One that leads elsewhere within the rules is the guest's to
+/// follow.
+pub(super) fn redirect(policy: &Policy, answer: &net::Response) -> Result<(), Error> {
+    let location = answer.headers.get(net::header::LOCATION).filter(|_| answer.status.is_redirection());
+    let Some(next) = location.and_then(|text| answer.url.join(text.to_str().ok()?).ok()) else { return Ok(()) };
+    if next.scheme() == "https" && policy.egress.iter().any(|rule| host_matches(rule, &next)) {
+        return Ok(());
+    }
+    let (from, to) = (host(&answer.url), host(&next));
+    Err(error("denied", format!("{from} redirects to {to}: the tool's manifest does not list that under `egress`")))
+}
+
 fn host_matches(rule: &EgressRule, url: &Url) -> bool {
     let Some(name) = url.domain() else { return false };
     let listed = match rule.host.strip_prefix("*.") {
