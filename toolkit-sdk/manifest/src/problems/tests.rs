@@ -1,3 +1,5 @@
+//! Each rule of a manifest refuses what it is there for, and nothing else.
+
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
