@@ -103,27 +103,34 @@ fn item(toolkit: &Toolkit, words: &Words) -> Value {
         "is_local_toolkit": false,
         "no_auth": release.no_auth(),
         "deprecated": {"toolkitId": toolkit.slug},
-        "meta": {
-            "created_at": iso(toolkit.created_at()),
-            "updated_at": iso(toolkit.updated_at()),
-            "description": release.description,
-            "logo": release.logo,
-            "app_url": null,
-            "categories": release.categories.iter()
-                .map(|id| json!({"id": id, "name": category_name(id)})).collect::<Vec<_>>(),
-            "triggers_count": release.triggers,
-            "tools_count": release.tools.len(),
-            "version": release.version,
-        },
+        "meta": meta(toolkit, release, "id"),
         "type": "native",
         "auth_guide_url": null,
         "access": "all",
     })
 }
 
+/// What lists and details both tell; they differ in what a category's identifier is called.
+fn meta(toolkit: &Toolkit, release: &Release, category_key: &str) -> Value {
+    json!({
+        "created_at": iso(toolkit.created_at()),
+        "updated_at": iso(toolkit.updated_at()),
+        "description": release.description,
+        "logo": release.logo,
+        "app_url": null,
+        "categories": release.categories.iter()
+            .map(|id| json!({category_key: id, "name": category_name(id)})).collect::<Vec<_>>(),
+        "triggers_count": release.triggers,
+        "tools_count": release.tools.len(),
+        "version": release.version,
+    })
+}
+
 fn detail(toolkit: &Toolkit, release: &Release, words: &Words) -> Value {
     let schemes: Vec<_> = modes(release).into_iter().map(|mode| scheme_view(mode, release.scheme(mode))).collect();
     let base_url = release.auth.iter().find_map(|scheme| scheme.base_url.clone());
+    let mut meta = meta(toolkit, release, "slug");
+    meta["available_versions"] = json!(toolkit.versions());
     let mut view = json!({
         "slug": toolkit.slug,
         "name": release.name,
@@ -132,19 +139,7 @@ fn detail(toolkit: &Toolkit, release: &Release, words: &Words) -> Value {
         words.managed_auth.as_str(): [],
         "is_local_toolkit": false,
         "auth_config_details": schemes,
-        "meta": {
-            "created_at": iso(toolkit.created_at()),
-            "updated_at": iso(toolkit.updated_at()),
-            "description": release.description,
-            "logo": release.logo,
-            "app_url": null,
-            "categories": release.categories.iter()
-                .map(|slug| json!({"slug": slug, "name": category_name(slug)})).collect::<Vec<_>>(),
-            "triggers_count": release.triggers,
-            "tools_count": release.tools.len(),
-            "version": release.version,
-            "available_versions": toolkit.versions(),
-        },
+        "meta": meta,
         "deprecated": {"toolkitId": toolkit.slug, "rawProxyInfoByAuthSchemes": []},
         "type": "native",
         "auth_guide_url": null,
