@@ -6,6 +6,7 @@
 
 mod auth;
 mod egress;
+pub mod plan;
 #[cfg(not(target_arch = "wasm32"))]
 mod problems;
 mod section;
