@@ -4,12 +4,14 @@
 //! that breaks published components breaks these.
 
 use serde_json::{Value, json};
+use wasm_encoder::{Alias, ComponentExportKind, ComponentSection};
 use wasmparser::{ComponentAlias, ComponentExternalKind, ComponentOuterAliasKind, ComponentTypeRef, Parser, Payload};
 use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
 use wit_parser::Resolve;
 
 const CONTRACT: &str = include_str!("../../toolkit-sdk/wit/v1/toolkit.wit");
 const SECTION: &str = "toolhost:manifest";
+const ENTRY: &str = "toolhost:toolkit/entry@1.0.0";
 
 /// A guest in parts, each WebAssembly text. What a part does not say is what a well-behaved guest does.
 ///
@@ -255,6 +257,30 @@ pub fn with_empty_import(mut component: Vec<u8>, name: &str) -> Vec<u8> {
     section.push(0x05);
     section.extend_from_slice(&leb128(types));
     append(&mut component, 10, &section);
+    component
+}
+
+/// A component that holds two side by side: `toolkit`, whose import `name` is what `other` exports.
+#[must_use]
+pub fn beside(toolkit: &[u8], other: &[u8], name: &str) -> Vec<u8> {
+    // Both share what every toolkit begins with: the import of the contract's types.
+    let echo = Guest::echo().component();
+    let imports = outermost(&echo).iter().filter_map(Payload::as_section).find(|(id, _)| *id == 10);
+    let (_, imports) = imports.expect("a toolkit imports the types of the contract");
+    let mut component = echo[..imports.end].to_vec();
+    append(&mut component, 4, other);
+    append(&mut component, 4, toolkit);
+    let mut instances = wasm_encoder::ComponentInstanceSection::new();
+    let instance = |name, index| (name, ComponentExportKind::Instance, index);
+    instances.instantiate(0, [("", ComponentExportKind::Instance, 0); 0]);
+    instances.instantiate(1, [instance("toolhost:toolkit/types@1.0.0", 0), instance(name, 1)]);
+    instances.append_to_component(&mut component);
+    let mut aliases = wasm_encoder::ComponentAliasSection::new();
+    aliases.alias(Alias::InstanceExport { instance: 2, kind: ComponentExportKind::Instance, name: ENTRY });
+    aliases.append_to_component(&mut component);
+    let mut exports = wasm_encoder::ComponentExportSection::new();
+    exports.export(ENTRY, ComponentExportKind::Instance, 3, None);
+    exports.append_to_component(&mut component);
     component
 }
 
