@@ -5,6 +5,8 @@
 //! everything else that is wrong, all at once.
 
 mod auth;
+#[cfg(not(target_arch = "wasm32"))]
+pub mod cases;
 mod egress;
 pub mod plan;
 #[cfg(not(target_arch = "wasm32"))]

@@ -11,7 +11,10 @@ use std::{
 
 use anyhow::Result;
 use bytes::Bytes;
-use manifest::{AuthScheme, EgressRule, Manifest};
+use manifest::{
+    AuthScheme, EgressRule, Manifest,
+    cases::{Case, Ended, GivenFile, NOW},
+};
 use net::Origin;
 use sandbox::{Clock, File, Inbound, Limits, Outcome};
 use serde_json::Value;
@@ -19,8 +22,8 @@ use url::Url;
 
 use super::{
     Ran,
-    case::{Case, CaseFile, ExpectedError, Subject},
-    compare::{self, Background},
+    case::{CaseFile, Subject},
+    compare::Background,
     upstream::Upstream,
 };
 use crate::{
@@ -29,8 +32,6 @@ use crate::{
     outcome, progress, schema,
 };
 
-/// When a case happens that does not say when: 2026-01-01T00:00:00Z, in milliseconds since 1970.
-const NOW: u64 = 1_767_225_600_000;
 /// How long a case waits for an answer that its script never gives.
 const NO_ANSWER: Duration = Duration::from_millis(250);
 
@@ -97,13 +98,9 @@ fn entry(manifest: &Manifest, subject: Subject<'_>, case: &Case) -> Entry {
         Subject::Tool(tool) => Entry::tool(manifest, tool, arguments),
         Subject::Trigger(trigger) => match &case.request {
             Some(request) => {
-                let headers = request.headers.iter().map(|(name, value)| (name.to_ascii_lowercase(), value.clone()));
-                let inbound = Inbound {
-                    method: request.method.clone(),
-                    path: request.path.clone(),
-                    headers: headers.collect(),
-                    body: request.bytes().into(),
-                };
+                let (headers, body) = request.parts();
+                let (method, path) = (request.method.clone(), request.path.clone());
+                let inbound = Inbound { method, path, headers, body: body.into() };
                 Entry::receive(manifest, trigger, arguments, inbound)
             }
             None => {
@@ -114,7 +111,7 @@ fn entry(manifest: &Manifest, subject: Subject<'_>, case: &Case) -> Entry {
     }
 }
 
-fn given_file(file: &super::case::GivenFile) -> File {
+fn given_file(file: &GivenFile) -> File {
     File {
         id: file.id.clone(),
         name: file.name.clone(),
@@ -147,33 +144,31 @@ fn impatient(limits: Limits) -> Limits {
 }
 
 fn compare_answer(subject: Subject<'_>, case: &Case, outcome: &Outcome) -> Vec<String> {
-    match (&outcome.answer, &case.data, &case.error) {
-        (Ok(answer), Some(expected), _) => {
+    match &outcome.answer {
+        Ok(answer) => {
             let mut actual = outcome::answer(answer);
             name_files(&mut actual, &outcome.files);
-            let difference = compare::json(expected, &actual);
-            let difference = difference.map(|lines| format!("the data differs (- expected, + answered):\n{lines}"));
-            difference.into_iter().chain(schema_problems(subject, case, &actual)).collect()
+            let differs = case.judge(Ended::Data(&actual));
+            let expected = case.data.is_some();
+            differs
+                .into_iter()
+                .chain(expected.then(|| schema_problems(subject, case, &actual)).into_iter().flatten())
+                .collect()
         }
-        (Ok(answer), None, Some(error)) => {
-            vec![format!("expected the error `{}`, but it answers {}", error.kind, outcome::answer(answer))]
-        }
-        (Err(failure), _, Some(error)) if failure.kind == error.kind && is_said(case, error, &failure.message) => {
+        // What the platform says about an exchange that failed is its own affair: the scripted host and the sandbox use
+        // different words.
+        Err(failure) if is_broken(case) && case.error.as_ref().is_some_and(|error| error.kind == failure.kind) => {
             Vec::new()
         }
-        (Err(failure), _, Some(error)) => {
-            vec![format!("expected the error `{}: {}`, but it is `{failure}`", error.kind, error.message)]
+        Err(failure) => {
+            let ended = Ended::Error { kind: &failure.kind, message: &failure.message };
+            case.judge(ended).into_iter().collect()
         }
-        (Err(failure), Some(_), None) => vec![format!("expected data, but it fails with `{failure}`")],
-        (_, None, None) => vec!["write what is expected: `data` or `error`".to_owned()],
     }
 }
 
-/// Whether a failure's message is the expected one. What the platform says about an exchange that failed is its own affair:
-/// the scripted host and the sandbox use different words.
-fn is_said(case: &Case, error: &ExpectedError, message: &str) -> bool {
-    let broken = case.exchanges.iter().any(|exchange| exchange.response.error.is_some());
-    broken || message.contains(&error.message)
+fn is_broken(case: &Case) -> bool {
+    case.exchanges.iter().any(|exchange| exchange.response.error.is_some())
 }
 
 /// What a server would refuse before the call, or warn about after it.

@@ -3,15 +3,14 @@
 //! Case files say what the toolkit sends. What arrives has the credential in it, so that is taken out again before the two
 //! are compared.
 
-use manifest::Placement;
+use manifest::{
+    Placement,
+    cases::{ExpectedRequest, GivenFile, body_value, difference, lines},
+};
 use serde_json::{Map, Value, json};
-use similar::{ChangeTag, TextDiff};
 use url::{Url, form_urlencoded};
 
-use super::{
-    case::{ExpectedRequest, GivenFile},
-    multipart,
-};
+use super::multipart;
 
 /// A request that arrived.
 #[derive(Debug)]
@@ -51,32 +50,7 @@ pub(super) fn request(expected: &ExpectedRequest, sent: &Sent, background: &Back
     if expected == json!("") && actual.is_null() {
         return None;
     }
-    json(&expected, &actual)
-}
-
-/// Compares JSON, whatever the order of its keys.
-pub(super) fn json(expected: &Value, actual: &Value) -> Option<String> {
-    (expected != actual).then(|| lines(&pretty(expected), &pretty(actual)))
-}
-
-/// `-` stands before what was expected, `+` before what came.
-fn lines(expected: &str, actual: &str) -> String {
-    let line = |change: similar::Change<&str>| {
-        let sign = match change.tag() {
-            ChangeTag::Delete => '-',
-            ChangeTag::Insert => '+',
-            ChangeTag::Equal => ' ',
-        };
-        format!("  {sign} {}", change.value().trim_end_matches('\n'))
-    };
-    TextDiff::from_lines(expected, actual).iter_all_changes().map(line).collect::<Vec<_>>().join("\n")
-}
-
-/// With keys in order, so that only what differs shows.
-fn pretty(value: &Value) -> String {
-    let mut value = value.clone();
-    value.sort_all_objects();
-    format!("{value:#}\n")
+    difference(&expected, &actual)
 }
 
 fn expected_line(expected: &ExpectedRequest) -> String {
@@ -116,7 +90,7 @@ fn settle(expected: &mut Value, actual: &Value, files: &[GivenFile]) {
         && let Some(Value::String(id)) = object.get("blob")
     {
         let given = files.iter().find(|file| file.id == *id);
-        *expected = given.map_or_else(|| actual.clone(), |file| text_value(file.text.as_bytes()));
+        *expected = given.map_or_else(|| actual.clone(), |file| body_value(file.text.as_bytes()));
         return;
     }
     if let (Value::Object(expected), Value::Object(actual)) = (expected, actual) {
@@ -124,12 +98,6 @@ fn settle(expected: &mut Value, actual: &Value, files: &[GivenFile]) {
             settle(value, actual.get(name).unwrap_or(&Value::Null), files);
         }
     }
-}
-
-/// JSON objects and lists as they are, anything else as a text.
-fn text_value(bytes: &[u8]) -> Value {
-    let parsed = serde_json::from_slice(bytes).ok().filter(|value: &Value| value.is_object() || value.is_array());
-    parsed.unwrap_or_else(|| Value::String(String::from_utf8_lossy(bytes).into_owned()))
 }
 
 impl Sent {
@@ -143,9 +111,9 @@ impl Sent {
             return Value::Null;
         }
         let media_type = self.header("content-type").map(String::as_str).unwrap_or_default();
-        let Some(parts) = multipart::parts(media_type, &self.body) else { return text_value(&self.body) };
+        let Some(parts) = multipart::parts(media_type, &self.body) else { return body_value(&self.body) };
         let value = |part: multipart::Part<'_>| {
-            let content = text_value(part.content);
+            let content = body_value(part.content);
             let value = match part.filename {
                 Some(filename) => json!({ "filename": filename, "content": content }),
                 None => content,

@@ -16,14 +16,12 @@ use axum::{
     extract::{Request, State},
     response::Response,
 };
+use manifest::cases::{Exchange, GivenResponse};
 use net::{Origin, Rewrite};
 use tokio::{net::TcpListener, task::JoinSet};
 use url::Url;
 
-use super::{
-    case::{self, Exchange},
-    compare::{self, Background, Sent},
-};
+use super::compare::{self, Background, Sent};
 
 /// One byte more than an answer may have in guest memory.
 const TOO_LARGE: usize = (10 << 20) + 1;
@@ -45,7 +43,7 @@ struct Script {
 
 /// How an exchange goes on.
 enum Reply {
-    Answer(case::Response),
+    Answer(GivenResponse),
     /// No answer until the other side gives up.
     Hang,
     /// The connection breaks.
@@ -145,7 +143,7 @@ async fn answer(State(server): State<Server>, request: Request) -> Response {
     let sent = Sent { method: head.method.to_string(), url, headers, body: body.to_vec() };
     let reply = lock(&server.script).reply(&sent);
     match reply {
-        Reply::Answer(response) => respond(response),
+        Reply::Answer(response) => respond(&response),
         Reply::Hang => std::future::pending().await,
         Reply::Flood => Response::new(vec![b' '; TOO_LARGE].into()),
         Reply::Break => Response::new(broken()),
@@ -153,20 +151,10 @@ async fn answer(State(server): State<Server>, request: Request) -> Response {
     }
 }
 
-fn respond(given: case::Response) -> Response {
-    let (body, media_type) = match given.body {
-        None => (Bytes::new(), None),
-        Some(serde_json::Value::String(text)) => (text.into(), Some("text/plain")),
-        Some(json) => (json.to_string().into(), Some("application/json")),
-    };
-    let mut builder = Response::builder().status(given.status);
-    let named = given.headers.keys().any(|name| name.eq_ignore_ascii_case("content-type"));
-    if let Some(media_type) = media_type.filter(|_| !named) {
-        builder = builder.header("content-type", media_type);
-    }
-    for (name, value) in given.headers {
-        builder = builder.header(name, value);
-    }
+fn respond(given: &GivenResponse) -> Response {
+    let (headers, body) = given.parts();
+    let builder = Response::builder().status(given.status);
+    let builder = headers.into_iter().fold(builder, |builder, (name, value)| builder.header(name, value));
     builder.body(body.into()).unwrap_or_else(|_| plain(500, "the answer of the case is not a possible one"))
 }
 

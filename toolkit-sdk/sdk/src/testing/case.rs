@@ -1,150 +1,14 @@
-//! Case files: `cases/<tool>/<case>.json` says which arguments lead to which requests, answers and data.
-//!
-//! The folder is the tool's function, or its slug in lower case without the toolkit's name. For a trigger `arguments` is its
-//! configuration, and `cursor` or `request` what else it takes.
+//! Runs case files natively. What they say is told in [`manifest::cases`].
 
-use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
-use serde::Deserialize;
+use manifest::cases::{Case, Ended, GivenFile, files};
 use serde_json::{Value, json};
 
-use super::{Host, diff, host};
+use super::{Host, host};
 use crate::rt::{self, Toolkit};
 use crate::{Inbound, Result, ToolError};
-
-/// One case.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Case {
-    /// Arguments of the tool, or configuration of the trigger.
-    #[serde(default = "empty")]
-    pub arguments: Value,
-    /// What is sent and answered, in order.
-    #[serde(default)]
-    pub exchanges: Vec<Exchange>,
-    /// What a success answers, exactly.
-    #[serde(default)]
-    pub data: Option<Value>,
-    /// How a failure ends.
-    #[serde(default)]
-    pub error: Option<GivenError>,
-    /// The time, in milliseconds since 1970; otherwise 2026-01-01T00:00:00Z.
-    #[serde(default)]
-    pub now: Option<u64>,
-    /// Non-secret fields of the account.
-    #[serde(default)]
-    pub fields: BTreeMap<String, String>,
-    /// Files there are; an argument names one by its id.
-    #[serde(default)]
-    pub files: Vec<GivenFile>,
-    /// The cursor of a poll; missing at the first.
-    #[serde(default)]
-    pub cursor: Option<Value>,
-    /// The request that a webhook brings.
-    #[serde(default)]
-    pub request: Option<GivenInbound>,
-}
-
-/// A request that is expected, and its answer.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Exchange {
-    /// What must be sent.
-    pub request: GivenRequest,
-    /// What is answered.
-    pub response: GivenResponse,
-}
-
-/// A request that is expected.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct GivenRequest {
-    /// In upper case.
-    pub method: String,
-    /// The whole address, with its query, without what the platform adds.
-    pub url: String,
-    /// Headers that must be among those sent.
-    #[serde(default)]
-    pub headers: BTreeMap<String, String>,
-    /// The body: JSON, a text, or for a form with parts an object of them. Missing: any body.
-    #[serde(default)]
-    pub body: Option<Value>,
-}
-
-/// An answer.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct GivenResponse {
-    /// The status; 200 when missing.
-    #[serde(default = "ok")]
-    pub status: u16,
-    /// Its headers; `content-type` is added when missing.
-    #[serde(default)]
-    pub headers: BTreeMap<String, String>,
-    /// JSON, or a text that is sent as it is.
-    #[serde(default)]
-    pub body: Option<Value>,
-    /// Instead of an answer: the platform's kind of failure, for example `timeout`.
-    #[serde(default)]
-    pub error: Option<String>,
-}
-
-/// How a failure ends.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct GivenError {
-    /// The exact kind.
-    pub kind: String,
-    /// A part of the message.
-    #[serde(default)]
-    pub message: Option<String>,
-}
-
-/// A file.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct GivenFile {
-    /// What `s3key` names.
-    pub id: String,
-    /// Its name.
-    pub name: String,
-    /// Its media type.
-    pub mimetype: String,
-    /// What is in it.
-    pub text: String,
-}
-
-/// The request that a webhook brings.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct GivenInbound {
-    /// POST when missing.
-    #[serde(default = "post")]
-    pub method: String,
-    /// Path and query.
-    #[serde(default)]
-    pub path: String,
-    /// Its headers.
-    #[serde(default)]
-    pub headers: BTreeMap<String, String>,
-    /// JSON, or a text that is taken as it is.
-    #[serde(default)]
-    pub body: Option<Value>,
-}
-
-fn empty() -> Value {
-    json!({})
-}
-
-fn ok() -> u16 {
-    200
-}
-
-fn post() -> String {
-    "POST".to_owned()
-}
 
 /// Runs all cases and lists what went wrong; a tool without cases is wrong too.
 pub(super) fn run_all(toolkit: &Toolkit, folder: &Path) -> Vec<String> {
@@ -168,29 +32,21 @@ pub(super) fn run_all(toolkit: &Toolkit, folder: &Path) -> Vec<String> {
     problems
 }
 
+/// The folder is the tool's slug in lower case without the toolkit's name, or its function.
 fn files_of(folder: &Path, function: &str, suffix: &str) -> Vec<PathBuf> {
     let by_slug = suffix.to_ascii_lowercase();
-    let mut names = vec![function];
+    let mut found = files(&folder.join(function));
     if by_slug != function {
-        names.push(&by_slug);
+        found.extend(files(&folder.join(by_slug)));
     }
-    let mut files = Vec::new();
-    for name in names {
-        let Ok(entries) = folder.join(name).read_dir() else { continue };
-        let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
-        files.extend(paths.filter(|path| path.extension().is_some_and(|extension| extension == "json")));
-    }
-    files.sort();
-    files
+    found
 }
 
 /// Runs one case file.
 pub(super) fn run_file(toolkit: &Toolkit, file: &Path) -> Result<(), String> {
-    let name = || file.display().to_string();
-    let text = std::fs::read_to_string(file).map_err(|error| format!("{}: cannot be read: {error}", name()))?;
-    let case: Case = serde_json::from_str(&text).map_err(|error| format!("{}: {error}", name()))?;
+    let case = Case::read(file).map_err(|problem| format!("{}: {problem}", file.display()))?;
     let folder = file.parent().and_then(Path::file_name).and_then(|folder| folder.to_str()).unwrap_or_default();
-    run_case(toolkit, folder, &case).map_err(|problem| format!("{}:\n{problem}", name()))
+    run_case(toolkit, folder, &case).map_err(|problem| format!("{}:\n{problem}", file.display()))
 }
 
 /// Runs one case of the tool or trigger that `name` names.
@@ -203,25 +59,11 @@ pub fn run_case(toolkit: &Toolkit, name: &str, case: &Case) -> Result<(), String
         let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
         text.unwrap_or("the toolkit panicked").to_owned()
     })?;
-    match (outcome, &case.data, &case.error) {
-        (Ok(data), Some(expected), None) => match diff::json(expected, &data) {
-            Some(difference) => Err(format!("the data differs (- expected, + answered):\n{difference}")),
-            None => Ok(()),
-        },
-        (Err(error), None, Some(expected)) => {
-            let message = expected.message.as_deref().unwrap_or_default();
-            if error.kind() == expected.kind && error.text().contains(message) {
-                return Ok(());
-            }
-            Err(format!("expected the error `{}: {message}`, but it is `{error}`", expected.kind))
-        }
-        (Ok(data), None, Some(expected)) => {
-            Err(format!("expected the error `{}`, but it answers {data}", expected.kind))
-        }
-        (Err(error), Some(_), None) => Err(format!("expected data, but it fails with `{error}`")),
-        (_, None, None) => Err("write what is expected: `data` or `error`".to_owned()),
-        (_, Some(_), Some(_)) => Err("a case expects `data` or `error`, not both".to_owned()),
-    }
+    let problem = match &outcome {
+        Ok(data) => case.judge(Ended::Data(data)),
+        Err(error) => case.judge(Ended::Error { kind: error.kind(), message: error.text() }),
+    };
+    problem.map_or(Ok(()), Err)
 }
 
 fn scripted(case: &Case) -> Host {
@@ -274,11 +116,6 @@ fn events(events: Vec<(String, Vec<u8>)>) -> Result<Vec<Value>> {
 
 fn inbound(case: &Case) -> Inbound {
     let Some(given) = &case.request else { return Inbound::default() };
-    let body = match &given.body {
-        None => Vec::new(),
-        Some(Value::String(text)) => text.clone().into_bytes(),
-        Some(json) => json.to_string().into_bytes(),
-    };
-    let headers = given.headers.iter().map(|(name, value)| (name.to_ascii_lowercase(), value.clone())).collect();
+    let (headers, body) = given.parts();
     Inbound { method: given.method.clone(), path: given.path.clone(), headers, body }
 }

@@ -3,16 +3,12 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 
+use manifest::cases::{self, Exchange, ExpectedRequest, GivenResponse};
 use serde_json::Value;
 
-use super::case::{Exchange, GivenRequest, GivenResponse};
-use super::diff;
 use crate::context::{self, Context};
 use crate::host::{Body, Content, Failure, Info, Part, Request, Response};
 use crate::log::Level;
-
-/// 2026-01-01T00:00:00Z.
-const NOW: u64 = 1_767_225_600_000;
 
 /// A line of the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,7 +49,7 @@ impl Host {
     /// Expects a request next, whatever its headers and body, and answers it.
     pub fn exchange(self, method: &str, url: &str, status: u16, body: Value) -> Self {
         self.expect(Exchange {
-            request: GivenRequest { method: method.to_owned(), url: url.to_owned(), ..GivenRequest::default() },
+            request: ExpectedRequest { method: method.to_owned(), url: url.to_owned(), ..ExpectedRequest::default() },
             response: GivenResponse { status, body: Some(body), ..GivenResponse::default() },
         })
     }
@@ -105,7 +101,7 @@ impl Host {
         let result = code();
         let host = HOST.take();
         if let Some(missing) = host.script.front() {
-            let GivenRequest { method, url, .. } = &missing.request;
+            let ExpectedRequest { method, url, .. } = &missing.request;
             panic!("the toolkit did not send the expected request {method} {url} ({} left)", host.script.len());
         }
         (result, host)
@@ -133,18 +129,7 @@ impl Host {
         if let Some(kind) = response.error {
             return Err(Failure { message: format!("scripted: {kind}"), kind });
         }
-        let mut headers: Vec<(String, String)> =
-            response.headers.into_iter().map(|(name, value)| (name.to_ascii_lowercase(), value)).collect();
-        let (body, media_type) = match response.body {
-            None => (Vec::new(), None),
-            Some(Value::String(text)) => (text.into_bytes(), Some("text/plain")),
-            Some(json) => (json.to_string().into_bytes(), Some("application/json")),
-        };
-        if let Some(media_type) = media_type
-            && !headers.iter().any(|(name, _)| name == "content-type")
-        {
-            headers.push(("content-type".to_owned(), media_type.to_owned()));
-        }
+        let (headers, body) = response.parts();
         let status = response.status;
         if !request.into_blob {
             return Ok(Response { status, headers, body, blob: None });
@@ -163,20 +148,20 @@ impl Host {
 }
 
 /// What differs, if anything. Of headers only the expected ones count; a body only when one is expected.
-fn difference(expected: &GivenRequest, sent: &Request) -> Option<String> {
+fn difference(expected: &ExpectedRequest, sent: &Request) -> Option<String> {
     let line = |method: &str, url: &str| format!("{method} {url}\n");
     if expected.method != sent.method || expected.url != sent.url {
-        return Some(diff::lines(&line(&expected.method, &expected.url), &line(&sent.method, &sent.url)));
+        return Some(cases::lines(&line(&expected.method, &expected.url), &line(&sent.method, &sent.url)));
     }
     for (name, value) in &expected.headers {
         let found =
             sent.headers.iter().find(|(header, _)| header.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str());
         if found != Some(value) {
             let sent = found.map_or_else(|| format!("no {name}\n"), |found| format!("{name}: {found}\n"));
-            return Some(diff::lines(&format!("{name}: {value}\n"), &sent));
+            return Some(cases::lines(&format!("{name}: {value}\n"), &sent));
         }
     }
-    diff::json(expected.body.as_ref()?, &body_value(&sent.body))
+    cases::difference(expected.body.as_ref()?, &body_value(&sent.body))
 }
 
 /// The body as case files write it: JSON, a text, or an object of parts.
@@ -201,10 +186,7 @@ fn body_value(body: &Body) -> Value {
 
 fn content_value(content: &Content) -> Value {
     match content {
-        Content::Bytes(bytes) => serde_json::from_slice(bytes)
-            .ok()
-            .filter(|value: &Value| value.is_object() || value.is_array())
-            .unwrap_or_else(|| Value::String(String::from_utf8_lossy(bytes).into_owned())),
+        Content::Bytes(bytes) => cases::body_value(bytes),
         Content::Blob(id) => serde_json::json!({ "blob": id }),
     }
 }
@@ -222,7 +204,7 @@ fn describe(request: &Request) -> String {
 
 /// The platform's functions, answered by the host of this thread.
 pub(crate) mod calls {
-    use super::{Failure, HOST, Info, Level, Line, NOW, Request, Response};
+    use super::{Failure, HOST, Info, Level, Line, Request, Response, cases};
 
     const LARGEST_STATE: usize = 64 * 1024;
     const KEYS: usize = 128;
@@ -240,7 +222,7 @@ pub(crate) mod calls {
     }
 
     pub(crate) fn now() -> u64 {
-        HOST.with_borrow(|host| host.start.unwrap_or(NOW) + host.slept)
+        HOST.with_borrow(|host| host.start.unwrap_or(cases::NOW) + host.slept)
     }
 
     pub(crate) fn elapsed() -> u64 {

@@ -14,14 +14,14 @@
 //! Each thread has its own host; a request that was not scripted panics with what was expected and what came.
 
 mod case;
-mod diff;
 pub(crate) mod mock;
 
 use std::path::Path;
 
 use serde_json::Value;
 
-pub use case::{Case, Exchange, GivenFile, GivenRequest, GivenResponse, run_case};
+pub use case::run_case;
+pub use manifest::cases::{Case, Exchange, ExpectedRequest, GivenFile, GivenResponse};
 pub use mock::{Host, Line};
 
 use crate::{Result, ToolError, rt};

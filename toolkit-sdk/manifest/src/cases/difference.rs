@@ -1,0 +1,58 @@
+//! What was expected beside what came, line by line.
+
+use serde_json::Value;
+use similar::{ChangeTag, TextDiff};
+
+/// Unchanged lines shown around a change.
+const AROUND: usize = 3;
+
+/// What differs between two texts: `-` stands before what was expected, `+` before what came. Far from a change, lines are left
+/// out.
+#[must_use]
+pub fn lines(expected: &str, actual: &str) -> String {
+    let diff = TextDiff::from_lines(expected, actual);
+    let mut lines = Vec::new();
+    for (number, group) in diff.grouped_ops(AROUND).iter().enumerate() {
+        if number > 0 {
+            lines.push("    …".to_owned());
+        }
+        for change in group.iter().flat_map(|operation| diff.iter_changes(operation)) {
+            let sign = match change.tag() {
+                ChangeTag::Delete => '-',
+                ChangeTag::Insert => '+',
+                ChangeTag::Equal => ' ',
+            };
+            lines.push(format!("  {sign} {}", change.value().trim_end_matches('\n')));
+        }
+    }
+    lines.join("\n")
+}
+
+/// What differs between two values, whatever the order of their keys; nothing when they are equal.
+#[must_use]
+pub fn difference(expected: &Value, actual: &Value) -> Option<String> {
+    (expected != actual).then(|| lines(&sorted(expected), &sorted(actual)))
+}
+
+/// With keys in order, so that only what differs shows.
+fn sorted(value: &Value) -> String {
+    let mut value = value.clone();
+    value.sort_all_objects();
+    super::pretty(&value)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn only_what_is_near_a_change_is_shown() {
+        let list = |last: u32| Value::from((0..50).chain([last]).collect::<Vec<_>>());
+        let shown = difference(&list(98), &list(99)).unwrap();
+        assert!(shown.contains("-   98") && shown.contains("+   99") && shown.contains("    49,"), "{shown}");
+        assert!(!shown.contains("    12,"), "{shown}");
+        assert_eq!(difference(&json!({ "a": 1, "b": 2 }), &json!({ "b": 2, "a": 1 })), None);
+    }
+}
