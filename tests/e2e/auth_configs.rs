@@ -1,6 +1,6 @@
 //! How a project connects accounts of a toolkit.
 
-use harness::Host;
+use harness::{Guest, Host, guest};
 use serde_json::{Value, json};
 
 use crate::given;
@@ -64,6 +64,31 @@ async fn what_the_toolkit_does_not_offer_is_refused() {
     create("no_such_toolkit".into(), custom("API_KEY")).await.expect(404).assert_envelope();
     project.post("/auth_configs", &json!({ "toolkit": 7 })).await.expect(400);
     assert_eq!(project.get("/auth_configs").await.expect(200)["total_items"], 0);
+}
+
+#[tokio::test]
+async fn a_toolkit_with_a_browser_flow_is_listed_and_its_other_ways_to_connect_work() {
+    let host = Host::shared().await;
+    let mut manifest = guest::manifest_with_key(&given::slug(), given::bearer());
+    let flow = json!({
+        "mode": "OAUTH2", "name": "OAuth",
+        "oauth2": { "authorize_url": "https://example.com/authorize", "token_url": "https://example.com/token" },
+        "request": [{ "in": "header", "name": "authorization", "value": "Bearer {access_token}" }],
+    });
+    manifest["auth"].as_array_mut().unwrap().insert(0, flow);
+    host.publish(Guest::fetch().component(), &manifest).await;
+    let (project, slug) = (host.new_project().await, &manifest["slug"]);
+    let detail = project.get(&format!("/toolkits/{}", slug.as_str().unwrap())).await.expect(200);
+    let modes: Vec<_> = [0, 1].map(|place| detail["auth_config_details"][place]["mode"].clone()).into();
+    assert_eq!(modes, ["OAUTH2", "API_KEY"]);
+    let create = |scheme: &str| {
+        let config = json!({ "type": "use_custom_auth", "authScheme": scheme, "credentials": {} });
+        json!({ "toolkit": { "slug": slug }, "auth_config": config })
+    };
+    let refused = project.post("/auth_configs", &create("OAUTH2")).await.expect(501);
+    assert_eq!(refused["error"]["slug"], "Auth_Config_SchemeUnsupported");
+    assert!(refused.text.contains("cannot connect accounts by OAUTH2"), "{refused:?}");
+    project.post("/auth_configs", &create("API_KEY")).await.expect(201);
 }
 
 #[tokio::test]

@@ -135,7 +135,7 @@ pub enum Error {
         scheme: String,
     },
     /// The scheme is known but not built.
-    #[error("auth scheme {0} is not supported by this server")]
+    #[error("this server cannot connect accounts by {0} yet")]
     SchemeUnsupported(String),
 
     // connected accounts

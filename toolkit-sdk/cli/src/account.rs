@@ -6,7 +6,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use async_trait::async_trait;
-use manifest::{AuthMode, AuthScheme, Placement};
+use manifest::{ACCESS_TOKEN, AuthMode, AuthScheme, Placement};
 use sandbox::{Credential, Grant, GrantError, Secret};
 
 /// Values of the fields of a scheme, by name.
@@ -40,9 +40,8 @@ impl Account {
     /// The account that these values make under a scheme. A placement that needs an empty optional field is left out.
     pub(crate) fn of(scheme: &AuthScheme, values: &Values) -> Self {
         let placements: Vec<_> = scheme.request.iter().filter_map(|placement| place(placement, values)).collect();
-        let secret = |name: &str| scheme.fields.iter().any(|field| field.name == name && field.secret);
-        let secrets = values.iter().filter(|(name, value)| secret(name) && !value.is_empty());
-        let secrets = secrets.map(|(_, value)| Secret::from(value.as_str())).collect();
+        let secrets = scheme.secrets().filter_map(|name| values.get(name)).filter(|value| !value.is_empty());
+        let secrets = secrets.map(|value| Secret::from(value.as_str())).collect();
         let open = scheme.fields.iter().filter(|field| !field.secret);
         let fields = open.filter_map(|field| Some((field.name.clone(), values.get(&field.name)?.clone()))).collect();
         let credential = Credential { placements: placements.clone(), secrets };
@@ -50,7 +49,8 @@ impl Account {
     }
 }
 
-/// The values of a scheme out of what is given, with defaults; or the required fields that are missing.
+/// The values of a scheme out of what is given, with defaults; or the required ones that are missing. A token, which otherwise
+/// a flow brings, is given like a field.
 pub(crate) fn complete(scheme: &AuthScheme, given: impl Fn(&str) -> Option<String>) -> Result<Values, Vec<&str>> {
     let mut values = Values::new();
     let mut missing = Vec::new();
@@ -61,6 +61,12 @@ pub(crate) fn complete(scheme: &AuthScheme, given: impl Fn(&str) -> Option<Strin
             }
             None if field.optional => {}
             None => missing.push(field.name.as_str()),
+        }
+    }
+    if scheme.oauth2.is_some() {
+        match given(ACCESS_TOKEN) {
+            Some(token) => drop(values.insert(ACCESS_TOKEN.to_owned(), token)),
+            None => missing.push(ACCESS_TOKEN),
         }
     }
     if missing.is_empty() { Ok(values) } else { Err(missing) }
@@ -118,6 +124,7 @@ mod tests {
             ],
             base_url: None,
             verify: None,
+            oauth2: None,
         }
     }
 

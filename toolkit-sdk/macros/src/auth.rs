@@ -3,6 +3,7 @@
 //! ```text
 //! api_key(header: "authorization", value: "Bearer {api_key}", help: "Settings, API keys")
 //! api_key(fields: [secret(api_key), text(site, title: "Site")], request: [query("key", "{api_key}")], base_url: "…")
+//! oauth2(authorize_url: "https://…", token_url: "https://…", scopes: ["read"], pkce: false)
 //! bearer_token()   basic()   no_auth()
 //! ```
 
@@ -10,12 +11,13 @@ use proc_macro2::{Span, TokenStream};
 use quote::quote;
 use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
-use syn::{Ident, LitStr, Token, bracketed, parenthesized, token};
+use syn::{Ident, LitBool, LitStr, Token, bracketed, parenthesized, token};
 
 use crate::egress::option;
+use crate::oauth2;
 use crate::signature::{Problems, all};
 
-const MODES: &str = "api_key(…), bearer_token(…), basic(…) or no_auth()";
+const MODES: &str = "api_key(…), bearer_token(…), basic(…), oauth2(…) or no_auth()";
 const KEYS: &str = "name, title, help, header, query, value, fields, request, base_url, verify";
 
 /// One scheme, as written.
@@ -24,16 +26,18 @@ pub(crate) struct Scheme {
     keys: Vec<(Ident, Value)>,
 }
 
-enum Value {
+pub(crate) enum Value {
     Text(LitStr),
     List(Vec<Call>),
+    Texts(Vec<LitStr>),
+    Flag(LitBool),
 }
 
 /// `secret(api_key, title: "API key")` or `header("x-key", "{api_key}")`.
-struct Call {
-    name: Ident,
+pub(crate) struct Call {
+    pub(crate) name: Ident,
     words: Vec<Ident>,
-    texts: Vec<LitStr>,
+    pub(crate) texts: Vec<LitStr>,
     named: Vec<(Ident, LitStr)>,
 }
 
@@ -70,7 +74,13 @@ impl Parse for Entry {
         let value = if input.peek(token::Bracket) {
             let content;
             bracketed!(content in input);
-            Value::List(Punctuated::<Call, Token![,]>::parse_terminated(&content)?.into_iter().collect())
+            if content.peek(LitStr) {
+                Value::Texts(Punctuated::<LitStr, Token![,]>::parse_terminated(&content)?.into_iter().collect())
+            } else {
+                Value::List(Punctuated::<Call, Token![,]>::parse_terminated(&content)?.into_iter().collect())
+            }
+        } else if input.peek(LitBool) {
+            Value::Flag(input.parse()?)
         } else {
             Value::Text(input.parse()?)
         };
@@ -112,7 +122,9 @@ impl Scheme {
             Some(calls) => all(calls.iter().map(field))?,
             None => self.default_fields(&mode)?,
         };
-        let names: Vec<String> = fields.iter().map(|field| field.name.clone()).collect();
+        let mut names: Vec<String> = fields.iter().map(|field| field.name.clone()).collect();
+        let flow = if self.mode == "oauth2" { Some(oauth2::expression(self, &names)?) } else { None };
+        names.extend(flow.as_ref().map(|_| oauth2::ACCESS_TOKEN.to_owned()));
         let request = self.request(&mode)?;
         let mut problems = Problems::default();
         for template in request.iter().flat_map(|placement| &placement.templates).chain(self.text("base_url")?) {
@@ -123,6 +135,7 @@ impl Scheme {
         let name = self.text("name")?.map_or_else(|| mode.name.to_owned(), LitStr::value);
         let base_url = option(self.text("base_url")?.map(|url| quote!(::std::string::String::from(#url))));
         let verify = option(self.text("verify")?.map(check).transpose()?);
+        let flow = option(flow);
         let fields = fields.iter().map(|field| &field.tokens);
         let request = request.iter().map(|placement| &placement.tokens);
         Ok(quote! {
@@ -133,8 +146,13 @@ impl Scheme {
                 request: ::std::vec![#(#request),*],
                 base_url: #base_url,
                 verify: #verify,
+                oauth2: #flow,
             }
         })
+    }
+
+    pub(crate) fn span(&self) -> Span {
+        self.mode.span()
     }
 
     fn mode(&self) -> syn::Result<Mode> {
@@ -154,6 +172,7 @@ impl Scheme {
                 fields: &[("username", "User name", false), ("password", "Password", true)],
                 value: "",
             },
+            "oauth2" => Mode { variant: "Oauth2", name: "OAuth", fields: &[], value: "Bearer {access_token}" },
             "no_auth" => Mode { variant: "NoAuth", name: "No account", fields: &[], value: "" },
             other => {
                 return Err(syn::Error::new(
@@ -166,9 +185,12 @@ impl Scheme {
 
     fn check_keys(&self) -> syn::Result<()> {
         let mut problems = Problems::default();
+        let flow = if self.mode == "oauth2" { oauth2::KEYS } else { "" };
+        let known = |key: &Ident| KEYS.split(", ").chain(flow.split(", ")).any(|known| key == known);
         for (index, (key, _)) in self.keys.iter().enumerate() {
-            if !KEYS.split(", ").any(|known| key == known) {
-                problems.add(key, format!("`{key}` is unknown; known are {KEYS}"));
+            if !known(key) {
+                let more = if flow.is_empty() { "" } else { ", " };
+                problems.add(key, format!("`{key}` is unknown; known are {KEYS}{more}{flow}"));
             } else if self.keys[..index].iter().any(|(earlier, _)| earlier == key) {
                 problems.add(key, format!("`{key}` stands here twice; drop one of them"));
             }
@@ -176,19 +198,25 @@ impl Scheme {
         problems.finish()
     }
 
-    fn text(&self, name: &str) -> syn::Result<Option<&LitStr>> {
-        match self.keys.iter().find(|(key, _)| key == name) {
-            Some((_, Value::Text(text))) => Ok(Some(text)),
-            Some((key, Value::List(_))) => Err(syn::Error::new(key.span(), format!("write `{name}: \"…\"`"))),
-            None => Ok(None),
-        }
+    pub(crate) fn text(&self, name: &str) -> syn::Result<Option<&LitStr>> {
+        self.value(name, "\"…\"", |value| if let Value::Text(text) = value { Some(text) } else { None })
     }
 
-    fn list(&self, name: &str) -> syn::Result<Option<&[Call]>> {
-        match self.keys.iter().find(|(key, _)| key == name) {
-            Some((_, Value::List(calls))) => Ok(Some(calls)),
-            Some((key, Value::Text(_))) => Err(syn::Error::new(key.span(), format!("write `{name}: […]`"))),
-            None => Ok(None),
+    pub(crate) fn list(&self, name: &str) -> syn::Result<Option<&[Call]>> {
+        self.value(name, "[…]", |value| if let Value::List(calls) = value { Some(calls.as_slice()) } else { None })
+    }
+
+    /// A value that has one form only.
+    pub(crate) fn value<'a, T>(
+        &'a self,
+        name: &str,
+        form: &str,
+        read: impl Fn(&'a Value) -> Option<T>,
+    ) -> syn::Result<Option<T>> {
+        let Some((key, value)) = self.keys.iter().find(|(key, _)| key == name) else { return Ok(None) };
+        match read(value) {
+            Some(value) => Ok(Some(value)),
+            None => Err(syn::Error::new(key.span(), format!("write `{name}: {form}`"))),
         }
     }
 
@@ -215,7 +243,7 @@ impl Scheme {
             return Ok(vec![query(name, &value)]);
         }
         match mode.variant {
-            "BearerToken" => Ok(vec![header(&LitStr::new("authorization", self.mode.span()), &value)?]),
+            "BearerToken" | "Oauth2" => Ok(vec![header(&LitStr::new("authorization", self.mode.span()), &value)?]),
             "Basic" => {
                 let part = |text| LitStr::new(text, self.mode.span());
                 Ok(vec![basic(&part("{username}"), &part("{password}"))])
@@ -376,7 +404,7 @@ fn check(text: &LitStr) -> syn::Result<TokenStream> {
 }
 
 /// Every `{name}` must be a field of the scheme.
-fn check_template(template: &LitStr, fields: &[String], problems: &mut Problems) {
+pub(crate) fn check_template(template: &LitStr, fields: &[String], problems: &mut Problems) {
     let text = template.value();
     for (index, part) in text.split('{').enumerate() {
         let Some((name, _)) = part.split_once('}') else {
@@ -386,8 +414,11 @@ fn check_template(template: &LitStr, fields: &[String], problems: &mut Problems)
             continue;
         };
         if index > 0 && !fields.iter().any(|field| field == name) {
-            let known = fields.join("`, `");
-            problems.add(template, format!("`{{{name}}}` is not a field of this scheme; its fields are `{known}`"));
+            let known = match fields {
+                [] => "it has none".to_owned(),
+                fields => format!("its fields are `{}`", fields.join("`, `")),
+            };
+            problems.add(template, format!("`{{{name}}}` is not a field of this scheme; {known}"));
         }
     }
 }

@@ -18,7 +18,7 @@ mod version;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub use auth::{AuthMode, AuthScheme, Check, Field, Placement};
+pub use auth::{ACCESS_TOKEN, AuthMode, AuthScheme, Check, ClientAuth, Field, OAuth2, Placement, TokenAnswer};
 pub use egress::EgressRule;
 pub use section::{ReadError, SECTION, embed, extract};
 pub use trigger::{Trigger, TriggerKind};

@@ -86,8 +86,7 @@ fn matches(pattern: Option<&str>, value: &str) -> bool {
 /// Fills the templates of a scheme.
 pub(super) fn credential(scheme: &AuthScheme, values: &Values) -> Credential {
     let placements = scheme.request.iter().filter_map(|placement| place(placement, values)).collect::<Vec<_>>();
-    let is_secret = |name: &str| scheme.fields.iter().any(|field| field.name == name && field.secret);
-    let own = values.iter().filter(|(name, _)| is_secret(name)).filter_map(|(_, value)| text(value));
+    let own = scheme.secrets().filter_map(|name| text(values.get(name)?));
     // An application may echo the header as it was sent, so what the encoding makes of a secret is a secret too.
     let encoded = placements.iter().filter_map(|placement| match placement {
         Placement::Basic { username, password } => Some(BASE64.encode(format!("{username}:{password}"))),
@@ -185,6 +184,7 @@ mod tests {
             ],
             base_url: None,
             verify: None,
+            oauth2: None,
         }
     }
 

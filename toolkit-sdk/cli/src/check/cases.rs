@@ -12,7 +12,7 @@ use std::{
 use anyhow::Result;
 use bytes::Bytes;
 use manifest::{
-    AuthScheme, EgressRule, Manifest,
+    ACCESS_TOKEN, AuthScheme, EgressRule, Manifest,
     cases::{Case, Ended, GivenFile, NOW},
 };
 use net::Origin;
@@ -136,7 +136,9 @@ fn dummy_values(scheme: &AuthScheme, case: &Case) -> Values {
         let made_up = (field.secret || !field.optional).then(|| format!("case-{}", field.name));
         case.fields.get(&field.name).cloned().or_else(|| field.default.clone()).or(made_up)
     };
-    scheme.fields.iter().filter_map(|field| Some((field.name.clone(), value(field)?))).collect()
+    let filled_in = scheme.fields.iter().filter_map(|field| Some((field.name.clone(), value(field)?)));
+    let granted = scheme.oauth2.as_ref().map(|_| (ACCESS_TOKEN.to_owned(), format!("case-{ACCESS_TOKEN}")));
+    filled_in.chain(granted).collect()
 }
 
 fn impatient(limits: Limits) -> Limits {
@@ -310,6 +312,7 @@ mod tests {
             request: vec![Placement::Header { name: "x-key".to_owned(), value: "{api_key}".to_owned() }],
             base_url: None,
             verify: None,
+            oauth2: None,
         };
         let given = case(json!({ "fields": { "site": "north", "extra": "e" }, "data": {} }));
         let mut tool = tool();

@@ -40,6 +40,11 @@ mod auth {
             basic(user: "x"),
             api_key(fields: [password(key)], query: "key"),
             bearer_token(verify: "api.example.com"),
+            oauth2(authorize_url: "https://example.com/{site}", token_url: "https://example.com"),
+            oauth2(authorize_url: "https://example.com/authorize"),
+            oauth2(authorize_url: "https://example.com", token_url: "https://example.com", pkce: "no"),
+            oauth2(authorize_url: "https://example.com", token_url: "https://example.com", client_auth: "none"),
+            basic(token_url: "https://example.com"),
         ],
     }
 }

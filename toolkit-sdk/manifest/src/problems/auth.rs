@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use regex::Regex;
 
-use super::{LONGEST_NAME, Report, hosts, template, text};
-use crate::{AuthMode, AuthScheme, Check, Field, Manifest, Placement};
+use super::{LONGEST_NAME, Report, hosts, oauth2, template, text};
+use crate::{ACCESS_TOKEN, AuthMode, AuthScheme, Check, Field, Manifest, Placement};
 
 const LARGEST_HELP: usize = 1024;
 const LONGEST_PATTERN: usize = 512;
@@ -43,9 +43,13 @@ pub(super) fn check(manifest: &Manifest, report: &mut Report) {
 fn check_scheme(manifest: &Manifest, scheme: &AuthScheme, report: &mut Report) {
     text::line(&scheme.name, LONGEST_NAME, &mut report.at("name"));
     check_fields(&scheme.fields, &mut report.at("fields"));
-    let known: Vec<&str> = scheme.fields.iter().map(|field| field.name.as_str()).collect();
+    let mut known: Vec<&str> = scheme.fields.iter().map(|field| field.name.as_str()).collect();
+    oauth2::check(scheme, &known, report);
+    if scheme.mode == AuthMode::Oauth2 {
+        known.push(ACCESS_TOKEN);
+    }
     let used = check_request(scheme, &known, &mut report.at("request"));
-    let secret = |name: &str| scheme.fields.iter().any(|field| field.secret && field.name == name);
+    let secret = |name: &str| scheme.secrets().any(|secret| secret == name);
     if scheme.mode == AuthMode::NoAuth {
         if !scheme.request.is_empty() || known.iter().any(|name| secret(name)) {
             report.add("a scheme without credential has no secret fields and fills nothing");
@@ -179,8 +183,8 @@ fn check_verify(manifest: &Manifest, scheme: &AuthScheme, verify: &Check, known:
         report.add(format_args!("`{}` is not GET or POST", verify.method));
     }
     let fields = template::check(&verify.url, known, report);
-    for field in scheme.fields.iter().filter(|field| field.secret && fields.contains(&field.name.as_str())) {
-        report.add(format_args!("`{{{}}}` is secret; `request` puts it in its place", field.name));
+    for field in scheme.secrets().filter(|field| fields.contains(field)) {
+        report.add(format_args!("`{{{field}}}` is secret; `request` puts it in its place"));
     }
     if !verify.url.starts_with('/') {
         return check_address(manifest, &verify.method, &verify.url, None, report);
@@ -193,27 +197,10 @@ fn check_verify(manifest: &Manifest, scheme: &AuthScheme, verify: &Check, known:
 
 /// Checks that an address, with fields in it, can only lead to hosts of the manifest.
 fn check_address(manifest: &Manifest, method: &str, url: &str, below: Option<&str>, report: &mut Report) {
-    let Some(rest) = url.strip_prefix("https://") else {
-        return report.add(format_args!("`{url}` does not begin with https://"));
-    };
-    let (authority, path) = rest.find(['/', '?', '#']).map_or((rest, "/"), |end| (&rest[..end], &rest[end..]));
-    if authority.contains('@') || url.contains(['#', '\\', ' ']) {
-        return report.add(format_args!("`{url}` holds more than a host, a port, a path and a query"));
-    }
-    let (host, port) = match authority.rsplit_once(':') {
-        None => (authority, 443),
-        Some((host, port)) => match port.parse::<u16>() {
-            Ok(port) => (host, port),
-            Err(_) => return report.add(format_args!("`{port}` is not a port")),
-        },
-    };
-    let host = match pattern(host) {
-        Ok(host) => host,
+    let (host, port, path) = match address(url) {
+        Ok(address) => address,
         Err(problem) => return report.add(problem),
     };
-    if let Some(problem) = hosts::host_problem(&host) {
-        return report.add(problem);
-    }
     let path = match below {
         Some(below) => format!("{}{below}", path.trim_end_matches('/')),
         None => path.to_owned(),
@@ -228,6 +215,23 @@ fn check_address(manifest: &Manifest, method: &str, url: &str, below: Option<&st
     if !inside {
         report.add(format_args!("`{host}` is not among the hosts that `egress` allows"));
     }
+}
+
+/// The host, as a rule would name it, the port and the path of an address with fields in it.
+pub(super) fn address(url: &str) -> Result<(String, u16, &str), String> {
+    let Some(rest) = url.strip_prefix("https://") else {
+        return Err(format!("`{url}` does not begin with https://"));
+    };
+    let (authority, path) = rest.find(['/', '?', '#']).map_or((rest, "/"), |end| (&rest[..end], &rest[end..]));
+    if authority.contains('@') || url.contains(['#', '\\', ' ']) {
+        return Err(format!("`{url}` holds more than a host, a port, a path and a query"));
+    }
+    let (host, port) = match authority.rsplit_once(':') {
+        None => (authority, 443),
+        Some((host, port)) => (host, port.parse().map_err(|_| format!("`{port}` is not a port"))?),
+    };
+    let host = pattern(host)?;
+    hosts::host_problem(&host).map_or(Ok((host, port, path)), Err)
 }
 
 /// `{subdomain}.example.com` can be any name below `example.com`: `*.example.com`.

@@ -7,6 +7,7 @@
 mod auth;
 mod hosts;
 mod logo;
+mod oauth2;
 mod schema;
 mod template;
 mod text;

@@ -331,6 +331,42 @@ fn addresses_of_a_scheme_stay_inside_the_egress() {
 }
 
 #[test]
+fn a_flow_sends_a_person_to_a_public_address_with_the_platforms_own_parameters() {
+    let flow =
+        json!({ "authorize_url": "https://example.com/authorize", "token_url": "https://{site}.example.org/token" });
+    let scheme = |flow: &Value, more: Value| {
+        let mut scheme = json!({
+            "mode": "OAUTH2", "name": "OAuth", "fields": [{ "name": "site", "title": "Site" }], "oauth2": flow,
+            "request": [{ "in": "header", "name": "authorization", "value": "Bearer {access_token}" }],
+        });
+        scheme.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        json!([scheme])
+    };
+    let with_flow = |key: &str, value: Value| {
+        let mut flow = flow.clone();
+        flow[key] = value;
+        scheme(&flow, json!({}))
+    };
+    accepted("/auth", scheme(&flow, json!({})));
+    accepted("/auth", with_flow("authorize_params", json!({ "access_type": "offline" })));
+    let at = "auth.OAUTH2.oauth2";
+    refused("/auth", scheme(&Value::Null, json!({})), at, "nothing about the flow");
+    refused("/auth/0/oauth2", flow.clone(), "auth.API_KEY.oauth2", "only a scheme of mode OAUTH2");
+    refused("/auth", with_flow("authorize_url", json!("http://example.com/")), at, "https://");
+    refused("/auth", with_flow("token_url", json!("https://localhost/token")), at, "localhost");
+    refused("/auth", with_flow("token_url", json!("https://{site}/token")), at, "anybody's host");
+    refused("/auth", with_flow("authorize_params", json!({ "state": "x" })), at, "the platform writes");
+    refused("/auth", with_flow("scopes", json!(["a b"])), at, "white space");
+    refused("/auth", with_flow("scope_separator", json!("::")), at, "one character");
+    refused("/auth", scheme(&flow, json!({ "request": [] })), "auth.OAUTH2.request", "says nowhere");
+    let field =
+        json!({ "fields": [{ "name": "access_token", "title": "Token" }, { "name": "site", "title": "Site" }] });
+    refused("/auth", scheme(&flow, field), at, "another name");
+    let base = json!({ "base_url": "https://{access_token}.example.org" });
+    refused("/auth", scheme(&flow, base), "auth.OAUTH2.base_url", "is secret");
+}
+
+#[test]
 fn fields_are_named_once_and_secrets_have_a_use() {
     let fields = "/auth/0/fields";
     refused(fields, json!([{ "name": "Key", "title": "Key", "secret": true }]), "auth.API_KEY.fields.Key:", "a-z");

@@ -95,7 +95,7 @@ fn check_labels(labels: &[String], report: &mut Report) {
     unique(labels, report);
 }
 
-fn check_scopes(scopes: &[String], report: &mut Report) {
+pub(super) fn check_scopes(scopes: &[String], report: &mut Report) {
     check_labels(scopes, report);
     for scope in scopes.iter().filter(|scope| scope.contains(char::is_whitespace)) {
         report.add(format_args!("`{scope}` holds white space; write each scope by itself"));

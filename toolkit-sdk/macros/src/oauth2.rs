@@ -1,0 +1,86 @@
+//! The flow of an `oauth2(…)` scheme.
+
+use proc_macro2::TokenStream;
+use quote::quote;
+use syn::LitStr;
+
+use crate::auth::{Call, Scheme, Value, check_template};
+use crate::egress::option;
+use crate::signature::{Problems, all};
+
+/// What templates call the token that the flow brings.
+pub(crate) const ACCESS_TOKEN: &str = "access_token";
+pub(crate) const KEYS: &str =
+    "authorize_url, token_url, scopes, scope_separator, authorize_params, pkce, client_auth, token_answer";
+
+/// The expression that builds the `OAuth2`.
+pub(crate) fn expression(scheme: &Scheme, fields: &[String]) -> syn::Result<TokenStream> {
+    let authorize_url = url(scheme, "authorize_url", fields)?;
+    let token_url = url(scheme, "token_url", fields)?;
+    let scopes = texts(scheme, "scopes")?;
+    let separator = scheme.text("scope_separator")?.map(|text| quote!(::std::string::String::from(#text)));
+    let separator = option(separator);
+    let params = all(scheme.list("authorize_params")?.unwrap_or_default().iter().map(parameter))?;
+    let pkce = scheme
+        .value("pkce", "false", |value| if let Value::Flag(flag) = value { Some(flag.value) } else { None })?
+        .unwrap_or(true);
+    let client_auth = choice(scheme, "client_auth", "ClientAuth", [("body", "Body"), ("basic", "Basic")])?;
+    let token_answer = choice(scheme, "token_answer", "TokenAnswer", [("json", "Json"), ("form", "Form")])?;
+    Ok(quote! {
+        ::toolkit_sdk::rt::manifest::OAuth2 {
+            authorize_url: ::std::string::String::from(#authorize_url),
+            token_url: ::std::string::String::from(#token_url),
+            scopes: ::std::vec![#(::std::string::String::from(#scopes)),*],
+            scope_separator: #separator,
+            authorize_params: ::core::iter::IntoIterator::into_iter([#(#params),*]).collect(),
+            pkce: #pkce,
+            client_auth: #client_auth,
+            token_answer: #token_answer,
+        }
+    })
+}
+
+fn url<'a>(scheme: &'a Scheme, key: &str, fields: &[String]) -> syn::Result<&'a LitStr> {
+    let Some(text) = scheme.text(key)? else {
+        return Err(syn::Error::new(scheme.span(), format!("a flow needs `{key}: \"https://…\"`")));
+    };
+    if !text.value().starts_with("https://") {
+        return Err(syn::Error::new(text.span(), format!("write the whole address: `{key}: \"https://…\"`")));
+    }
+    let mut problems = Problems::default();
+    check_template(text, fields, &mut problems);
+    problems.finish()?;
+    Ok(text)
+}
+
+fn texts<'a>(scheme: &'a Scheme, key: &str) -> syn::Result<&'a [LitStr]> {
+    let read = |value: &'a Value| match value {
+        Value::Texts(texts) => Some(texts.as_slice()),
+        Value::List(calls) if calls.is_empty() => Some(&[][..]),
+        _ => None,
+    };
+    Ok(scheme.value(key, "[\"…\"]", read)?.unwrap_or_default())
+}
+
+/// `param("access_type", "offline")`.
+fn parameter(call: &Call) -> syn::Result<TokenStream> {
+    match (call.name.to_string().as_str(), call.texts.as_slice()) {
+        ("param", [name, value]) => {
+            Ok(quote!((::std::string::String::from(#name), ::std::string::String::from(#value))))
+        }
+        _ => Err(syn::Error::new(call.name.span(), "a parameter is `param(\"access_type\", \"offline\")`")),
+    }
+}
+
+/// A text that is one of two words; the first when there is none.
+fn choice(scheme: &Scheme, key: &str, kind: &str, words: [(&str, &str); 2]) -> syn::Result<TokenStream> {
+    let text = scheme.text(key)?;
+    let word = text.map_or_else(|| words[0].0.to_owned(), LitStr::value);
+    let Some((_, variant)) = words.iter().find(|(known, _)| *known == word) else {
+        let [(first, _), (second, _)] = words;
+        let span = text.map_or_else(|| scheme.span(), LitStr::span);
+        return Err(syn::Error::new(span, format!("write `{key}: \"{first}\"` or `{key}: \"{second}\"`")));
+    };
+    let (kind, variant) = (quote::format_ident!("{kind}"), quote::format_ident!("{variant}"));
+    Ok(quote!(::toolkit_sdk::rt::manifest::#kind::#variant))
+}
