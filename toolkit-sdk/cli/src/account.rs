@@ -6,7 +6,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use async_trait::async_trait;
-use manifest::{ACCESS_TOKEN, AuthMode, AuthScheme, Placement};
+use manifest::{ACCESS_TOKEN, AuthMode, AuthScheme, Field, FieldProblem, Filled, Placement};
 use sandbox::{Credential, Grant, GrantError, Secret};
 
 /// Values of the fields of a scheme, by name.
@@ -37,39 +37,35 @@ impl Grant for Ready {
 }
 
 impl Account {
-    /// The account that these values make under a scheme. A placement that needs an empty optional field is left out.
+    /// The account that these values make under a scheme.
     pub(crate) fn of(scheme: &AuthScheme, values: &Values) -> Self {
-        let placements: Vec<_> = scheme.request.iter().filter_map(|placement| place(placement, values)).collect();
-        let secrets = scheme.secrets().filter_map(|name| values.get(name)).filter(|value| !value.is_empty());
-        let secrets = secrets.map(|value| Secret::from(value.as_str())).collect();
-        let open = scheme.fields.iter().filter(|field| !field.secret);
-        let fields = open.filter_map(|field| Some((field.name.clone(), values.get(&field.name)?.clone()))).collect();
+        let value = |name: &str| values.get(name).cloned();
+        let Filled { placements, secrets } = scheme.filled(value);
+        let secrets = secrets.into_iter().map(Secret::from).collect();
         let credential = Credential { placements: placements.clone(), secrets };
-        Self { grant: Some(Arc::new(Ready(Arc::new(credential)))), fields, placements }
+        Self { grant: Some(Arc::new(Ready(Arc::new(credential)))), fields: scheme.open_fields(value), placements }
     }
 }
 
-/// The values of a scheme out of what is given, with defaults; or the required ones that are missing. A token, which otherwise
-/// a flow brings, is given like a field.
-pub(crate) fn complete(scheme: &AuthScheme, given: impl Fn(&str) -> Option<String>) -> Result<Values, Vec<&str>> {
-    let mut values = Values::new();
-    let mut missing = Vec::new();
-    for field in &scheme.fields {
-        match given(&field.name).filter(|value| !value.is_empty()).or_else(|| field.default.clone()) {
-            Some(value) => {
-                values.insert(field.name.clone(), value);
-            }
-            None if field.optional => {}
-            None => missing.push(field.name.as_str()),
+/// The values of a scheme out of what is given, with defaults; or a line for each that is missing or wrong. A token, which
+/// otherwise a flow brings, is given like a field.
+pub(crate) fn complete(scheme: &AuthScheme, given: impl Fn(&str) -> Option<String>) -> Result<Values, Vec<String>> {
+    let values = scheme.complete(&given);
+    let token = scheme.oauth2.as_ref().map(|_| given(ACCESS_TOKEN));
+    match (values, token) {
+        (Ok(values), None) => Ok(named(values).collect()),
+        (Ok(values), Some(Some(token))) => Ok(named(values).chain([(ACCESS_TOKEN.to_owned(), token)]).collect()),
+        (values, token) => {
+            let missing =
+                (token == Some(None)).then(|| format!("{ACCESS_TOKEN}: is required (the token of the account)"));
+            let problems = values.err().unwrap_or_default();
+            Err(problems.iter().map(FieldProblem::to_string).chain(missing).collect())
         }
     }
-    if scheme.oauth2.is_some() {
-        match given(ACCESS_TOKEN) {
-            Some(token) => drop(values.insert(ACCESS_TOKEN.to_owned(), token)),
-            None => missing.push(ACCESS_TOKEN),
-        }
-    }
-    if missing.is_empty() { Ok(values) } else { Err(missing) }
+}
+
+fn named(values: Vec<(&Field, String)>) -> impl Iterator<Item = (String, String)> {
+    values.into_iter().map(|(field, value)| (field.name.clone(), value))
 }
 
 /// The schemes that need an account.
@@ -77,35 +73,8 @@ pub(crate) fn schemes(all: &[AuthScheme]) -> impl Iterator<Item = &AuthScheme> {
     all.iter().filter(|scheme| scheme.mode != AuthMode::NoAuth)
 }
 
-fn place(placement: &Placement, values: &Values) -> Option<Placement> {
-    Some(match placement {
-        Placement::Header { name, value } => Placement::Header { name: name.clone(), value: fill(value, values)? },
-        Placement::Query { name, value } => Placement::Query { name: name.clone(), value: fill(value, values)? },
-        Placement::Path { marker, value } => Placement::Path { marker: marker.clone(), value: fill(value, values)? },
-        Placement::Basic { username, password } => {
-            Placement::Basic { username: fill(username, values)?, password: fill(password, values).unwrap_or_default() }
-        }
-    })
-}
-
-/// Puts values in the place of `{field}`; none when one is missing.
-fn fill(template: &str, values: &Values) -> Option<String> {
-    let mut filled = String::new();
-    let mut rest = template;
-    while let Some((before, after)) = rest.split_once('{') {
-        let (name, after) = after.split_once('}')?;
-        filled.push_str(before);
-        filled.push_str(values.get(name)?);
-        rest = after;
-    }
-    filled.push_str(rest);
-    Some(filled)
-}
-
 #[cfg(test)]
 mod tests {
-    use manifest::Field;
-
     use super::*;
 
     fn field(name: &str, secret: bool, optional: bool) -> Field {
@@ -129,11 +98,14 @@ mod tests {
     }
 
     #[test]
-    fn missing_fields_are_all_named_and_optional_ones_are_not() {
-        let scheme = scheme();
-        assert_eq!(complete(&scheme, |_| None).unwrap_err(), ["api_key", "site"]);
+    fn a_token_is_asked_for_like_a_field_and_everything_missing_is_said_at_once() {
+        let mut scheme = scheme();
+        let flow = serde_json::json!({ "authorize_url": "https://a.example/o", "token_url": "https://a.example/t" });
+        scheme.oauth2 = Some(serde_json::from_value(flow).unwrap());
+        let problems = complete(&scheme, |_| None).unwrap_err().join("\n");
+        assert!(["api_key: ", "site: ", "access_token: "].iter().all(|name| problems.contains(name)), "{problems}");
         let values = complete(&scheme, |name| (name != "team").then(|| format!("my-{name}"))).unwrap();
-        assert_eq!(values.len(), 2);
+        assert_eq!(values.len(), 3);
     }
 
     #[test]

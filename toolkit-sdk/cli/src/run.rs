@@ -211,14 +211,14 @@ fn find_account(options: &Run, schemes: &[AuthScheme], needed: bool) -> Result<A
     for scheme in account::schemes(schemes) {
         match account::complete(scheme, given) {
             Ok(values) => return Ok(Account::of(scheme, &values)),
-            Err(missing) => lacking.push(format!("{}: {}", scheme.mode.as_str(), missing.join(", "))),
+            Err(problems) => lacking.push(format!("{}\n    {}", scheme.mode.as_str(), problems.join("\n    "))),
         }
     }
     if lacking.is_empty() || !needed {
         return Ok(Account::default());
     }
     bail!(
-        "this needs an account, and fields are missing\n  {}\nset each in the environment as TOOLKIT_<FIELD>, or in a \
+        "this needs an account, and fields are missing or wrong\n  {}\nset each in the environment as TOOLKIT_<FIELD>, or in a \
          JSON file named with --credentials",
         lacking.join("\n  ")
     )

@@ -1,13 +1,15 @@
 //! What a toolkit says about itself.
 //!
 //! The manifest travels in a custom section of the component ([`SECTION`]), so that listing toolkits never runs guest
-//! code. It is data from outside: [`Manifest::read`] refuses what is not JSON of this shape, [`Manifest::problems`] lists
+//! code. It is data from outside: [`Manifest::from_json`] refuses what is not JSON of this shape, [`Manifest::problems`] lists
 //! everything else that is wrong, all at once.
 
 mod auth;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod cases;
 mod egress;
+#[cfg(not(target_arch = "wasm32"))]
+mod form;
 pub mod plan;
 #[cfg(not(target_arch = "wasm32"))]
 mod problems;
@@ -20,6 +22,8 @@ use serde_json::Value;
 
 pub use auth::{ACCESS_TOKEN, AuthMode, AuthScheme, Check, ClientAuth, Field, OAuth2, Placement, TokenAnswer};
 pub use egress::EgressRule;
+#[cfg(not(target_arch = "wasm32"))]
+pub use form::{FieldProblem, Filled};
 pub use section::{ReadError, SECTION, embed, extract};
 pub use trigger::{Trigger, TriggerKind};
 pub use version::{InvalidVersion, Version};

@@ -1,11 +1,9 @@
 //! What a scheme asks of an account, and what it makes of the answers.
 //!
-//! A scheme declares fields and templates over them. Here the fields are checked, the templates filled, and the values
-//! shown again with their secrets masked.
+//! The form itself is read in `manifest`; here is what only a server does: it knows a key under the names that clients send it
+//! under, and shows values again with their secrets masked.
 
-use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
-use manifest::{AuthMode, AuthScheme, Placement};
-use regex::Regex;
+use manifest::{AuthMode, AuthScheme, FieldProblem, Filled};
 use sandbox::{Credential, Secret};
 use serde_json::{Map, Value};
 
@@ -48,21 +46,12 @@ pub(super) fn complete(scheme: &AuthScheme, mut given: Values) -> Result<Values,
     if matches!(scheme.mode, AuthMode::ApiKey | AuthMode::BearerToken) {
         adopt_key(scheme, &mut given);
     }
-    let mut problems = Vec::new();
-    for field in &scheme.fields {
-        let filled = given.get(&field.name).and_then(text).filter(|value| !value.is_empty());
-        match filled.or_else(|| field.default.clone()) {
-            Some(value) => {
-                if !matches(field.pattern.as_deref(), &value) {
-                    problems.push(format!("{}: does not have the form the toolkit asks for", field.name));
-                }
-                given.insert(field.name.clone(), Value::String(value));
-            }
-            None if field.optional => {}
-            None => problems.push(format!("{}: is required ({})", field.name, field.title)),
-        }
+    let values = scheme.complete(|name| given.get(name).and_then(text));
+    let values = values.map_err(|problems| problems.iter().map(FieldProblem::to_string).collect::<Vec<_>>())?;
+    for (field, value) in values {
+        given.insert(field.name.clone(), Value::String(value));
     }
-    if problems.is_empty() { Ok(given) } else { Err(problems) }
+    Ok(given)
 }
 
 /// Moves a key sent under a general name to the one secret field that lacks a value.
@@ -77,55 +66,15 @@ fn adopt_key(scheme: &AuthScheme, given: &mut Values) {
     }
 }
 
-fn matches(pattern: Option<&str>, value: &str) -> bool {
-    let Some(pattern) = pattern else { return true };
-    // A pattern that is none cannot be met; `toolkit check` refuses it before.
-    Regex::new(&format!("^(?:{pattern})$")).is_ok_and(|pattern| pattern.is_match(value))
-}
-
 /// Fills the templates of a scheme.
 pub(super) fn credential(scheme: &AuthScheme, values: &Values) -> Credential {
-    let placements = scheme.request.iter().filter_map(|placement| place(placement, values)).collect::<Vec<_>>();
-    let own = scheme.secrets().filter_map(|name| text(values.get(name)?));
-    // An application may echo the header as it was sent, so what the encoding makes of a secret is a secret too.
-    let encoded = placements.iter().filter_map(|placement| match placement {
-        Placement::Basic { username, password } => Some(BASE64.encode(format!("{username}:{password}"))),
-        _ => None,
-    });
-    let secrets = own.chain(encoded).filter(|secret| !secret.is_empty()).map(Secret::from).collect();
-    Credential { placements, secrets }
-}
-
-/// A placement with its templates filled; none when it needs an optional field that was left empty.
-fn place(placement: &Placement, values: &Values) -> Option<Placement> {
-    Some(match placement {
-        Placement::Header { name, value } => Placement::Header { name: name.clone(), value: fill(value, values)? },
-        Placement::Query { name, value } => Placement::Query { name: name.clone(), value: fill(value, values)? },
-        Placement::Path { marker, value } => Placement::Path { marker: marker.clone(), value: fill(value, values)? },
-        Placement::Basic { username, password } => {
-            Placement::Basic { username: fill(username, values)?, password: fill(password, values).unwrap_or_default() }
-        }
-    })
-}
-
-/// Puts values in the place of `{field}`; none when one is missing.
-pub(super) fn fill(template: &str, values: &Values) -> Option<String> {
-    let mut out = String::with_capacity(template.len() + 32);
-    let mut rest = template;
-    while let Some((before, after)) = rest.split_once('{') {
-        let (name, after) = after.split_once('}')?;
-        out.push_str(before);
-        out.push_str(&text(values.get(name)?)?);
-        rest = after;
-    }
-    out.push_str(rest);
-    Some(out)
+    let Filled { placements, secrets } = scheme.filled(|name| values.get(name).and_then(text));
+    Credential { placements, secrets: secrets.into_iter().map(Secret::from).collect() }
 }
 
 /// The fields a toolkit may read: declared, and not secret.
 pub(super) fn open_fields(scheme: &AuthScheme, values: &Values) -> Vec<(String, String)> {
-    let open = scheme.fields.iter().filter(|field| !field.secret);
-    open.filter_map(|field| Some((field.name.clone(), text(values.get(&field.name)?)?))).collect()
+    scheme.open_fields(|name| values.get(name).and_then(text))
 }
 
 /// Values as answers show them: what is not known to be open shows its first four characters.
@@ -161,15 +110,14 @@ fn text(value: &Value) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use manifest::Field;
+    use manifest::{Field, Placement};
     use serde_json::json;
 
     use super::*;
 
     fn field(name: &str, secret: bool, optional: bool) -> Field {
-        let pattern = (name == "region").then(|| "eu|us".to_owned());
-        let title = name.to_uppercase();
-        Field { name: name.into(), title, description: String::new(), secret, optional, default: None, pattern }
+        let (title, description) = (name.to_uppercase(), String::new());
+        Field { name: name.into(), title, description, secret, optional, default: None, pattern: None }
     }
 
     fn scheme() -> AuthScheme {
@@ -177,11 +125,7 @@ mod tests {
             mode: AuthMode::ApiKey,
             name: "API key".into(),
             fields: vec![field("key", true, false), field("region", false, false), field("team", true, true)],
-            request: vec![
-                Placement::Header { name: "authorization".into(), value: "Bearer {key}".into() },
-                Placement::Header { name: "x-team".into(), value: "{team}".into() },
-                Placement::Basic { username: "{key}".into(), password: "{team}".into() },
-            ],
+            request: vec![Placement::Header { name: "authorization".into(), value: "Bearer {key}{count}".into() }],
             base_url: None,
             verify: None,
             oauth2: None,
@@ -211,13 +155,6 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_or_malformed_field_has_its_line() {
-        let problems = complete(&scheme(), values(json!({"region": "mars"}))).unwrap_err();
-        assert_eq!(problems.len(), 2, "{problems:?}");
-        assert!(problems[0].starts_with("key: is required") && problems[1].starts_with("region: "));
-    }
-
-    #[test]
     fn a_key_under_a_general_name_becomes_the_toolkits_own() {
         let complete =
             complete(&scheme(), values(json!({"generic_api_key": "k", "region": "eu", "team": "t"}))).unwrap();
@@ -225,27 +162,13 @@ mod tests {
     }
 
     #[test]
-    fn placements_are_filled_and_those_without_their_optional_field_left_out() {
-        let given = values(json!({"key": "k1", "region": "eu"}));
-        let credential = credential(&scheme(), &given);
+    fn a_number_fills_a_template_as_its_text() {
+        let credential = credential(&scheme(), &values(json!({"key": "k1", "count": 2})));
         assert_eq!(
             credential.placements,
-            [
-                Placement::Header { name: "authorization".into(), value: "Bearer k1".into() },
-                Placement::Basic { username: "k1".into(), password: String::new() },
-            ]
+            [Placement::Header { name: "authorization".into(), value: "Bearer k12".into() }]
         );
         let secrets: Vec<_> = credential.secrets.iter().map(Secret::expose).collect();
-        assert_eq!(secrets, ["k1", "azE6"]);
-        assert_eq!(open_fields(&scheme(), &given), [("region".to_owned(), "eu".to_owned())]);
-    }
-
-    #[test]
-    fn a_template_is_filled_or_not_used() {
-        let given = values(json!({"a": "1", "n": 2}));
-        assert_eq!(fill("x{a}y{n}", &given).as_deref(), Some("x1y2"));
-        assert_eq!(fill("{a}{b}", &given), None);
-        assert_eq!(fill("{a", &given), None);
-        assert_eq!(fill("plain", &given).as_deref(), Some("plain"));
+        assert_eq!(secrets, ["k1"]);
     }
 }
