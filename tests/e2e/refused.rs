@@ -1,12 +1,20 @@
 //! What cannot be published: a clear answer, nothing stored, the server unharmed.
 
-use harness::{Answer, Guest, Host, client::Body, guest};
+use harness::{Answer, Guest, Host, client::Body, guest, host::Setup};
 use serde_json::{Value, json};
 
-use crate::{given, hostile};
+use crate::{
+    given,
+    hostile::{self, Hostile},
+};
 
-/// Sends bytes under an address of their own and checks that they left no trace.
+/// Sends bytes under an address of their own to the shared server and checks that they left no trace.
 async fn refused(host: &Host, what: &str, bytes: Vec<u8>, slug: &str) -> Answer {
+    refused_beside(host, given::shared_echo().await, what, bytes, slug).await
+}
+
+/// The same on a server with this tool on it.
+async fn refused_beside(host: &Host, echo: &str, what: &str, bytes: Vec<u8>, slug: &str) -> Answer {
     let path = format!("/toolkits/{slug}/versions/20260101_00");
     let answer = host.as_org().put(&path, bytes).await;
     assert!([400, 413, 422].contains(&answer.status), "{what}: {answer:#?}");
@@ -14,7 +22,7 @@ async fn refused(host: &Host, what: &str, bytes: Vec<u8>, slug: &str) -> Answer 
     let project = host.as_project();
     project.get(&format!("/toolkits/{slug}")).await.expect(404);
     project.get(&format!("/tools/{}", guest::tool(slug))).await.expect(404);
-    let ran = project.execute(given::shared_echo().await, json!({ "after": what })).await;
+    let ran = project.execute(echo, json!({ "after": what })).await;
     assert_eq!(ran.data(), json!({ "after": what }));
     answer
 }
@@ -107,10 +115,35 @@ async fn compile_bombs_cost_the_server_little() {
         let before = host.footprint().resident_kib;
         let name = guest.name;
         let bytes = guest::with_manifest(guest.component, &guest.manifest);
-        let answer = refused(host, name, bytes, &format!("hostile_{name}")).await;
-        assert!([400, 422].contains(&answer.status), "{name}: {answer:#?}");
+        refused(host, name, bytes, &format!("hostile_{name}")).await.expect(422);
         let grown = host.footprint().resident_kib.saturating_sub(before);
         assert!(grown < 32 << 10, "{name}: the server took {grown} KiB for it");
+    }
+}
+
+/// A bomb passes every check, and ends the compiler with one of its limits. Nothing is left of it, and the next one is published.
+#[tokio::test]
+async fn what_only_the_compiler_finds_too_much_is_ended_by_its_limits() {
+    for (bomb, key, value, word) in [
+        (0, "sandbox.compile_cpu_s", "2", "2 s of processor time"),
+        (0, "sandbox.compile_wall_s", "5", "longer than 5s"),
+        (1, "sandbox.compile_memory_mib", "128", "128 MiB of memory"),
+    ] {
+        let host = Setup::new().with("sandbox.compile_cpu_s", "600").with(key, value).start().await;
+        let echo = given::echo(&host).await;
+        let kept = || std::fs::read_dir(host.data().join("compiled")).unwrap().count();
+        let (before, footprint) = (kept(), host.footprint());
+        let Hostile { name, component, manifest, .. } = hostile::quiet_bombs().swap_remove(bomb);
+        let slug = manifest["slug"].as_str().unwrap().to_owned();
+        let bytes = guest::with_manifest(component, &manifest);
+        let answer = refused_beside(&host, &echo, name, bytes, &slug).await.expect(422);
+        assert_eq!(answer["error"]["slug"], "Toolkit_ComponentLimit", "{name}");
+        assert!(said(&answer).contains(word), "{name}: {}", said(&answer));
+        assert_eq!(kept(), before, "{name} left a file");
+        let grown = host.footprint().resident_kib.saturating_sub(footprint.resident_kib);
+        assert!(grown < 32 << 10, "{name}: the server took {grown} KiB for it");
+        let next = given::echo(&host).await;
+        host.as_project().execute(&next, json!({})).await.data();
     }
 }
 

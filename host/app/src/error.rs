@@ -109,15 +109,16 @@ pub enum Error {
         /// Version.
         version: String,
     },
-    /// The component breaks rules; one line each.
+    /// The component is broken, or asks for what does not exist here; one line each. 400: it is wrong on every server.
     #[error("the component cannot be published: {}", first(.0))]
     ComponentInvalid(Vec<String>),
-    /// The component is larger than a component may be.
+    /// The component is larger than a component may be. 413: it was not looked at.
     #[error("the component is larger than 16 MiB")]
     ComponentTooLarge,
-    /// Compiling the component used up its limits.
-    #[error("the component cannot be compiled within limits: {0}")]
-    CompileLimit(String),
+    /// Nothing is wrong with the component, but it holds more than one may, or compiling it took more than it may; one line
+    /// each. 422: understood, and refused for its cost.
+    #[error("the component is past a limit: {}", first(.0))]
+    ComponentLimit(Vec<String>),
 
     // auth configs
     /// No such auth config in the project.
@@ -266,7 +267,7 @@ impl Error {
             Self::VersionNotFound { .. } => row(2506, "Toolkit_VersionNotFound", 404, "read the toolkit to see its `available_versions`"),
             Self::ComponentInvalid(_) => row(2503, "Toolkit_ComponentInvalid", 400, "correct what `errors` lists; `toolkit check` finds the same before publishing"),
             Self::ComponentTooLarge => row(2504, "Toolkit_ComponentTooLarge", 413, "leave out dependencies or data"),
-            Self::CompileLimit(_) => row(2505, "Toolkit_CompileLimit", 422, "make the component smaller or simpler"),
+            Self::ComponentLimit(_) => row(2505, "Toolkit_ComponentLimit", 422, "make the component smaller or simpler; the limits of compiling are settings of the server"),
 
             Self::AuthConfigNotFound(_) => row(301, "Auth_Config_NotFound", 404, "list the auth configs of the project"),
             Self::NoManagedAuth(_) => row(306, "Auth_Config_DefaultAuthConfigNotFound", 400, "create the auth config with type `use_custom_auth` and an `authScheme`"),
@@ -300,6 +301,7 @@ impl Error {
         match self {
             Self::Invalid(lines)
             | Self::ComponentInvalid(lines)
+            | Self::ComponentLimit(lines)
             | Self::AccountFields(lines)
             | Self::ArgumentsInvalid { problems: lines, .. } => lines,
             _ => &[],
@@ -397,7 +399,7 @@ mod tests {
             Error::VersionNotFound { slug: text(), version: text() },
             Error::ComponentInvalid(lines()),
             Error::ComponentTooLarge,
-            Error::CompileLimit(text()),
+            Error::ComponentLimit(lines()),
             Error::AuthConfigNotFound(text()),
             Error::NoManagedAuth(text()),
             Error::SchemeNotOffered { toolkit: text(), scheme: text() },

@@ -8,6 +8,7 @@ use manifest::Manifest;
 use wasmparser::{ComponentExternalKind, Encoding, Instance, MemoryType, Parser, Payload, TableType};
 
 use crate::{
+    InstallError,
     abi::v1::ENTRY,
     engine::{CORE_INSTANCES, MEMORIES, TABLE_ELEMENTS, TABLES},
     limits::Limits,
@@ -57,8 +58,8 @@ pub(crate) struct Checked {
     pub(crate) imports: Vec<String>,
 }
 
-/// Reads a component and lists everything that is wrong with it.
-pub(crate) fn check(component: &[u8]) -> Result<Checked, Vec<String>> {
+/// Reads a component and lists everything that is wrong with it, or what it has too much of when nothing else is wrong.
+pub(crate) fn check(component: &[u8]) -> Result<Checked, InstallError> {
     let mut problems = Vec::new();
     let manifest = match manifest::extract(component) {
         Ok(manifest) => {
@@ -74,31 +75,37 @@ pub(crate) fn check(component: &[u8]) -> Result<Checked, Vec<String>> {
             None
         }
         // Not a component at all: nothing more to say.
-        Err(unreadable) => return Err(vec![unreadable.to_string()]),
+        Err(unreadable) => return Err(InstallError::Refused(vec![unreadable.to_string()])),
     };
     let mut survey = Survey::default();
     if let Err(broken) = survey.read(component) {
         survey.problem(format!("the component is not valid: {broken}"));
     }
-    problems.append(&mut survey.finish());
+    let Survey { problems: found, over, imports, .. } = survey.finish();
+    problems.extend(found);
     match manifest {
-        Some(manifest) if problems.is_empty() => Ok(Checked { manifest, imports: survey.imports }),
-        _ => {
-            let more = problems.len().saturating_sub(LISTED);
-            problems.truncate(LISTED);
-            if more > 0 {
-                problems.push(format!("and {more} more problems"));
-            }
-            problems.iter_mut().for_each(|problem| *problem = one_line(cut(problem, 500)));
-            Err(problems)
-        }
+        Some(manifest) if problems.is_empty() && over.is_empty() => Ok(Checked { manifest, imports }),
+        Some(_) if problems.is_empty() => Err(InstallError::PastLimit(listed(over))),
+        _ => Err(InstallError::Refused(listed([problems, over].concat()))),
     }
+}
+
+/// So many lines as somebody reads.
+fn listed(mut problems: Vec<String>) -> Vec<String> {
+    let more = problems.len().saturating_sub(LISTED);
+    problems.truncate(LISTED);
+    if more > 0 {
+        problems.push(format!("and {more} more problems"));
+    }
+    problems.iter().map(|problem| one_line(cut(problem, 500))).collect()
 }
 
 /// Counts what a component contains, itself and everything nested in it.
 #[derive(Default)]
 struct Survey {
     problems: Vec<String>,
+    /// What there is too much of.
+    over: Vec<String>,
     imports: Vec<String>,
     entry: bool,
     depth: usize,
@@ -139,7 +146,7 @@ impl Survey {
             Payload::End(_) => self.depth = self.depth.saturating_sub(1),
             Payload::FunctionSection(section) => self.functions += u64::from(section.count()),
             Payload::CodeSectionEntry(body) if body.range().len() > FUNCTION_BYTES => {
-                self.problem(format!("one function is larger than {FUNCTION_BYTES} bytes"));
+                self.over.push(format!("one function is larger than {FUNCTION_BYTES} bytes"));
             }
             Payload::MemorySection(section) => {
                 self.memories += u64::from(section.count());
@@ -176,19 +183,15 @@ impl Survey {
             self.problem("it uses 64-bit memory, which this host does not support");
         }
         if memory.initial > most {
-            self.problem(format!(
-                "a memory begins with {} pages of 64 KiB; at most {most} are possible",
-                memory.initial
-            ));
+            self.over
+                .push(format!("a memory begins with {} pages of 64 KiB; at most {most} are possible", memory.initial));
         }
     }
 
     fn table(&mut self, table: TableType) {
         if table.initial > TABLE_ELEMENTS as u64 {
-            self.problem(format!(
-                "a table begins with {} elements; at most {TABLE_ELEMENTS} are possible",
-                table.initial
-            ));
+            self.over
+                .push(format!("a table begins with {} elements; at most {TABLE_ELEMENTS} are possible", table.initial));
         }
     }
 
@@ -247,14 +250,15 @@ impl Survey {
         ]
     }
 
-    fn finish(&mut self) -> Vec<String> {
+    fn finish(mut self) -> Self {
         let over = self.limits().into_iter().filter(|(count, limit, _)| count > limit);
         let over: Vec<_> = over.map(|(_, limit, what)| format!("it has more than {limit} {what}")).collect();
+        // Reading ended where a count was past its limit: the export may come later.
         if !self.entry && over.is_empty() {
             self.problem(format!("it does not export `{ENTRY}`; build it with `toolkit build`"));
         }
-        self.problems.extend(over);
-        std::mem::take(&mut self.problems)
+        self.over.extend(over);
+        self
     }
 }
 
@@ -333,6 +337,13 @@ mod tests {
         }
     }
 
+    fn problems(component: &[u8]) -> Vec<String> {
+        match check(component) {
+            Err(InstallError::Refused(problems) | InstallError::PastLimit(problems)) => problems,
+            other => panic!("{other:?}"),
+        }
+    }
+
     #[test]
     fn what_is_no_component_is_said_in_one_sentence() {
         for (bytes, word) in [
@@ -342,7 +353,7 @@ mod tests {
             (&[0; 100_000][..], "not a WebAssembly component"),
             (&b"\0asm\x0d\0\x01\0\x01\xff"[..], "cut short"),
         ] {
-            let problems = check(bytes).unwrap_err();
+            let problems = problems(bytes);
             assert!(problems.len() == 1 && problems[0].contains(word), "{problems:?}");
         }
     }
@@ -358,7 +369,7 @@ mod tests {
                 (core module (memory 65536))
                 (core module (table 10000000 funcref)))"#,
         );
-        let problems = check(&component.unwrap()).unwrap_err().join("\n");
+        let problems = problems(&component.unwrap()).join("\n");
         for part in [
             "`toolhost:manifest`",
             "wasi:sockets/tcp",
@@ -383,7 +394,7 @@ mod tests {
         for (body, what) in
             [(modules, "modules"), (instances, "module instances"), (memories, "memories"), (types, "types")]
         {
-            let problems = check(&wat::parse_str(format!("(component {body})")).unwrap()).unwrap_err();
+            let problems = problems(&wat::parse_str(format!("(component {body})")).unwrap());
             assert!(
                 problems.iter().any(|problem| problem.contains("more than") && problem.contains(what)),
                 "{problems:?}"
@@ -407,7 +418,10 @@ mod tests {
             match check(&bytes) {
                 // What passes here still has to pass the compiler, which may refuse it but not break.
                 Ok(_) => drop(ENGINE.precompile_component(&bytes)),
-                Err(problems) => prop_assert!(!problems.is_empty() && problems.len() <= LISTED + 1),
+                Err(InstallError::Refused(problems) | InstallError::PastLimit(problems)) => {
+                    prop_assert!(!problems.is_empty() && problems.len() <= LISTED + 1);
+                }
+                Err(other) => prop_assert!(false, "{other:?}"),
             }
         }
 

@@ -7,13 +7,13 @@
 
 use std::{
     io::{self, Read, Write},
+    os::unix::process::ExitStatusExt,
     path::Path,
     process::{ExitCode, Output, Stdio},
-    time::Duration,
 };
 
 use bytes::Bytes;
-use rustix::process::{Resource, Rlimit, setrlimit};
+use rustix::process::{Resource, Rlimit, Signal, setrlimit};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     process::{Child, Command},
@@ -21,32 +21,27 @@ use tokio::{
 };
 use wasmtime::Engine;
 
-use crate::{COMPILE_ARG, Compiler, InstallError, check::COMPONENT_BYTES, engine, trace::one_line};
+use crate::{COMPILE_ARG, CompileLimits, Compiler, InstallError, check::COMPONENT_BYTES, engine, trace::one_line};
 
-/// Processor time of one compilation.
-const CPU_SECONDS: u64 = 60;
-/// Wall-clock time of one compilation.
-const WALL: Duration = Duration::from_secs(120);
-/// Writable memory of the child.
-const MEMORY: u64 = 2 << 30;
-/// Address space of the child: its memory and its program.
-const ADDRESS_SPACE: u64 = 4 << 30;
+/// Address space of the child beyond its writable memory: its program, and what it reserves.
+const PROGRAM: u64 = 2 << 30;
 /// Largest compiled form. The largest one seen, of an interpreter, is a third of it.
 const ARTEFACT_BYTES: u64 = 128 << 20;
 /// What the child may say about a component.
 const MESSAGE_BYTES: u64 = 16 << 10;
 /// Exit code of a child that judged the component, in words, on standard error.
 const REFUSED: u8 = 2;
+/// Exit code of a program of this language that panicked: the compiler met a component that it cannot deal with.
+const PANICKED: i32 = 101;
 
 /// Compiles a component that passed the checks.
 pub(crate) async fn compile(compiler: &Compiler, engine: &Engine, component: Bytes) -> Result<Vec<u8>, InstallError> {
     match compiler {
-        Compiler::Child(program) => in_child(program, component).await,
+        Compiler::Child(program, limits) => in_child(program, *limits, component).await,
         Compiler::InProcess => {
             let engine = engine.clone();
             let compiled = tokio::task::spawn_blocking(move || engine.precompile_component(&component)).await;
-            let compiled =
-                compiled.map_err(|broken| InstallError::CompileLimit(format!("compiling failed: {broken}")))?;
+            let compiled = compiled.map_err(|broken| past(format!("the compiler cannot deal with it: {broken}")))?;
             compiled.map_err(|cause| InstallError::Refused(vec![reason(&cause)]))
         }
     }
@@ -57,7 +52,7 @@ pub(crate) async fn compile(compiler: &Compiler, engine: &Engine, component: Byt
 /// To be called first thing in `main`, before threads exist: the limits it sets are those of its process.
 #[must_use]
 pub fn compile_child() -> ExitCode {
-    if let Err(cause) = confine() {
+    if let Err(cause) = confine(told()) {
         let _ = writeln!(io::stderr(), "the compiler's limits cannot be set: {cause}");
         return ExitCode::FAILURE;
     }
@@ -73,19 +68,36 @@ pub fn compile_child() -> ExitCode {
     }
 }
 
+/// The limits that the parent wrote into the arguments, by [`arguments`].
+fn told() -> CompileLimits {
+    let mut numbers = std::env::args().skip(2).map_while(|text| text.parse().ok());
+    let defaults = CompileLimits::default();
+    CompileLimits {
+        cpu_seconds: numbers.next().unwrap_or(defaults.cpu_seconds),
+        memory: numbers.next().unwrap_or(defaults.memory),
+        ..defaults
+    }
+}
+
+fn arguments(limits: CompileLimits) -> [String; 3] {
+    [COMPILE_ARG.to_owned(), limits.cpu_seconds.to_string(), limits.memory.to_string()]
+}
+
 /// Sets the limits of this process. A lower limit that is already in force stays.
-fn confine() -> io::Result<()> {
+fn confine(limits: CompileLimits) -> io::Result<()> {
     let limits = [
-        (Resource::Cpu, CPU_SECONDS),
-        (Resource::As, ADDRESS_SPACE),
-        (Resource::Data, MEMORY),
-        (Resource::Core, 0),
-        (Resource::Fsize, 0),
-        (Resource::Nofile, 16),
+        // A second more before the kernel kills: the signal before it says why.
+        (Resource::Cpu, limits.cpu_seconds, 1),
+        (Resource::As, limits.memory.saturating_add(PROGRAM), 0),
+        (Resource::Data, limits.memory, 0),
+        (Resource::Core, 0, 0),
+        (Resource::Fsize, 0, 0),
+        (Resource::Nofile, 16, 0),
     ];
-    for (resource, limit) in limits {
-        let maximum = rustix::process::getrlimit(resource).maximum.map_or(limit, |maximum| maximum.min(limit));
-        setrlimit(resource, Rlimit { current: Some(maximum), maximum: Some(maximum) })?;
+    for (resource, limit, grace) in limits {
+        let in_force = rustix::process::getrlimit(resource).maximum.unwrap_or(u64::MAX);
+        let (current, maximum) = (limit.min(in_force), limit.saturating_add(grace).min(in_force));
+        setrlimit(resource, Rlimit { current: Some(current), maximum: Some(maximum) })?;
     }
     Ok(())
 }
@@ -106,9 +118,9 @@ fn reason(cause: &wasmtime::Error) -> String {
     format!("the component cannot be compiled: {}", one_line(&chain.join(": ")))
 }
 
-async fn in_child(program: &Path, component: Bytes) -> Result<Vec<u8>, InstallError> {
+async fn in_child(program: &Path, limits: CompileLimits, component: Bytes) -> Result<Vec<u8>, InstallError> {
     let started = Command::new(program)
-        .arg(COMPILE_ARG)
+        .args(arguments(limits))
         .env_clear()
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -118,11 +130,16 @@ async fn in_child(program: &Path, component: Bytes) -> Result<Vec<u8>, InstallEr
     let child = started.map_err(|cause| {
         InstallError::Unavailable(format!("the compiler `{}` cannot be started: {cause}", program.display()))
     })?;
-    let output = match timeout(WALL, converse(child, component)).await {
+    let output = match timeout(limits.wall, converse(child, component)).await {
         Ok(output) => output.map_err(|cause| InstallError::Unavailable(format!("the compiler broke off: {cause}")))?,
-        Err(_) => return Err(InstallError::CompileLimit(format!("compiling takes longer than {WALL:?}"))),
+        // The child went with the future.
+        Err(_) => return Err(past(format!("compiling it takes longer than {:?}", limits.wall))),
     };
-    judge(output)
+    judge(output, limits)
+}
+
+fn past(limit: String) -> InstallError {
+    InstallError::PastLimit(vec![limit])
 }
 
 /// Feeds the child and reads what it says, all at once, so that neither side waits for the other.
@@ -143,17 +160,29 @@ async fn converse(mut child: Child, component: Bytes) -> io::Result<Output> {
     Ok(Output { status: child.wait().await?, stdout: artefact, stderr: message })
 }
 
-fn judge(output: Output) -> Result<Vec<u8>, InstallError> {
+fn judge(output: Output, limits: CompileLimits) -> Result<Vec<u8>, InstallError> {
     let message = one_line(String::from_utf8_lossy(&output.stderr).trim());
     match output.status.code() {
         Some(0) if !output.stdout.is_empty() && output.stdout.len() as u64 <= ARTEFACT_BYTES => Ok(output.stdout),
-        Some(0) => Err(InstallError::CompileLimit(format!("its compiled form is larger than {ARTEFACT_BYTES} bytes"))),
+        Some(0) => Err(past(format!("its compiled form is larger than {ARTEFACT_BYTES} bytes"))),
         Some(code) if code == i32::from(REFUSED) => Err(InstallError::Refused(vec![message])),
+        Some(PANICKED) => {
+            tracing::warn!(message, "the compiler panicked");
+            Err(past("the compiler cannot deal with it".to_owned()))
+        }
         Some(code) => Err(InstallError::Unavailable(format!("the compiler ended with code {code}: {message}"))),
-        // Killed: by its own limits, or by the kernel for lack of memory.
-        None => Err(InstallError::CompileLimit(format!(
-            "compiling it takes more than {CPU_SECONDS} s of processor time or more than {} MiB of memory",
-            MEMORY >> 20
-        ))),
+        None => Err(past(ended(output.status.signal(), limits))),
+    }
+}
+
+/// What a signal that ended the child says about the component.
+fn ended(signal: Option<i32>, limits: CompileLimits) -> String {
+    let memory = format!("{} MiB of memory", limits.memory >> 20);
+    match signal.and_then(Signal::from_named_raw) {
+        Some(Signal::XCPU) => format!("compiling it takes more than {} s of processor time", limits.cpu_seconds),
+        // How a program of this language ends when it gets no more memory.
+        Some(Signal::ABORT) => format!("compiling it takes more than {memory}"),
+        // By the kernel, for lack of memory on this machine; or its stack is used up.
+        _ => format!("compiling it takes more than {memory}, or more than there is"),
     }
 }

@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use manifest::Manifest;
+use tokio::sync::Semaphore;
+use wasmtime::component::Component;
 
 use crate::{
     Compiler, Digest,
@@ -32,15 +34,16 @@ pub struct Installed {
 /// Why a component was not installed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InstallError {
-    /// Every problem of the component.
+    /// It is broken, or asks for what does not exist here. Every problem, one line each.
     #[error("the component was refused: {}", .0.join("; "))]
     Refused(Vec<String>),
     /// Larger than 16 MiB.
     #[error("the component is larger than 16 MiB")]
     TooLarge,
-    /// Compiling it takes more time or memory than allowed.
-    #[error("{0}")]
-    CompileLimit(String),
+    /// Nothing is wrong with it, but it holds more than a component may, or compiling it takes more time or memory than
+    /// allowed. One line each.
+    #[error("the component is past a limit: {}", .0.join("; "))]
+    PastLimit(Vec<String>),
     /// Something is missing on this node.
     #[error("{0}")]
     Unavailable(String),
@@ -50,6 +53,7 @@ pub enum InstallError {
 pub(crate) async fn install(
     wasm: Bytes,
     compiler: &Compiler,
+    compiling: &Semaphore,
     runtime: &Arc<Runtime>,
     cache: &Arc<Cache>,
 ) -> Result<Installed, InstallError> {
@@ -58,12 +62,16 @@ pub(crate) async fn install(
     }
     let bytes = wasm.clone();
     let (digest, checked) = blocking(move || (Digest::of(&bytes), check::check(&bytes))).await?;
-    let Checked { manifest, imports } = checked.map_err(InstallError::Refused)?;
+    let Checked { manifest, imports } = checked?;
     let size = wasm.len() as u64;
     if cache.size(&digest).is_none() {
-        let artefact = compile::compile(compiler, &runtime.engine, wasm).await?;
-        let (runtime, cache) = (runtime.clone(), cache.clone());
-        blocking(move || keep(&digest, &artefact, &runtime, &cache)).await??;
+        let _place = compiling.acquire().await;
+        // Unless somebody did while this one waited for its place.
+        if cache.size(&digest).is_none() {
+            let artefact = compile::compile(compiler, &runtime.engine, wasm).await?;
+            let (runtime, cache) = (runtime.clone(), cache.clone());
+            blocking(move || keep(&digest, &artefact, &runtime, &cache)).await??;
+        }
     }
     let artefact_size = cache.size(&digest).unwrap_or_default();
     Ok(Installed { digest, manifest, size, artefact_size, imports })
@@ -76,28 +84,35 @@ fn keep(digest: &Digest, artefact: &[u8], runtime: &Runtime, cache: &Cache) -> R
     cache.put(digest, artefact).map_err(unavailable)?;
     let loaded = cache.load(&runtime.engine, digest).map_err(unavailable)?;
     let component = loaded.ok_or_else(|| {
-        InstallError::Refused(vec![
+        InstallError::PastLimit(vec![
             "it needs more instances, memories or tables than one component may have".to_owned(),
         ])
     })?;
-    let mut problems = Vec::new();
+    fits(&component, runtime).inspect_err(|_| {
+        if let Err(cause) = cache.remove(digest) {
+            tracing::warn!(%digest, %cause, "the compiled form of a refused component could not be removed");
+        }
+    })
+}
+
+/// Whether a component finds what it needs here.
+fn fits(component: &Component, runtime: &Runtime) -> Result<(), InstallError> {
     if let Some(needs) = component.resources_required() {
         let tables = needs.max_initial_table_size.unwrap_or(0);
         if needs.num_memories > MEMORIES || needs.num_tables > TABLES || tables > TABLE_ELEMENTS as u64 {
-            problems.push(format!(
+            return Err(InstallError::PastLimit(vec![format!(
                 "it needs {} memories and {} tables; at most {MEMORIES} and {TABLES} are possible",
                 needs.num_memories, needs.num_tables
-            ));
+            )]));
         }
     }
-    if let Err(cause) = Toolkit::new(&runtime.linker, &component) {
-        problems.push(format!("it does not fit this host: {}", crate::trace::one_line(&format!("{cause:#}"))));
+    match Toolkit::new(&runtime.linker, component) {
+        Ok(_) => Ok(()),
+        Err(cause) => Err(InstallError::Refused(vec![format!(
+            "it does not fit this host: {}",
+            crate::trace::one_line(&format!("{cause:#}"))
+        )])),
     }
-    if problems.is_empty() {
-        return Ok(());
-    }
-    cache.remove(digest).map_err(unavailable)?;
-    Err(InstallError::Refused(problems))
 }
 
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, InstallError> {

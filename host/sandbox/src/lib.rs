@@ -41,6 +41,7 @@ mod guest;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use tokio::sync::Semaphore;
 
 use admission::Admission;
 use cache::Cache;
@@ -59,7 +60,10 @@ pub use limits::Limits;
 pub use outcome::{
     Answer, Cause, Event, Failure, Gauges, Level, LogLine, Outcome, Refusal, RequestRecord, Usage, kind,
 };
-pub use settings::{Allocator, Clock, Compiler, Settings};
+pub use settings::{Allocator, Clock, CompileLimits, Compiler, Settings};
+
+/// Components compiled at once: each takes a processor, and memory by the gigabyte. More wait.
+const COMPILATIONS: usize = 2;
 
 /// The argument with which [`Compiler::Child`] is run.
 pub const COMPILE_ARG: &str = "compile-component";
@@ -79,6 +83,8 @@ struct Inner {
     threads: GuestThreads,
     ticker: Ticker,
     runtime: Arc<Runtime>,
+    /// Places for compilations.
+    compiling: Semaphore,
 }
 
 /// Why the sandbox cannot be opened.
@@ -109,6 +115,7 @@ impl Sandbox {
             threads: GuestThreads::start(settings.guest_threads).map_err(no_threads)?,
             ticker: Ticker::start(&runtime.engine).map_err(no_threads)?,
             runtime,
+            compiling: Semaphore::new(COMPILATIONS),
             settings,
         };
         Ok(Self { inner: Arc::new(inner) })
@@ -119,8 +126,8 @@ impl Sandbox {
     /// # Errors
     /// See [`InstallError`]; nothing is kept then.
     pub async fn install(&self, wasm: Bytes) -> Result<Installed, InstallError> {
-        let Inner { settings, runtime, cache, .. } = &*self.inner;
-        install::install(wasm, &settings.compiler, runtime, cache).await
+        let Inner { settings, runtime, cache, compiling, .. } = &*self.inner;
+        install::install(wasm, &settings.compiler, compiling, runtime, cache).await
     }
 
     /// Runs one call in a fresh instance.

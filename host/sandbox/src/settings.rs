@@ -47,9 +47,26 @@ pub enum Compiler {
     /// In a child process with limits: this program, run with [`crate::COMPILE_ARG`], which has to call
     /// [`crate::compile_child`]. Components come from strangers, and a compiler can be made to use any amount of time and
     /// memory.
-    Child(PathBuf),
+    Child(PathBuf, CompileLimits),
     /// In this process, for the author's own command, where the component is the author's.
     InProcess,
+}
+
+/// Bounds of compiling one component in a child process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CompileLimits {
+    /// Processor time, in seconds.
+    pub cpu_seconds: u64,
+    /// Wall-clock time.
+    pub wall: Duration,
+    /// Writable memory, in bytes.
+    pub memory: u64,
+}
+
+impl Default for CompileLimits {
+    fn default() -> Self {
+        Self { cpu_seconds: 60, wall: Duration::from_secs(120), memory: 2 << 30 }
+    }
 }
 
 /// Where guests' memory comes from.

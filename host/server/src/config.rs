@@ -97,6 +97,12 @@ pub(crate) struct Sandbox {
     pub threads: Option<usize>,
     /// Components kept loaded. Default 256.
     pub resident: Option<usize>,
+    /// Processor time for compiling one component, in seconds. Default 60, at most 600.
+    pub compile_cpu_s: u64,
+    /// Wall-clock time for it, in seconds. Default 120, at most 1200.
+    pub compile_wall_s: u64,
+    /// Memory for it, in MiB. Default 2048, at least 64, at most 16384.
+    pub compile_memory_mib: u64,
 }
 
 /// `sandbox.allocator`.
@@ -190,6 +196,9 @@ impl Default for Sandbox {
             memory_mib: 1_024,
             threads: None,
             resident: None,
+            compile_cpu_s: 60,
+            compile_wall_s: 120,
+            compile_memory_mib: 2_048,
         }
     }
 }
@@ -308,6 +317,15 @@ impl Config {
             [("limits.execute_body_kib", self.limits.execute_body_kib), ("limits.body_kib", self.limits.body_kib)]
         {
             ensure!((1..=16_384).contains(&kib), "`{key}` is {kib}: it must be 1 to 16384");
+        }
+        let sandbox = &self.sandbox;
+        for (key, value, range) in [
+            ("compile_cpu_s", sandbox.compile_cpu_s, 1..=600),
+            ("compile_wall_s", sandbox.compile_wall_s, 1..=1_200),
+            ("compile_memory_mib", sandbox.compile_memory_mib, 64..=16_384),
+        ] {
+            let (least, most) = (range.start(), range.end());
+            ensure!(range.contains(&value), "`sandbox.{key}` is {value}: it must be {least} to {most}");
         }
         ensure!(self.limits.in_flight_wait_ms <= 5_000, "`limits.in_flight_wait_ms` must be at most 5000");
         ensure!(self.limits.in_flight > 0 && self.limits.in_flight_per_project > 0, "`limits.in_flight` must not be 0");

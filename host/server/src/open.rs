@@ -15,7 +15,7 @@ use app::{
     tools::log::{Settings as LogSettings, Writer},
     vault::{KeyFile, KeyFileError, OpenError, Vault},
 };
-use sandbox::{Compiler, Sandbox};
+use sandbox::{CompileLimits, Compiler, Sandbox};
 use store::Store;
 
 use crate::config::{Allocator, Config};
@@ -126,7 +126,12 @@ async fn sandbox(config: &Config, vault: &Vault) -> Result<Sandbox, Stop> {
     let program = std::env::current_exe().context("find the server's own program").map_err(Stop::from)?;
     let wanted = &config.sandbox;
     let mut settings = sandbox::Settings::new(config.data.join("compiled"), *vault.derive("compiled components"), net);
-    settings.compiler = Compiler::Child(program);
+    let compiling = CompileLimits {
+        cpu_seconds: wanted.compile_cpu_s,
+        wall: Duration::from_secs(wanted.compile_wall_s),
+        memory: wanted.compile_memory_mib << 20,
+    };
+    settings.compiler = Compiler::Child(program, compiling);
     settings.allocator = match wanted.allocator {
         Allocator::Pooling => sandbox::Allocator::Pooling,
         Allocator::OnDemand => sandbox::Allocator::OnDemand,

@@ -1,9 +1,7 @@
 //! Guests that never get in.
 
-use harness::{
-    Guest,
-    guest::{self, leb128},
-};
+use harness::{Guest, guest};
+use wasm_encoder::{BlockType, CodeSection, Function, FunctionSection, Instruction, Module, TypeSection, ValType};
 
 use super::{Ends, Hostile};
 
@@ -51,22 +49,46 @@ pub(crate) fn features() -> Vec<Hostile> {
 
 /// Cost the compiler more than they are worth.
 pub(crate) fn compile_bombs() -> Vec<Hostile> {
-    let with = |functions, body| guest::with_module(Guest::echo().component(), &functions_of(functions, body));
     vec![
-        Hostile::of("bomb_functions", with(50_001, 0), Ends::AtPublish),
-        Hostile::of("bomb_function", with(1, 2 << 20), Ends::AtPublish),
+        bomb("bomb_functions", &module(50_001, 0, &[])),
+        bomb("bomb_function", &module(1, 0, &vec![Instruction::Nop; 2 << 20])),
     ]
 }
 
-/// A module of so many functions, each of so many instructions that do nothing.
-fn functions_of(count: usize, body: usize) -> Vec<u8> {
-    let mut code = leb128(body + 2);
-    code.push(0x00);
-    code.extend(std::iter::repeat_n(0x01, body));
-    code.push(0x0b);
-    let mut module = b"\0asm\x01\0\0\0".to_vec();
-    guest::append(&mut module, 1, &[0x01, 0x60, 0x00, 0x00]);
-    guest::append(&mut module, 3, &[leb128(count), vec![0x00; count]].concat());
-    guest::append(&mut module, 10, &[leb128(count), code.repeat(count)].concat());
-    module
+/// Keep every number and cost the compiler more all the same, each of them what its name says.
+pub(crate) fn quiet_bombs() -> Vec<Hostile> {
+    use Instruction::{BrIf, Drop, End, I32Const, I32Mul, I32Xor, LocalGet, LocalSet, Loop};
+    // Five hundred values alive at once, mixed over and over again: far more than there are registers.
+    let begin = (1..500).flat_map(|local| [LocalGet(0), I32Const(local), I32Xor, LocalSet(local as u32)]);
+    let mix = |local| [LocalGet(local), LocalGet(local * 7 % 500), I32Mul, LocalSet(local)];
+    let mixed = (0..150).flat_map(|_| (0..500).flat_map(mix));
+    let ask = (0..500).flat_map(|local| [LocalGet(local), BrIf(0)]);
+    let values: Vec<_> = begin.chain(mixed).chain(ask).collect();
+    // Ten thousand loops, each of which hands on ten thousand locals.
+    let begin = (1..10_000).flat_map(|local| [LocalGet(0), LocalSet(local)]);
+    let loops = (0..10_000).flat_map(|_| [Loop(BlockType::Empty), LocalGet(0), BrIf(0), End]);
+    let ask = (1..10_000).flat_map(|local| [LocalGet(local), Drop]);
+    let handed_on: Vec<_> = begin.chain(loops).chain(ask).collect();
+    vec![bomb("bomb_time", &module(12, 500, &values)), bomb("bomb_memory", &module(1, 10_000, &handed_on))]
+}
+
+fn bomb(name: &'static str, module: &[u8]) -> Hostile {
+    Hostile::of(name, guest::with_module(Guest::echo().component(), module), Ends::AtPublish)
+}
+
+/// A module of so many functions, each with so many locals and this body.
+fn module(count: u32, locals: u32, body: &[Instruction<'_>]) -> Vec<u8> {
+    let (mut types, mut functions, mut code) = (TypeSection::new(), FunctionSection::new(), CodeSection::new());
+    types.ty().function([ValType::I32], []);
+    let mut function = Function::new([(locals, ValType::I32)]);
+    for instruction in body.iter().chain([&Instruction::End]) {
+        function.instruction(instruction);
+    }
+    for _ in 0..count {
+        functions.function(0);
+        code.function(&function);
+    }
+    let mut module = Module::new();
+    module.section(&types).section(&functions).section(&code);
+    module.finish()
 }

@@ -60,7 +60,9 @@ impl Host {
         let sandbox = Sandbox::open(settings)?;
         match sandbox.install(component).await {
             Ok(installed) => Ok(Self { sandbox, installed }),
-            Err(InstallError::Refused(problems)) => bail!("the component is refused:\n  {}", problems.join("\n  ")),
+            Err(InstallError::Refused(problems) | InstallError::PastLimit(problems)) => {
+                bail!("the component is refused:\n  {}", problems.join("\n  "))
+            }
             Err(cause) => Err(cause.into()),
         }
     }

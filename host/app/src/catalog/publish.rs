@@ -91,12 +91,12 @@ pub async fn publish(app: &App, slug: &str, version: &str, component: Bytes) -> 
     let mut problems = named_right(slug, version, &component);
     let installed = match app.sandbox.install(component.clone()).await {
         Ok(installed) => Some(installed),
-        Err(InstallError::Refused(more)) => {
+        Err(InstallError::PastLimit(lines)) if problems.is_empty() => return Err(Error::ComponentLimit(lines)),
+        Err(InstallError::Refused(more) | InstallError::PastLimit(more)) => {
             problems.extend(more.into_iter().filter(|line| !problems.contains(line)).collect::<Vec<_>>());
             None
         }
         Err(InstallError::TooLarge) => return Err(Error::ComponentTooLarge),
-        Err(InstallError::CompileLimit(what)) => return Err(Error::CompileLimit(what)),
         Err(InstallError::Unavailable(why)) => return Err(Error::Unavailable(why)),
     };
     let Some(installed) = installed.filter(|_| problems.is_empty()) else {
