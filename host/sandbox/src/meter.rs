@@ -7,14 +7,22 @@ use std::{
 
 use rustix::time::{ClockId, clock_gettime};
 
+use crate::ticker::TICK;
+
 /// Counters of one call. Processor time is the time of the thread that polls the guest, so waiting costs nothing and a
 /// busy machine is not held against the guest.
+///
+/// A thread's own clock costs a system call, and most polls are over before it could tell much. So a poll is first timed by
+/// the monotonic clock, which costs nothing; the thread's clock takes over at the first tick that finds the poll running,
+/// and what it did not see counts as one tick at most.
 #[derive(Debug, Default)]
 pub(crate) struct Meter {
-    /// Nanoseconds of finished polls.
+    /// Nanoseconds of finished polls, and of the running one up to `since`.
     used: AtomicU64,
-    /// The thread's clock when the running poll began.
+    /// When the running poll began by the monotonic clock, or, once it is `watched`, when that began by the thread's.
     since: AtomicU64,
+    /// The thread's clock is in charge of the running poll.
+    watched: AtomicBool,
     /// The guest has run for more than a moment and should take turns with others.
     long: AtomicBool,
     peak_memory: AtomicU64,
@@ -24,19 +32,38 @@ pub(crate) struct Meter {
 impl Meter {
     /// A poll of the guest begins on this thread.
     pub(crate) fn begin(&self) {
-        self.since.store(thread_time(), Relaxed);
+        self.watched.store(false, Relaxed);
+        self.since.store(now(ClockId::Monotonic), Relaxed);
     }
 
     /// The poll ends.
     pub(crate) fn end(&self) {
-        let spent = thread_time().saturating_sub(self.since.load(Relaxed));
-        self.used.fetch_add(spent, Relaxed);
+        if self.watched.load(Relaxed) {
+            self.advance(now(ClockId::ThreadCPUTime));
+        } else {
+            self.used.fetch_add(self.unwatched(), Relaxed);
+        }
     }
 
-    /// Processor time so far, asked from inside a poll.
+    /// Processor time so far, asked from inside a poll that a tick has found.
     pub(crate) fn used_now(&self) -> Duration {
-        let running = thread_time().saturating_sub(self.since.load(Relaxed));
-        Duration::from_nanos(self.used.load(Relaxed) + running)
+        let thread = now(ClockId::ThreadCPUTime);
+        if self.watched.swap(true, Relaxed) {
+            self.advance(thread);
+        } else {
+            self.used.fetch_add(self.unwatched(), Relaxed);
+            self.since.store(thread, Relaxed);
+        }
+        self.used()
+    }
+
+    /// Nanoseconds of a poll that no tick has found yet. Most of a longer time went to others.
+    fn unwatched(&self) -> u64 {
+        now(ClockId::Monotonic).saturating_sub(self.since.load(Relaxed)).min(TICK.as_nanos() as u64)
+    }
+
+    fn advance(&self, thread: u64) {
+        self.used.fetch_add(thread.saturating_sub(self.since.swap(thread, Relaxed)), Relaxed);
     }
 
     /// Processor time of finished polls.
@@ -70,7 +97,7 @@ impl Meter {
     }
 }
 
-fn thread_time() -> u64 {
-    let now = clock_gettime(ClockId::ThreadCPUTime);
+fn now(clock: ClockId) -> u64 {
+    let now = clock_gettime(clock);
     u64::try_from(now.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap_or(0)
 }

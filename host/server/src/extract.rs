@@ -23,6 +23,8 @@ use crate::{
 };
 
 const BODY: Duration = Duration::from_secs(30);
+/// Bytes up to which a body is copied out of the connection's buffer.
+const COPIED: usize = 4 << 10;
 /// What is read of a body that is refused for its size, in bytes and time.
 const SWALLOWED: usize = 128 << 20;
 const SWALLOWING: Duration = Duration::from_secs(10);
@@ -97,7 +99,7 @@ async fn read(request: Request, limit: usize) -> Reply<Bytes> {
     }
     let collected = tokio::time::timeout(BODY, Limited::new(&mut body, limit).collect()).await;
     match collected {
-        Ok(Ok(bytes)) => Ok(bytes.to_bytes()),
+        Ok(Ok(bytes)) => Ok(own(bytes.to_bytes())),
         Ok(Err(cause)) if cause.is::<LengthLimitError>() => {
             swallow(body).await;
             Err(Wire::TooLarge(limit).into())
@@ -105,6 +107,11 @@ async fn read(request: Request, limit: usize) -> Reply<Bytes> {
         Ok(Err(_)) => Err(Wire::BrokenBody.into()),
         Err(_) => Err(Wire::SlowBody.into()),
     }
+}
+
+/// A small body in memory of its own: what is kept of it, for the log, must not keep the connection's whole buffer.
+fn own(body: Bytes) -> Bytes {
+    if body.len() <= COPIED { Bytes::copy_from_slice(&body) } else { body }
 }
 
 /// Reads on and keeps nothing, within bounds: a client that is still sending when the connection closes never sees why.
