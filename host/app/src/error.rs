@@ -120,6 +120,15 @@ pub enum Error {
     #[error("the component is past a limit: {}", first(.0))]
     ComponentLimit(Vec<String>),
 
+    /// The platform broke too often while this version ran. Nothing was started.
+    #[error("version {version} of toolkit {slug} is quarantined: the platform broke three times while it ran")]
+    Quarantined {
+        /// Toolkit.
+        slug: String,
+        /// Version.
+        version: String,
+    },
+
     // auth configs
     /// No such auth config in the project.
     #[error("auth config {0} not found")]
@@ -268,6 +277,7 @@ impl Error {
             Self::ComponentInvalid(_) => row(2503, "Toolkit_ComponentInvalid", 400, "correct what `errors` lists; `toolkit check` finds the same before publishing"),
             Self::ComponentTooLarge => row(2504, "Toolkit_ComponentTooLarge", 413, "leave out dependencies or data"),
             Self::ComponentLimit(_) => row(2505, "Toolkit_ComponentLimit", 422, "make the component smaller or simpler; the limits of compiling are settings of the server"),
+            Self::Quarantined { .. } => row(2507, "Toolkit_Quarantined", 503, "nothing was started: use or publish another version, or tell the operator, whose log has the reason; a restart ends it"),
 
             Self::AuthConfigNotFound(_) => row(301, "Auth_Config_NotFound", 404, "list the auth configs of the project"),
             Self::NoManagedAuth(_) => row(306, "Auth_Config_DefaultAuthConfigNotFound", 400, "create the auth config with type `use_custom_auth` and an `authScheme`"),
@@ -400,6 +410,7 @@ mod tests {
             Error::ComponentInvalid(lines()),
             Error::ComponentTooLarge,
             Error::ComponentLimit(lines()),
+            Error::Quarantined { slug: text(), version: text() },
             Error::AuthConfigNotFound(text()),
             Error::NoManagedAuth(text()),
             Error::SchemeNotOffered { toolkit: text(), scheme: text() },

@@ -16,10 +16,11 @@ use crate::{
     library::Loaded,
     limiter::{Limiter, NodeMemory},
     meter::Meter,
+    quarantine::Quarantine,
     state::State,
     ticker::{Living, TICK},
     trace::Trace,
-    turns,
+    turns::{self, Stopped},
 };
 
 /// Handles that a guest's own resources may have.
@@ -41,6 +42,7 @@ pub(crate) struct Place<'s> {
     pub(crate) threads: &'s Handle,
     pub(crate) net: &'s net::Client,
     pub(crate) clock: &'s Clock,
+    pub(crate) quarantine: &'s Quarantine,
 }
 
 /// How a guest ended.
@@ -104,7 +106,13 @@ pub(crate) async fn run(
         Ok(Ended::Answered { answer: Ok(answer), files, state }) => (Ok(answer), files, state),
         Ok(Ended::Answered { answer: Err(failure), .. } | Ended::Broken(failure)) => (Err(failure), Vec::new(), before),
         Ok(Ended::NoSlot) => return Err(Refusal::NodeBusy),
-        Err(stopped) => (Err(failure::stopped(&stopped, limits)), Vec::new(), before),
+        Err(stopped) => {
+            if let Stopped::Panicked(text) = &stopped {
+                tracing::error!(panic = text, component = %call.component, "a host function panicked");
+                place.quarantine.panicked(&call.component, Instant::now());
+            }
+            (Err(failure::stopped(&stopped, limits)), Vec::new(), before)
+        }
     };
     let (log, requests) = trace.take();
     let usage = Usage {

@@ -41,10 +41,7 @@ pub(crate) fn told(error: ToolError) -> Failure {
 pub(crate) fn stopped(stopped: &Stopped, limits: Limits) -> Failure {
     match stopped {
         Stopped::Timeout => limit(kind::TIMEOUT, format!("the tool took longer than {:?}", limits.wall)),
-        Stopped::Panicked(text) => {
-            tracing::error!(panic = text, "a host function panicked");
-            host("the platform failed while the tool ran; this is a mistake of the platform")
-        }
+        Stopped::Panicked(_) => host("the platform failed while the tool ran; this is a mistake of the platform"),
     }
 }
 

@@ -27,6 +27,7 @@ mod limiter;
 mod limits;
 mod meter;
 mod outcome;
+mod quarantine;
 mod redact;
 mod settings;
 mod state;
@@ -48,6 +49,7 @@ use cache::Cache;
 use engine::Runtime;
 use library::Library;
 use limiter::NodeMemory;
+use quarantine::Quarantine;
 use ticker::Ticker;
 use turns::GuestThreads;
 
@@ -85,6 +87,7 @@ struct Inner {
     runtime: Arc<Runtime>,
     /// Places for compilations.
     compiling: Semaphore,
+    quarantine: Quarantine,
 }
 
 /// Why the sandbox cannot be opened.
@@ -116,6 +119,7 @@ impl Sandbox {
             ticker: Ticker::start(&runtime.engine).map_err(no_threads)?,
             runtime,
             compiling: Semaphore::new(COMPILATIONS),
+            quarantine: Quarantine::default(),
             settings,
         };
         Ok(Self { inner: Arc::new(inner) })
@@ -138,6 +142,9 @@ impl Sandbox {
     /// When nothing ran; a call that ran has an [`Outcome`].
     pub async fn call(&self, call: Call) -> Result<Outcome, Refusal> {
         let inner = &*self.inner;
+        if inner.quarantine.holds(&call.component) {
+            return Err(Refusal::Quarantined);
+        }
         let loaded = inner.library.get(&call.component).await?;
         let permit = inner.admission.enter(&call.tenant).await?;
         if inner.memory.full() {
@@ -151,6 +158,7 @@ impl Sandbox {
             threads,
             net: &inner.settings.net,
             clock: &inner.settings.clock,
+            quarantine: &inner.quarantine,
         };
         call::run(place, loaded, call, permit, inner.ticker.enter()).await
     }

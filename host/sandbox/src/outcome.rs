@@ -107,7 +107,7 @@ pub mod kind {
     pub const HOST: &str = "tool_host_error";
 }
 
-/// A call that did not start: trying again is safe.
+/// A call that did not start: trying again is safe, if seldom of use.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// No compiled form that can be trusted; [`crate::Sandbox::install`] the component's bytes, then call again.
@@ -119,6 +119,9 @@ pub enum Refusal {
     /// The node has as many calls running and waiting as it can.
     #[error("too many calls at once; try again in a second")]
     NodeBusy,
+    /// Host code panicked too often while this component ran. Trying again helps after a restart only.
+    #[error("the platform broke three times while this toolkit ran, and does not run it any more")]
+    Quarantined,
     /// Something else is missing on this node.
     #[error("{0}")]
     Unavailable(String),

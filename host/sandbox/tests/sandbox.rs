@@ -639,26 +639,65 @@ async fn an_answer_past_its_size_is_an_error_for_the_guest() {
     assert_eq!(outcome.answer.unwrap_err().kind, "too_large");
 }
 
+/// Host code with a mistake in it.
+struct Broken;
+
+#[async_trait::async_trait]
+impl Grant for Broken {
+    async fn credential(&self) -> Result<Arc<Credential>, GrantError> {
+        panic!("a mistake of the platform")
+    }
+    async fn renew(&self, _rejected: &Credential) -> Result<Option<Arc<Credential>>, GrantError> {
+        Ok(None)
+    }
+}
+
+/// Meets the mistake.
+fn broken(call: &mut Call) {
+    let rule = EgressRule { host: "api.example.com".to_owned(), port: None, methods: Vec::new(), path_prefix: None };
+    *call = self::call(call.component, "https://api.example.com/");
+    call.policy = Arc::new(Policy { egress: vec![rule], read_only: false });
+    call.grant = Some(Arc::new(Broken));
+}
+
 #[tokio::test]
 async fn a_host_function_that_panics_ends_the_call_and_not_the_process() {
-    struct Broken;
-    #[async_trait::async_trait]
-    impl Grant for Broken {
-        async fn credential(&self) -> Result<Arc<Credential>, GrantError> {
-            panic!("a mistake of the platform")
-        }
-        async fn renew(&self, _rejected: &Credential) -> Result<Option<Arc<Credential>>, GrantError> {
-            Ok(None)
-        }
+    let short = component(FETCH[0], FETCH[1], FETCH[2]);
+    assert_eq!(host().fails(short, broken).await, kind::HOST);
+    // A guest that has computed for long runs on another thread than its requests.
+    let spin = "(local.set $i (i32.const 30000000))
+        (loop $l (local.set $i (i32.sub (local.get $i) (i32.const 1))) (br_if $l (local.get $i)))";
+    let long = component(FETCH[0], FETCH[1], &format!("{spin} {}", FETCH[2]));
+    assert_eq!(host().fails(long, broken).await, kind::HOST);
+}
+
+#[tokio::test]
+async fn a_component_that_meets_three_panics_is_not_run_any_more_and_every_other_one_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let open = || Host {
+        sandbox: Sandbox::open(settings(folder.path(), None)).unwrap(),
+        folder: tempfile::tempdir().unwrap(),
+    };
+    let host = open();
+    let guest = component(FETCH[0], FETCH[1], FETCH[2]);
+    let digest = host.sandbox.install(guest.clone()).await.unwrap().digest;
+    let call = || {
+        let mut call = call(digest, "{}");
+        broken(&mut call);
+        call
+    };
+    for _ in 0..3 {
+        let ended = host.sandbox.call(call()).await.unwrap();
+        assert!(matches!(ended.answer, Err(failure) if failure.cause == Cause::Host));
     }
-    let host = host();
-    let rule = EgressRule { host: "api.example.com".to_owned(), port: None, methods: Vec::new(), path_prefix: None };
-    let kind = host.fails(component(FETCH[0], FETCH[1], FETCH[2]), |call| {
-        *call = self::call(call.component, "https://api.example.com/");
-        call.policy = Arc::new(Policy { egress: vec![rule], read_only: false });
-        call.grant = Some(Arc::new(Broken));
-    });
-    assert_eq!(kind.await, kind::HOST);
+    assert_eq!(host.sandbox.call(call()).await.unwrap_err(), Refusal::Quarantined);
+    // Another component runs, and so does another version of this one: the same code in other bytes.
+    assert_eq!(data(&host.run(plain("", ECHO), |_| {}).await), "{}");
+    let next = component(FETCH[0], &format!("{} (global i32 (i32.const 2))", FETCH[1]), FETCH[2]);
+    assert_eq!(host.fails(next, broken).await, kind::HOST);
+    assert_eq!(host.sandbox.call(call()).await.unwrap_err(), Refusal::Quarantined);
+    drop(host);
+    assert_eq!(open().fails(guest, broken).await, kind::HOST);
 }
 
 /// Waits until `holds`, for ten seconds.

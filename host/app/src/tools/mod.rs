@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 
 use crate::{
     App, Error, Result,
-    catalog::{self, Found},
+    catalog::{self, Found, Release},
     connections::{self, Choice, Custom},
     ids::{AccountId, LogId},
     projects::SharedProject,
@@ -90,7 +90,7 @@ pub async fn execute(app: &App, project: &SharedProject, request: Execute) -> Re
         files: Vec::new(),
         state: BTreeMap::new(),
     };
-    let outcome = run(app, found.release.digest, call).await?;
+    let outcome = run(app, &found.release, call).await?;
     let told = told(&found, &outcome);
     let written = slot.enter(log::Entry {
         id: log_id.clone(),
@@ -113,14 +113,15 @@ pub async fn execute(app: &App, project: &SharedProject, request: Execute) -> Re
 }
 
 /// Calls the sandbox; prepares the component first on a node that does not have it yet.
-async fn run(app: &App, component: Digest, call: impl Fn() -> Call) -> Result<Outcome> {
-    match app.sandbox.call(call()).await {
+async fn run(app: &App, release: &Release, call: impl Fn() -> Call) -> Result<Outcome> {
+    let outcome = match app.sandbox.call(call()).await {
         Err(Refusal::NotInstalled) => {
-            prepare(app, component).await?;
-            app.sandbox.call(call()).await.map_err(refused)
+            prepare(app, release.digest).await?;
+            app.sandbox.call(call()).await
         }
-        other => other.map_err(refused),
-    }
+        other => other,
+    };
+    outcome.map_err(|refusal| refused(refusal, release))
 }
 
 async fn prepare(app: &App, component: Digest) -> Result<()> {
@@ -133,11 +134,14 @@ async fn prepare(app: &App, component: Digest) -> Result<()> {
     }
 }
 
-fn refused(refusal: Refusal) -> Error {
+fn refused(refusal: Refusal, release: &Release) -> Error {
     match refusal {
         Refusal::TenantBusy => Error::ProjectBusy,
         Refusal::NodeBusy => Error::NodeBusy,
         Refusal::NotInstalled => Error::Unavailable("the toolkit cannot be prepared on this node".into()),
+        Refusal::Quarantined => {
+            Error::Quarantined { slug: release.slug.to_string(), version: release.version.to_string() }
+        }
         Refusal::Unavailable(why) => Error::Unavailable(why),
     }
 }

@@ -67,7 +67,12 @@ impl State {
                 return exchange.await;
             }
             let mut task = Owned(outgoing.home.spawn(exchange));
-            (&mut task.0).await.unwrap_or_else(|_| Err(error("protocol", "the request was broken off")))
+            match (&mut task.0).await {
+                Ok(answered) => answered,
+                // A mistake of ours, on whichever thread: whoever runs the guest sees it as one.
+                Err(broken) if broken.is_panic() => std::panic::resume_unwind(broken.into_panic()),
+                Err(_) => Err(error("protocol", "the request was broken off")),
+            }
         }
     }
 }
