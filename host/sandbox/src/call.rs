@@ -146,6 +146,7 @@ fn tick(meter: &Meter, limits: Limits) -> UpdateDeadline {
         return UpdateDeadline::Interrupt;
     }
     if meter.is_long() {
+        meter.yields();
         return UpdateDeadline::Yield(1);
     }
     // Ticks also pass while a guest waits; only time it used counts.
@@ -153,6 +154,7 @@ fn tick(meter: &Meter, limits: Limits) -> UpdateDeadline {
         return UpdateDeadline::Continue(1);
     }
     meter.set_long();
+    meter.yields();
     UpdateDeadline::Yield(1)
 }
 

@@ -8,6 +8,7 @@ use wasmtime::{Trap, WasmBacktrace};
 use crate::{
     Cause, Failure, Limits,
     abi::v1::types::ToolError,
+    meter::HELD_UP,
     outcome::kind,
     state::State,
     trace::{cut, one_line},
@@ -41,6 +42,13 @@ pub(crate) fn told(error: ToolError) -> Failure {
 pub(crate) fn stopped(stopped: &Stopped, limits: Limits) -> Failure {
     match stopped {
         Stopped::Timeout => limit(kind::TIMEOUT, format!("the tool took longer than {:?}", limits.wall)),
+        Stopped::HeldUp => limit(
+            kind::TIMEOUT,
+            format!(
+                "the tool took longer than {:?}, and no processor was free for it for {HELD_UP:?} more",
+                limits.wall
+            ),
+        ),
         Stopped::Panicked(_) => host("the platform failed while the tool ran; this is a mistake of the platform"),
     }
 }

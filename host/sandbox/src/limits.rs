@@ -11,7 +11,8 @@ pub struct Limits {
     pub memory: u64,
     /// Processor time.
     pub cpu: Duration,
-    /// Wall-clock time, waiting included.
+    /// Wall-clock time from the start of the guest, waiting for the outside included. What it waits for a place before
+    /// that, and for a processor while others compute, is not held against it; either wait has its own bound.
     pub wall: Duration,
     /// Calls of host functions.
     pub host_calls: u32,

@@ -2,12 +2,15 @@
 
 use std::{
     sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::ticker::TICK;
+
+/// How long a call may be held up beyond its wall-clock time, all its waits for a processor together.
+pub(crate) const HELD_UP: Duration = Duration::from_secs(60);
 
 /// Counters of one call. Processor time is the time of the thread that polls the guest, so waiting costs nothing and a
 /// busy machine is not held against the guest.
@@ -25,6 +28,12 @@ pub(crate) struct Meter {
     watched: AtomicBool,
     /// The guest has run for more than a moment and should take turns with others.
     long: AtomicBool,
+    /// The guest was interrupted and could go on at once.
+    yielded: AtomicBool,
+    /// Nanoseconds for which the guest could go on and had no processor.
+    held_up: AtomicU64,
+    /// Since when that has been so, by the monotonic clock; 0 when it is not so.
+    ready: AtomicU64,
     peak_memory: AtomicU64,
     host_calls: AtomicU32,
 }
@@ -77,6 +86,45 @@ impl Meter {
 
     pub(crate) fn is_long(&self) -> bool {
         self.long.load(Relaxed)
+    }
+
+    /// The guest was interrupted so that others come to their turn.
+    pub(crate) fn yields(&self) {
+        self.yielded.store(true, Relaxed);
+    }
+
+    /// Whether that was why its last turn ended.
+    pub(crate) fn has_yielded(&self) -> bool {
+        self.yielded.load(Relaxed)
+    }
+
+    /// The guest could go on from here.
+    pub(crate) fn ready(&self) {
+        let _ = self.ready.compare_exchange(0, now(ClockId::Monotonic), Relaxed, Relaxed);
+    }
+
+    /// One turn of a guest that was [`Meter::ready`]: what passed before it, and what others got of it, is time it was
+    /// held up.
+    pub(crate) fn turn<T>(&self, poll: impl FnOnce() -> T) -> T {
+        self.yielded.store(false, Relaxed);
+        let (begun, used) = (now(ClockId::Monotonic), self.used());
+        self.held_up.fetch_add(begun.saturating_sub(self.ready.swap(0, Relaxed)), Relaxed);
+        let polled = poll();
+        let (took, used) = (now(ClockId::Monotonic).saturating_sub(begun), self.used().saturating_sub(used));
+        self.held_up.fetch_add(took.saturating_sub(used.as_nanos() as u64), Relaxed);
+        polled
+    }
+
+    /// How long the guest could go on and had no processor.
+    pub(crate) fn held_up(&self) -> Duration {
+        let since = self.ready.load(Relaxed);
+        let waiting = if since == 0 { 0 } else { now(ClockId::Monotonic).saturating_sub(since) };
+        Duration::from_nanos(self.held_up.load(Relaxed) + waiting)
+    }
+
+    /// When a call has to end that should end at `deadline`: later by as much as it was held up, within bounds.
+    pub(crate) fn end_of(&self, deadline: Instant) -> Instant {
+        deadline + self.held_up().min(HELD_UP)
     }
 
     pub(crate) fn memory_is(&self, bytes: u64) {

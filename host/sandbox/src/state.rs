@@ -30,7 +30,7 @@ pub(crate) struct State {
     pub(crate) kept: BTreeMap<String, Vec<u8>>,
     /// Where the time of day comes from.
     pub(crate) clock: Clock,
-    /// When the call must have ended.
+    /// When the call must have ended, unless it is held up.
     pub(crate) deadline: Instant,
     /// Calls of host functions that the guest may make.
     pub(crate) host_calls: u32,
@@ -64,6 +64,6 @@ impl State {
 
     /// Wall-clock time the call has left.
     pub(crate) fn left(&self) -> Duration {
-        self.deadline.saturating_duration_since(Instant::now())
+        self.meter.end_of(self.deadline).saturating_duration_since(Instant::now())
     }
 }

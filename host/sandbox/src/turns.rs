@@ -7,6 +7,9 @@
 //! hold a thread of the caller for more than about two ticks.
 //!
 //! Turns are fair between tenants because only a few guests of one tenant compete for a thread at any time.
+//!
+//! A guest that could go on and waits for its turn, or for the machine, is held up by others: that time is not counted as
+//! its own, up to a bound, or a few busy neighbours would make each other fail.
 
 use std::{
     any::Any,
@@ -25,7 +28,10 @@ use tokio::{
     time::{sleep_until, timeout_at},
 };
 
-use crate::meter::Meter;
+use crate::{
+    meter::{HELD_UP, Meter},
+    ticker::TICK,
+};
 
 /// How much less than others the guests' threads get when processors are short.
 const NICE: i32 = 10;
@@ -38,6 +44,8 @@ pub(crate) type Guest<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 pub(crate) enum Stopped {
     /// Its wall-clock time is over.
     Timeout,
+    /// So is the time for which it may be held up.
+    HeldUp,
     /// Host code panicked.
     Panicked(String),
 }
@@ -97,19 +105,33 @@ pub(crate) async fn run<T: Send + 'static>(
         None => return Err(Stopped::Timeout),
         Some(None) => {}
     }
-    let mut task = Owned(threads.spawn(take_turns(guest, busy)));
-    let joined = match timeout_at(deadline.into(), &mut task.0).await {
-        Ok(joined) => joined,
-        Err(_) => {
-            task.0.abort();
-            // At most one turn away; until then the guest holds its memory.
-            match (&mut task.0).await {
-                Err(cancelled) if cancelled.is_cancelled() => return Err(Stopped::Timeout),
-                joined => joined,
-            }
+    meter.ready();
+    let mut task = Owned(threads.spawn(take_turns(guest, meter.clone(), busy)));
+    let joined = loop {
+        let look = meter.end_of(deadline).max(Instant::now() + TICK);
+        if let Ok(joined) = timeout_at(look.into(), &mut task.0).await {
+            break joined;
+        }
+        if meter.end_of(deadline) <= Instant::now() {
+            break end(&mut task.0, &meter).await;
         }
     };
     joined.unwrap_or_else(|failed| Err(Stopped::Panicked(failed.to_string())))
+}
+
+/// Ends a guest whose time is over, unless it has ended meanwhile.
+async fn end<T>(
+    task: &mut JoinHandle<Result<T, Stopped>>,
+    meter: &Meter,
+) -> Result<Result<T, Stopped>, tokio::task::JoinError> {
+    task.abort();
+    // At most one turn away; until then the guest holds its memory.
+    match task.await {
+        Err(cancelled) if cancelled.is_cancelled() => {
+            Ok(Err(if meter.held_up() < HELD_UP { Stopped::Timeout } else { Stopped::HeldUp }))
+        }
+        joined => joined,
+    }
 }
 
 /// `future`, or none when `deadline` comes first. Sets no timer for a future that is ready at once.
@@ -128,14 +150,18 @@ async fn until<F: Future>(deadline: Instant, future: F) -> Option<F::Output> {
 }
 
 /// Polls a long guest, each time with one of its tenant's permits, which are handed out in the order of asking.
-async fn take_turns<T>(mut guest: Metered<T>, busy: Arc<Semaphore>) -> Result<T, Stopped> {
+async fn take_turns<T>(mut guest: Metered<T>, meter: Arc<Meter>, busy: Arc<Semaphore>) -> Result<T, Stopped> {
     loop {
+        meter.ready();
         let permit = busy.clone().acquire_owned().await;
         // One poll: until the guest ends, waits for something, or its turn is over.
-        let ended = poll_fn(|cx| Poll::Ready(Pin::new(&mut guest).poll(cx))).await;
+        let ended = poll_fn(|cx| Poll::Ready(meter.turn(|| Pin::new(&mut guest).poll(cx)))).await;
         drop(permit);
         if let Poll::Ready(ended) = ended {
             return ended;
+        }
+        if meter.has_yielded() {
+            meter.ready();
         }
         // Woken by the guest's own waker, registered in the poll above.
         let mut woken = false;

@@ -229,6 +229,43 @@ async fn calls_beyond_the_bounds_are_refused_and_the_rest_runs() {
 }
 
 #[tokio::test]
+async fn time_in_the_queue_is_not_the_guests() {
+    let host = open(|settings| (settings.live_per_tenant, settings.queue_wait) = (1, Duration::from_secs(60)));
+    let import = r#"(import "toolhost:toolkit/clock@1.0.0" "sleep" (func $sleep (param i32)))"#;
+    let naps = component(import, "", &format!("(call $sleep (i32.const 700)) {ECHO}"));
+    let naps = host.sandbox.install(naps).await.unwrap().digest;
+    let echo = host.sandbox.install(plain("", ECHO)).await.unwrap().digest;
+    let first = host.sandbox.call(call(naps, "{}"));
+    let second = async {
+        until(|| host.sandbox.gauges().live == 1).await;
+        let mut call = call(echo, "{}");
+        call.limits.wall = Duration::from_millis(300);
+        host.sandbox.call(call).await
+    };
+    let (first, second) = tokio::join!(first, second);
+    assert_eq!((data(&first.unwrap()), data(&second.unwrap())), ("{}", "{}"));
+}
+
+#[tokio::test]
+async fn time_that_neighbours_compute_is_not_the_guests() {
+    let host = open(|settings| (settings.busy_per_tenant, settings.guest_threads) = (1, 1));
+    let spin = "(local.set $i (i32.const 300000000))
+        (loop $l (br_if $l (local.tee $i (i32.sub (local.get $i) (i32.const 1)))))";
+    let alone = host.run(plain("", &format!("{spin} {ECHO}")), |_| {}).await.usage.cpu;
+    let digest = Digest::of(&plain("", &format!("{spin} {ECHO}")));
+    let calls = (0..8).map(|_| {
+        let mut call = call(digest, "{}");
+        // Eight of them one after the other need more than twice as long.
+        (call.limits.cpu, call.limits.wall) = (4 * alone, 3 * alone);
+        host.sandbox.call(call)
+    });
+    for outcome in futures::future::join_all(calls).await {
+        let outcome = outcome.unwrap();
+        assert_eq!(data(&outcome), "{}");
+    }
+}
+
+#[tokio::test]
 async fn memory_is_bounded_for_the_guest_and_for_the_node() {
     let host = open(|settings| settings.node_memory = 8 << 20);
     let grow_all = "(loop $l (br_if $l (i32.ne (memory.grow (i32.const 1)) (i32.const -1))))";
