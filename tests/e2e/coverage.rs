@@ -27,13 +27,14 @@ use Key::{Organisation, Project};
 use Takes::{Component, Json, MaybeJson, Nothing};
 
 /// Every route below the prefixes.
-pub(crate) const ROUTES: [(&str, &str, Key, Takes); 27] = [
+pub(crate) const ROUTES: [(&str, &str, Key, Takes); 28] = [
     ("GET", "/auth/session/info", Project, Nothing),
     ("POST", "/org/owner/project/new", Organisation, Json),
     ("GET", "/org/owner/project/list", Organisation, Nothing),
     ("GET", "/org/owner/project/{nano_id}", Organisation, Nothing),
     ("DELETE", "/org/owner/project/{nano_id}", Organisation, Nothing),
     ("POST", "/org/owner/project/{nano_id}/regenerate_api_key", Organisation, Nothing),
+    ("GET", "/org/toolkits", Organisation, Nothing),
     ("PUT", "/toolkits/{slug}/versions/{version}", Organisation, Component),
     ("DELETE", "/toolkits/{slug}/versions/{version}", Organisation, Nothing),
     ("GET", "/toolkits", Project, Nothing),

@@ -15,18 +15,19 @@ use toml::{Table, Value};
 
 /// Which of our crates a crate may name, beside itself. What is not here may name none.
 const ARROWS: [(&str, &[&str]); 9] = [
-    ("host-server", &["app", "store", "sandbox", "net", "manifest"]),
+    ("host-server", &["app", "store", "sandbox", "net", "manifest", "registry"]),
     ("host-app", &["sandbox", "store", "net", "manifest"]),
     ("host-sandbox", &["net", "manifest"]),
     ("host-store", &[]),
     ("host-net", &[]),
-    ("toolkit-sdk-cli", &["import", "sandbox", "net", "manifest"]),
+    ("toolkit-sdk-cli", &["import", "sandbox", "net", "manifest", "registry"]),
     ("toolkit-sdk-import", &["manifest"]),
     ("toolkit-sdk", &["toolkit-sdk-macros", "manifest"]),
     ("e2e", &[]),
 ];
 /// Names under which our crates are depended on.
-const OURS: [&str; 8] = ["app", "import", "net", "sandbox", "store", "manifest", "toolkit-sdk", "toolkit-sdk-macros"];
+const OURS: [&str; 9] =
+    ["app", "import", "net", "sandbox", "store", "manifest", "registry", "toolkit-sdk", "toolkit-sdk-macros"];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()

@@ -119,6 +119,15 @@ pub enum Error {
     /// each. 422: understood, and refused for its cost.
     #[error("the component is past a limit: {}", first(.0))]
     ComponentLimit(Vec<String>),
+    /// This server takes signed components only.
+    #[error("the component is not signed, and this server takes only what a key of `publish.trusted_keys` signed")]
+    SignatureMissing,
+    /// The signature is unreadable or of other bytes.
+    #[error("the component's signature is not valid: {0}")]
+    SignatureInvalid(String),
+    /// The signature is by a key that the operator did not list.
+    #[error("the component is signed by key {0}, which is not among `publish.trusted_keys`")]
+    SignerUnknown(String),
 
     /// The platform broke too often while this version ran. Nothing was started.
     #[error("version {version} of toolkit {slug} is quarantined: the platform broke three times while it ran")]
@@ -278,6 +287,9 @@ impl Error {
             Self::ComponentTooLarge => row(2504, "Toolkit_ComponentTooLarge", 413, "leave out dependencies or data"),
             Self::ComponentLimit(_) => row(2505, "Toolkit_ComponentLimit", 422, "make the component smaller or simpler; the limits of compiling are settings of the server"),
             Self::Quarantined { .. } => row(2507, "Toolkit_Quarantined", 503, "nothing was started: use or publish another version, or tell the operator, whose log has the reason; a restart ends it"),
+            Self::SignatureMissing => row(2508, "Toolkit_SignatureMissing", 403, "sign the component with `toolkit sign`, and send the signature in `x-toolkit-signature`"),
+            Self::SignatureInvalid(_) => row(2509, "Toolkit_SignatureInvalid", 403, "sign these very bytes again with `toolkit sign`"),
+            Self::SignerUnknown(_) => row(2510, "Toolkit_SignerUnknown", 403, "sign with a trusted key, or have the operator add this one to `publish.trusted_keys`"),
 
             Self::AuthConfigNotFound(_) => row(301, "Auth_Config_NotFound", 404, "list the auth configs of the project"),
             Self::NoManagedAuth(_) => row(306, "Auth_Config_DefaultAuthConfigNotFound", 400, "create the auth config with type `use_custom_auth` and an `authScheme`"),
@@ -411,6 +423,9 @@ mod tests {
             Error::ComponentTooLarge,
             Error::ComponentLimit(lines()),
             Error::Quarantined { slug: text(), version: text() },
+            Error::SignatureMissing,
+            Error::SignatureInvalid(text()),
+            Error::SignerUnknown(text()),
             Error::AuthConfigNotFound(text()),
             Error::NoManagedAuth(text()),
             Error::SchemeNotOffered { toolkit: text(), scheme: text() },

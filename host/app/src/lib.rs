@@ -49,6 +49,7 @@ pub struct App {
     pub clock: Clock,
     /// What can be called.
     pub catalog: catalog::Catalog,
+    pub(crate) trusted: catalog::TrustedKeys,
     /// Keys in memory.
     pub keys: projects::Keys,
     pub(crate) log: tools::log::Log,
@@ -70,6 +71,8 @@ pub struct Parts {
     pub clock: Clock,
     /// The execution log.
     pub log: tools::log::Settings,
+    /// Who may sign components.
+    pub trusted: catalog::TrustedKeys,
 }
 
 impl App {
@@ -78,7 +81,7 @@ impl App {
     /// # Errors
     /// When the catalogue cannot be read.
     pub async fn open(parts: Parts) -> Result<(Self, tools::log::Writer)> {
-        let Parts { store, vault, sandbox, clock, log } = parts;
+        let Parts { store, vault, sandbox, clock, log, trusted } = parts;
         let catalog = catalog::load(&store).await?;
         let (log, writer) = tools::log::open(log, store.clone(), vault.clone(), clock.clone());
         let keys = projects::Keys::new(&vault);
@@ -88,6 +91,7 @@ impl App {
             sandbox,
             clock,
             catalog,
+            trusted,
             keys,
             log,
             sequence: ids::Sequence::new(),

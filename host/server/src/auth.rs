@@ -19,7 +19,8 @@ use crate::{
 };
 
 const PROJECT: &str = "x-api-key";
-const ORGANISATION: &str = "x-org-api-key";
+/// The header of an organisation's key.
+pub(crate) const ORGANISATION: &str = "x-org-api-key";
 const USER: &str = "x-user-api-key";
 
 /// A request of a project.

@@ -11,6 +11,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, ensure};
+use app::catalog::TrustedKeys;
 use config::{Environment, File, FileFormat};
 use serde::Deserialize;
 use url::Url;
@@ -51,6 +52,8 @@ pub(crate) struct Config {
     pub logs: Logs,
     /// API keys.
     pub keys: Keys,
+    /// Publishing toolkits.
+    pub publish: Publish,
 }
 
 /// `log_format`.
@@ -162,6 +165,14 @@ pub(crate) struct Keys {
     pub reveal: bool,
 }
 
+/// `publish.*`
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Publish {
+    /// Public minisign keys. When there are any, only what one of them signed is published. Default none.
+    pub trusted_keys: Vec<String>,
+}
+
 impl Default for Config {
     fn default() -> Self {
         Self {
@@ -179,6 +190,7 @@ impl Default for Config {
             limits: Limits::default(),
             logs: Logs::default(),
             keys: Keys::default(),
+            publish: Publish::default(),
         }
     }
 }
@@ -280,6 +292,7 @@ impl Config {
             .list_separator(",")
             .with_list_parse_key("net.allow")
             .with_list_parse_key("net.rewrite")
+            .with_list_parse_key("publish.trusted_keys")
             .try_parsing(true)
             .ignore_empty(true)
             .source(Some(ours));
@@ -337,6 +350,15 @@ impl Config {
             key.display()
         );
         Ok(())
+    }
+
+    /// Who may sign what is published.
+    ///
+    /// # Errors
+    /// When one is no minisign public key; the message shows it.
+    pub(crate) fn trusted_keys(&self) -> Result<TrustedKeys> {
+        TrustedKeys::read(&self.publish.trusted_keys)
+            .map_err(|text| anyhow::anyhow!("`publish.trusted_keys`: `{text}` is not a minisign public key"))
     }
 
     /// Where the master key is.

@@ -27,7 +27,7 @@ use tracing_subscriber::EnvFilter;
 
 use crate::{
     admission::Admission,
-    commands::{doctor, keys, serve, verify},
+    commands::{doctor, keys, serve, toolkits, verify},
     config::{Config, Flags, LogFormat},
     open::Stop,
     terminal::Terminal,
@@ -83,6 +83,8 @@ enum Command {
     Verify,
     /// Show API keys
     Keys(keys::Args),
+    /// Publish toolkits from a registry, list and deprecate them
+    Toolkits(toolkits::Args),
 }
 
 fn main() -> ExitCode {
@@ -93,7 +95,7 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     match run(cli) {
         Ok(code) => code,
-        Err(Stop { line, code }) => {
+        Err(Stop { line, code, .. }) => {
             eprintln!("toolhost: {line}");
             ExitCode::from(code)
         }
@@ -117,6 +119,7 @@ fn run(cli: Cli) -> Result<ExitCode, Stop> {
             Command::Doctor => doctor::run(&config, terminal).await,
             Command::Verify => verify::run(&config, terminal).await,
             Command::Keys(args) => keys::run(&config, &args, terminal).await,
+            Command::Toolkits(args) => toolkits::run(&config, &args, terminal).await,
         }
     })
 }

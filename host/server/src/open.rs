@@ -30,23 +30,25 @@ pub(crate) struct Stop {
     pub line: String,
     /// Exit code.
     pub code: u8,
+    /// Another process has the store.
+    pub locked: bool,
 }
 
 impl Stop {
     fn refused(cause: impl Display) -> Self {
-        Self { line: cause.to_string(), code: REFUSED }
+        Self { line: cause.to_string(), code: REFUSED, locked: false }
     }
 }
 
 impl From<anyhow::Error> for Stop {
     fn from(cause: anyhow::Error) -> Self {
-        Self { line: format!("{cause:#}"), code: 1 }
+        Self { line: format!("{cause:#}"), code: 1, locked: false }
     }
 }
 
 impl From<app::Error> for Stop {
     fn from(cause: app::Error) -> Self {
-        Self { line: cause.to_string(), code: 1 }
+        Self { line: cause.to_string(), code: 1, locked: false }
     }
 }
 
@@ -68,6 +70,7 @@ pub(crate) struct Opened {
 /// With code 78 when starting would lose or expose something, with 1 otherwise.
 pub(crate) async fn open(config: &Config) -> Result<Opened, Stop> {
     let clock = Clock::system();
+    let trusted = config.trusted_keys()?;
     make_private(&config.data)?;
     let store = store(config).await?;
     let new = !Vault::exists(&store).await?;
@@ -84,7 +87,7 @@ pub(crate) async fn open(config: &Config) -> Result<Opened, Stop> {
     let sandbox = sandbox(config, &vault).await?;
     let log =
         LogSettings { wait: config.logs.wait, buffer: config.logs.buffer, payload: config.logs.payload_kib * 1024 };
-    let parts = Parts { store: store.clone(), vault, sandbox, clock, log };
+    let parts = Parts { store: store.clone(), vault, sandbox, clock, log, trusted };
     let (app, writer) = App::open(parts).await?;
     Ok(Opened { app, writer, store, new })
 }
@@ -97,8 +100,8 @@ pub(crate) async fn store(config: &Config) -> Result<Store, Stop> {
     let at = store_folder(&config.data);
     let opened = tokio::task::spawn_blocking(move || Store::open(&at, app::COLLECTIONS)).await;
     opened.context("open the store").map_err(Stop::from)?.map_err(|cause| match cause {
-        store::OpenError::Locked { .. } => Stop { line: cause.to_string(), code: 1 },
-        store::OpenError::Io { .. } => Stop { line: cause.to_string(), code: 1 },
+        store::OpenError::Locked { .. } => Stop { line: cause.to_string(), code: 1, locked: true },
+        store::OpenError::Io { .. } => Stop { line: cause.to_string(), code: 1, locked: false },
         store::OpenError::Damaged { .. } | store::OpenError::Declaration { .. } => Stop::refused(cause),
     })
 }

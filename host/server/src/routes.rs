@@ -26,6 +26,7 @@ fn table() -> Vec<(&'static str, MethodRouter<Arc<Server>>)> {
         ("/org/owner/project/list", get(projects::list)),
         ("/org/owner/project/{nano_id}", get(projects::read).delete(projects::remove)),
         ("/org/owner/project/{nano_id}/regenerate_api_key", post(projects::regenerate_key)),
+        ("/org/toolkits", get(toolkits::published)),
         ("/toolkits/{slug}/versions/{version}", put(toolkits::publish).delete(toolkits::deprecate)),
         // the catalogue
         ("/toolkits", get(toolkits::list)),

@@ -87,6 +87,17 @@ impl What {
         self.path.as_deref().filter(|path| path.is_file())
     }
 
+    /// The component that was named, or those of the crates that were, built now.
+    pub(crate) fn components(&self, version: Option<&Version>) -> Result<Vec<PathBuf>> {
+        match (self.file(), version) {
+            (Some(file), None) => Ok(vec![file.to_owned()]),
+            (Some(file), Some(_)) => {
+                bail!("{} is built already; --version is for a folder, which is built first", file.display())
+            }
+            (None, version) => Ok(build(self, version, None)?.into_iter().map(|built| built.file).collect()),
+        }
+    }
+
     fn folder(&self) -> PathBuf {
         match &self.path {
             Some(path) => path.clone(),

@@ -14,9 +14,12 @@ mod new;
 mod outcome;
 mod progress;
 mod publish;
+mod pull;
+mod push;
 mod run;
 mod schema;
 mod setup;
+mod sign;
 mod toolchain;
 mod workspace;
 
@@ -41,7 +44,10 @@ enum Command {
     Run(run::Run),
     Inspect(inspect::Inspect),
     Publish(publish::Publish),
+    Pull(pull::Pull),
+    Push(push::Push),
     Setup(setup::Setup),
+    Sign(sign::Sign),
 }
 
 #[tokio::main]
@@ -63,7 +69,10 @@ async fn run(command: Command) -> Result<ExitCode> {
         Command::Run(options) => return self::run::run(&options).await,
         Command::Inspect(options) => inspect::run(&options)?,
         Command::Publish(options) => return publish::run(&options).await,
+        Command::Pull(options) => return pull::run(&options).await,
+        Command::Push(options) => return push::run(&options).await,
         Command::Setup(options) => setup::run(&options)?,
+        Command::Sign(options) => return sign::run(&options),
     }
     Ok(ExitCode::SUCCESS)
 }

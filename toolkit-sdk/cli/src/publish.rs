@@ -1,13 +1,9 @@
 //! `toolkit publish`: a component to a running server.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-    process::ExitCode,
-    time::Duration,
-};
+use std::{fs, path::Path, process::ExitCode, time::Duration};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
+use base64::{Engine, engine::general_purpose::STANDARD};
 use clap::Args;
 use manifest::Version;
 use reqwest::{Client, StatusCode};
@@ -15,10 +11,7 @@ use serde::Serialize;
 use serde_json::Value;
 use url::Url;
 
-use crate::{
-    build::{self, What},
-    progress,
-};
+use crate::{build::What, progress, sign};
 
 /// The server compiles before it answers.
 const PATIENCE: Duration = Duration::from_secs(180);
@@ -57,7 +50,7 @@ pub(crate) async fn run(options: &Publish) -> Result<ExitCode> {
     let key = key.context("there is no organization key; set TOOLHOST_ORG_API_KEY, or give --org-key")?;
     let client = client()?;
     let mut all = Vec::new();
-    for file in files(options)? {
+    for file in options.what.components(options.version.as_ref())? {
         let published = publish(&client, &options.url, key, &file).await?;
         if !options.json {
             print(&published);
@@ -70,19 +63,6 @@ pub(crate) async fn run(options: &Publish) -> Result<ExitCode> {
     Ok(if all.iter().all(|one| one.status < 300) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn files(options: &Publish) -> Result<Vec<PathBuf>> {
-    match (options.what.file(), &options.version) {
-        (Some(file), None) => Ok(vec![file.to_owned()]),
-        (Some(file), Some(_)) => {
-            bail!("{} is built already; --version is for a folder, which is built first", file.display())
-        }
-        (None, version) => {
-            let built = build::build(&options.what, version.as_ref(), None)?;
-            Ok(built.into_iter().map(|built| built.file).collect())
-        }
-    }
-}
-
 #[expect(clippy::disallowed_methods, reason = "the server is where the author says, on loopback most of the time")]
 fn client() -> Result<Client> {
     Client::builder().timeout(PATIENCE).build().context("cannot set up TLS")
@@ -92,9 +72,13 @@ async fn publish(client: &Client, server: &Url, key: &str, file: &Path) -> Resul
     let bytes = fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
     let manifest = manifest::extract(&bytes).with_context(|| format!("cannot read {}", file.display()))?;
     let (slug, version) = (manifest.slug, manifest.version);
+    let signature = sign::read_beside(file, &bytes)?;
     let address = address(server, &slug, &version)?;
     let _spinner = progress::spinner(&format!("publishing {slug} {version}"));
-    let request = client.put(address).header("x-org-api-key", key);
+    let mut request = client.put(address).header("x-org-api-key", key);
+    if let Some(signature) = signature {
+        request = request.header("x-toolkit-signature", STANDARD.encode(signature));
+    }
     let sent = request.header("content-type", "application/wasm").body(bytes).send().await;
     let response = sent.with_context(|| {
         format!("cannot reach {server}; is the server running? `toolhost serve` starts one, --url names another")

@@ -7,6 +7,7 @@
 mod check;
 mod publish;
 mod search;
+mod signature;
 mod versions;
 
 use std::{
@@ -25,6 +26,7 @@ pub use manifest::{AuthMode, AuthScheme, Field};
 pub(crate) use publish::{COLLECTION, blob};
 pub use publish::{Published, deprecate, identity, load, publish};
 pub use search::{ToolFilter, ToolkitFilter, ToolkitKind, VersionWish};
+pub use signature::TrustedKeys;
 pub use versions::{BASE, LATEST};
 use versions::{Unresolved, resolve};
 
@@ -80,6 +82,8 @@ pub struct Release {
     pub digest: Digest,
     /// Bytes of the component.
     pub size: u64,
+    /// Id of the key that signed it, where signatures were required.
+    pub signed_by: Option<String>,
     /// When it was published.
     pub published_at: Time,
     /// Since when it is left to those who name it exactly.
@@ -181,6 +185,11 @@ impl Index {
         self.toolkits.values()
     }
 
+    /// Every version, by slug, newest first.
+    pub fn releases(&self) -> impl Iterator<Item = &Arc<Release>> {
+        self.toolkits.values().flat_map(|toolkit| toolkit.releases.values().rev())
+    }
+
     /// Finds a version of a toolkit.
     ///
     /// # Errors
@@ -257,7 +266,7 @@ impl Toolkit {
 }
 
 impl Release {
-    fn new(manifest: Manifest, digest: Digest, size: u64, published_at: Time, deprecated_at: Option<Time>) -> Self {
+    fn new(manifest: Manifest, digest: Digest, size: u64, published_at: Time) -> Self {
         let limits = Limits::default().asked(manifest.limits);
         let unneeded = manifest.no_auth();
         let tools: Vec<_> = manifest
@@ -279,8 +288,9 @@ impl Release {
             triggers: manifest.triggers.len(),
             digest,
             size,
+            signed_by: None,
             published_at,
-            deprecated_at,
+            deprecated_at: None,
         }
     }
 

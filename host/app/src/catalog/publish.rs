@@ -10,7 +10,7 @@ use bytes::Bytes;
 use manifest::Manifest;
 use sandbox::{Digest, InstallError};
 use serde::{Deserialize, Serialize};
-use store::{Batch, Collection, CommitError, Document, Field, Kind, Query, Record, Store, Time};
+use store::{Batch, Collection, CommitError, Document, Field, Kind, Query, Store, Time};
 
 use super::{Catalog, Index, Release};
 use crate::{App, Error, INSTALLATION, Result};
@@ -33,6 +33,8 @@ struct Stored {
     digest: Digest,
     size: u64,
     manifest: Manifest,
+    #[serde(default)]
+    signed_by: Option<String>,
     #[serde(default)]
     deprecated_at: Option<Time>,
 }
@@ -59,7 +61,7 @@ pub async fn load(store: &Store) -> Result<Catalog> {
         let query = Query::of(INSTALLATION).page(page * PAGE, PAGE);
         let found = store.find::<Stored>(&query).await?;
         let last = (found.records.len() as u64) < PAGE;
-        found.records.into_iter().for_each(|record| index.put(Arc::new(release(record))));
+        found.records.into_iter().for_each(|record| index.put(Arc::new(release(record.body, record.created_at))));
         if last {
             break;
         }
@@ -76,14 +78,22 @@ pub fn identity(component: &[u8]) -> Result<(String, String)> {
     Ok((manifest.slug, manifest.version.into()))
 }
 
-/// Publishes a component under a version.
+/// Publishes a component under a version. The signature is a minisign file over the component.
 ///
 /// # Errors
-/// When the version holds other bytes, the component breaks rules or limits, or the store refuses. Nothing is changed then.
-pub async fn publish(app: &App, slug: &str, version: &str, component: Bytes) -> Result<Published> {
+/// When a signature is required and not good, the version holds other bytes, the component breaks rules or limits, or the store
+/// refuses. Nothing is changed then.
+pub async fn publish(
+    app: &App,
+    slug: &str,
+    version: &str,
+    component: Bytes,
+    signature: Option<&str>,
+) -> Result<Published> {
     if component.len() > COMPONENT {
         return Err(Error::ComponentTooLarge);
     }
+    let signed_by = app.trusted.check(&component, signature)?;
     let digest = Digest::of(&component);
     if let Some(release) = same(app, slug, version, digest)? {
         return Ok(Published { release, new: false });
@@ -113,6 +123,7 @@ pub async fn publish(app: &App, slug: &str, version: &str, component: Bytes) -> 
         digest,
         size: installed.size,
         manifest: installed.manifest,
+        signed_by,
         deprecated_at: None,
     };
     enter(app, stored).await
@@ -132,7 +143,7 @@ pub async fn deprecate(app: &App, slug: &str, version: &str) -> Result<Arc<Relea
         record.body.deprecated_at = Some(now);
         app.store.commit(Batch::at(now).update(&record)).await?;
     }
-    let release = Arc::new(release(record));
+    let release = Arc::new(release(record.body, record.created_at));
     app.catalog.put(release.clone());
     Ok(release)
 }
@@ -162,8 +173,7 @@ async fn enter(app: &App, stored: Stored) -> Result<Published> {
         }
         Err(cause) => return Err(cause.into()),
     }
-    let Stored { digest, size, manifest, .. } = stored;
-    let release = Arc::new(Release::new(manifest, digest, size, now, None));
+    let release = Arc::new(release(stored, now));
     app.catalog.put(release.clone());
     Ok(Published { release, new: true })
 }
@@ -209,9 +219,9 @@ fn conflicts(index: &Index, manifest: &Manifest) -> Vec<String> {
     problems
 }
 
-fn release(record: Record<Stored>) -> Release {
-    let Stored { digest, size, manifest, deprecated_at, .. } = record.body;
-    Release::new(manifest, digest, size, record.created_at, deprecated_at)
+fn release(stored: Stored, published_at: Time) -> Release {
+    let Stored { digest, size, manifest, signed_by, deprecated_at, .. } = stored;
+    Release { signed_by, deprecated_at, ..Release::new(manifest, digest, size, published_at) }
 }
 
 fn id(slug: &str, version: &str) -> String {

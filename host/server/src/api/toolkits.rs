@@ -7,7 +7,8 @@ use app::{
     catalog::{self, AuthMode, AuthScheme, Field, LATEST, Release, Toolkit, ToolkitFilter, ToolkitKind},
     clock::iso,
 };
-use axum::{extract::State, response::Response};
+use axum::{extract::State, http::HeaderMap, response::Response};
+use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
 
 use crate::{
@@ -17,6 +18,9 @@ use crate::{
     respond::{Reply, created, cursor_list, ok},
     words::Words,
 };
+
+/// Header of a publication: base64 of the component's minisign file.
+pub(crate) const SIGNATURE: &str = "x-toolkit-signature";
 
 /// Lists toolkits.
 pub(crate) async fn list(_key: ProjectKey, State(server): State<Arc<Server>>, query: Query) -> Reply<Response> {
@@ -57,14 +61,26 @@ pub(crate) async fn read(
     ok(&detail(toolkit, release, &server.words))
 }
 
+/// Lists every version of every toolkit, for the operator.
+pub(crate) async fn published(_key: OrgKey, State(server): State<Arc<Server>>, query: Query) -> Reply<Response> {
+    let page = query.page()?;
+    let index = server.app.catalog.index();
+    let (found, total) = page.cut(index.releases().collect());
+    let items = found.iter().map(|release| published_view(release)).collect();
+    ok(&cursor_list("items", items, page, total))
+}
+
 /// Publishes a component under a version: 201, or 200 when it was there already.
 pub(crate) async fn publish(
     _key: OrgKey,
     State(server): State<Arc<Server>>,
     Path((slug, version)): Path<(String, String)>,
+    headers: HeaderMap,
     ComponentBytes(component): ComponentBytes,
 ) -> Reply<Response> {
-    let published = catalog::publish(&server.app, &slug.to_ascii_lowercase(), &version, component).await?;
+    let signature = signature(&headers)?;
+    let slug = slug.to_ascii_lowercase();
+    let published = catalog::publish(&server.app, &slug, &version, component, signature.as_deref()).await?;
     let view = published_view(&published.release);
     if published.new { created(&view) } else { ok(&view) }
 }
@@ -78,13 +94,22 @@ pub(crate) async fn deprecate(
     ok(&published_view(&*catalog::deprecate(&server.app, &slug, &version).await?))
 }
 
-fn published_view(release: &Release) -> Value {
+/// What the signature header holds: a minisign file, in base64 because it has several lines.
+fn signature(headers: &HeaderMap) -> Reply<Option<String>> {
+    let Some(value) = headers.get(SIGNATURE) else { return Ok(None) };
+    let text = STANDARD.decode(value.as_bytes()).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+    text.map(Some).ok_or_else(|| Error::SignatureInvalid(format!("`{SIGNATURE}` is not base64 of a text")).into())
+}
+
+/// A version, for those who publish.
+pub(crate) fn published_view(release: &Release) -> Value {
     json!({
         "slug": release.slug,
         "name": release.name,
         "version": release.version,
         "digest": format!("sha256:{}", release.digest),
         "size": release.size,
+        "signed_by": release.signed_by,
         "tools_count": release.tools.len(),
         "triggers_count": release.triggers,
         "created_at": iso(release.published_at),

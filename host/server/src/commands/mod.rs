@@ -5,4 +5,5 @@ pub(crate) mod doctor;
 pub(crate) mod first_run;
 pub(crate) mod keys;
 pub(crate) mod serve;
+pub(crate) mod toolkits;
 pub(crate) mod verify;

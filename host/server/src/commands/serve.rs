@@ -27,6 +27,7 @@ use crate::{
     commands::{
         demo,
         first_run::{self, Keys},
+        toolkits,
     },
     config::Config,
     listen,
@@ -183,7 +184,8 @@ async fn publish(server: &Arc<Server>, folder: &Path) -> Result<Published> {
 async fn publish_one(server: &Server, path: &Path) -> Result<()> {
     let bytes = tokio::fs::read(path).await.context("cannot be read")?;
     let (slug, version) = app::catalog::identity(&bytes)?;
-    app::catalog::publish(&server.app, &slug, &version, bytes.into()).await?;
+    let signature = toolkits::signature_beside(path)?;
+    app::catalog::publish(&server.app, &slug, &version, bytes.into(), signature.as_deref()).await?;
     Ok(())
 }
 

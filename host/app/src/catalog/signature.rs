@@ -1,0 +1,123 @@
+//! Who may sign what is published.
+//!
+//! A signature is a minisign file over the component's bytes. When the operator lists keys, nothing is published without a
+//! signature by one of them; without a list nobody is asked. Keys are told apart by the id that `minisign` prints.
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use minisign_verify::{Error as Verdict, PublicKey, Signature};
+
+use crate::{Error, Result};
+
+/// Where the eight bytes of the id stand in a decoded key or signature, least significant first.
+const ID: std::ops::Range<usize> = 2..10;
+
+/// Public keys of those who may sign; empty when signatures are not required.
+#[derive(Debug, Clone, Default)]
+pub struct TrustedKeys(Vec<Trusted>);
+
+#[derive(Debug, Clone)]
+struct Trusted {
+    id: String,
+    key: PublicKey,
+}
+
+impl TrustedKeys {
+    /// Reads minisign public keys: the line of letters, or the whole file with its comment.
+    ///
+    /// # Errors
+    /// With the first text that is no such key.
+    pub fn read<T: AsRef<str>>(keys: &[T]) -> std::result::Result<Self, String> {
+        let one = |text: &str| {
+            let line = text.trim().lines().last()?.trim();
+            Some(Trusted { id: id(line)?, key: PublicKey::from_base64(line).ok()? })
+        };
+        let all = keys.iter().map(|text| one(text.as_ref()).ok_or_else(|| crate::cut(text.as_ref())));
+        all.collect::<std::result::Result<_, _>>().map(Self)
+    }
+
+    /// The id of the key that signed the component; none when signatures are not required.
+    ///
+    /// # Errors
+    /// When one is required and missing, unreadable, of other bytes or by somebody else.
+    pub(super) fn check(&self, component: &[u8], signature: Option<&str>) -> Result<Option<String>> {
+        if self.0.is_empty() {
+            return Ok(None);
+        }
+        let text = signature.ok_or(Error::SignatureMissing)?;
+        let unreadable = || Error::SignatureInvalid("it is not a minisign signature".into());
+        let signer = text.lines().nth(1).and_then(id).ok_or_else(unreadable)?;
+        let signature = Signature::decode(text).map_err(|_| unreadable())?;
+        let mut verdict = None;
+        // Whoever makes a key chooses its id: two may have the same.
+        for trusted in self.0.iter().filter(|trusted| trusted.id == signer) {
+            match trusted.key.verify(component, &signature, false) {
+                Ok(()) => return Ok(Some(signer)),
+                Err(cause) => verdict = Some(cause),
+            }
+        }
+        Err(match verdict {
+            None => Error::SignerUnknown(signer),
+            Some(Verdict::UnexpectedAlgorithm) => Error::SignatureInvalid("it is in minisign's legacy format".into()),
+            Some(_) => Error::SignatureInvalid(format!("key {signer} did not sign these bytes")),
+        })
+    }
+}
+
+fn id(line: &str) -> Option<String> {
+    let bytes: [u8; 8] = STANDARD.decode(line.trim()).ok()?.get(ID)?.try_into().ok()?;
+    Some(format!("{:016X}", u64::from_le_bytes(bytes)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Made by the `minisign` command, as is everything here.
+    const KEY: &str = "RWSzCa9XNNJDY/2B/4Ce5J1cRsiyoMpb44jVuoHH/xnNauAkQu+rwqti";
+    const OTHER_KEY: &str = "untrusted comment: minisign public key D9A05A072A2C13DF\n\
+        RWTfEywqB1qg2WI3U1XP3/vXq1IxO6890MxHdEwyqzXpti3b8oJso+WH\n";
+    const SIGNED: &[u8] = b"component";
+    const SIGNATURE: &str = "untrusted comment: signature from minisign secret key\n\
+        RUSzCa9XNNJDY//AQKOJKo9rKAFNZajVJ30RD3aYNoIxGp4pOc7dcsucaG62i48EXb3PEy8c/WvA/jCbfZCZ63vT1tDOBsBoGAQ=\n\
+        trusted comment: toolkit:hello version:20260101_00\n\
+        nwrmly05Ih7D8yxQ8Z/m2qcN4JiO8rsdulmQXcZ8Id6ibcQxZM0lqOa8xGjzplwMWEpm0RjJOS4Gi6galVFACw==\n";
+    const LEGACY: &str = "untrusted comment: signature from minisign secret key\n\
+        RWSzCa9XNNJDY9NzAQuTN3NBjAFKQlD+7DbXUmh7pae+jcDYPwTX1D9zQkGFezQdiNBmlsXMLxtt91IHMMKVgkmZZeEk9mP+hwU=\n\
+        trusted comment: timestamp:1795246352\tfile:c\n\
+        vW/21CA13r9AJit9N1vQuTF8MPtX4SkBfnYTWqd3EaJu8turbkbxIzH7KXYW+3Ryu2+1ZBgYdNJMDfD+cCBJBw==\n";
+
+    fn check(keys: &[&str], component: &[u8], signature: Option<&str>) -> Result<Option<String>> {
+        TrustedKeys::read(keys).unwrap().check(component, signature)
+    }
+
+    #[test]
+    fn a_good_signature_names_its_key_and_without_keys_nobody_is_asked() {
+        let signer = check(&[OTHER_KEY, KEY], SIGNED, Some(SIGNATURE)).unwrap();
+        assert_eq!(signer.as_deref(), Some("6343D23457AF09B3"));
+        assert_eq!(check(&[], SIGNED, None).unwrap(), None);
+        assert_eq!(check(&[], SIGNED, Some("nonsense")).unwrap(), None);
+    }
+
+    #[test]
+    fn nothing_else_is_good() {
+        let invalid = |keys: &[&str], bytes: &[u8], text: &str| {
+            let refused = check(keys, bytes, Some(text)).unwrap_err();
+            assert!(matches!(refused, Error::SignatureInvalid(_)), "{text:?}: {refused}");
+        };
+        invalid(&[KEY], b"componenT", SIGNATURE);
+        invalid(&[KEY], SIGNED, &SIGNATURE.replace("hello", "other"));
+        invalid(&[KEY], SIGNED, LEGACY);
+        for text in ["", "nonsense", "a\nb\nc\nd\n", &SIGNATURE[..200], "\n\n\n\n", "a\nRWSzCa9XNNJDY/2B"] {
+            invalid(&[KEY], SIGNED, text);
+        }
+        assert!(matches!(check(&[KEY], SIGNED, None), Err(Error::SignatureMissing)));
+        assert!(matches!(check(&[OTHER_KEY], SIGNED, Some(SIGNATURE)), Err(Error::SignerUnknown(_))));
+    }
+
+    #[test]
+    fn a_key_that_is_none_is_named() {
+        for wrong in ["", "RWSz", SIGNATURE, "untrusted comment: only"] {
+            assert!(TrustedKeys::read(&[KEY, wrong]).is_err(), "{wrong:?}");
+        }
+    }
+}

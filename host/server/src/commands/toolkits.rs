@@ -1,0 +1,162 @@
+//! `toolhost toolkits`: what is published here; more of it, from a registry or a file; and less.
+//!
+//! Fetching happens in this process, at the operator's word: the server itself never goes to a registry. Whether a component
+//! may be published is decided where every publication is, signatures included.
+
+mod target;
+
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use anyhow::Context;
+use bytes::Bytes;
+use registry::{Access, Place, SCHEME};
+use serde_json::Value;
+use target::Target;
+use zeroize::Zeroizing;
+
+use crate::{config::Config, open::Stop, terminal::Terminal};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    what: What,
+    #[command(flatten)]
+    server: Named,
+}
+
+/// Another server than the one of the data directory.
+#[derive(Debug, clap::Args)]
+struct Named {
+    /// Address of the server [default: the one of the data directory; when it does not run, its data is used]
+    #[arg(long, global = true)]
+    url: Option<url::Url>,
+    /// Key of the organization [default: the one in <data>.env]
+    #[arg(long, global = true, env = "TOOLHOST_ORG_API_KEY", hide_env_values = true, value_name = "KEY")]
+    org_key: Option<Zeroizing<String>>,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum What {
+    /// Publish a component from a registry or a file
+    #[command(after_help = ADD_EXAMPLES)]
+    Add {
+        /// oci://HOST/PATH[:TAG][@sha256:…], or a *.wasm file with its signature beside it
+        from: String,
+        #[command(flatten)]
+        access: Box<Access>,
+        /// Print one JSON object
+        #[arg(long)]
+        json: bool,
+    },
+    /// List what is published, newest version first
+    List {
+        /// Print a JSON array
+        #[arg(long)]
+        json: bool,
+    },
+    /// Deprecate a version: it then answers only those who name it exactly
+    Remove {
+        /// Toolkit
+        slug: String,
+        /// Dated version
+        #[arg(value_name = "YYYYMMDD_NN")]
+        version: String,
+    },
+}
+
+const ADD_EXAMPLES: &str = "Examples:
+  toolhost toolkits add oci://registry.example/tools/hello:20260101_00
+  toolhost toolkits add oci://registry.example/tools/hello@sha256:6c3c… --username ci --password \"$TOKEN\"
+  toolhost toolkits add dist/hello.wasm";
+
+/// A component on its way in.
+struct Fetched {
+    /// Where from, with the digest where there is one.
+    origin: String,
+    component: Bytes,
+    signature: Option<String>,
+}
+
+pub(crate) async fn run(config: &Config, args: &Args, terminal: Terminal) -> Result<ExitCode, Stop> {
+    match &args.what {
+        What::Add { from, access, json } => {
+            // Before the store is opened: a slow registry must not keep a server from starting.
+            let fetched = fetch(from, access).await?;
+            let target = Target::find(config, &args.server).await?;
+            let done = target.publish(fetched.component, fetched.signature.as_deref()).await;
+            target.close().await;
+            let (new, view) = done?;
+            tell(&view, &fetched.origin, new, *json, terminal);
+        }
+        What::List { json } => {
+            let target = Target::find(config, &args.server).await?;
+            let found = target.list().await;
+            target.close().await;
+            let found = found?;
+            match json {
+                true => terminal.line(&format!("{:#}", Value::Array(found))),
+                false => found.iter().for_each(|view| terminal.line(&row(view, terminal))),
+            }
+        }
+        What::Remove { slug, version } => {
+            let target = Target::find(config, &args.server).await?;
+            let done = target.deprecate(slug, version).await;
+            target.close().await;
+            done?;
+            terminal.good(&format!("{slug} {version} is deprecated: it answers only those who name it"));
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn fetch(from: &str, access: &Access) -> anyhow::Result<Fetched> {
+    if from.starts_with(SCHEME) {
+        let pulled = Place::new(from, access)?.pull().await?;
+        let (component, signature) = (pulled.component, pulled.signature);
+        return Ok(Fetched { origin: format!("{SCHEME}{}", pulled.reference), component, signature });
+    }
+    let path = Path::new(from);
+    let read = tokio::fs::read(path).await;
+    let component = read.with_context(|| format!("cannot read {from}; a registry is named by {SCHEME}…"))?;
+    let signature = signature_beside(path)?;
+    Ok(Fetched { origin: from.to_owned(), component: component.into(), signature })
+}
+
+/// The signature that `toolkit sign` put beside a component, if it did.
+pub(super) fn signature_beside(component: &Path) -> anyhow::Result<Option<String>> {
+    let mut name = component.as_os_str().to_owned();
+    name.push(".minisig");
+    let path = PathBuf::from(name);
+    match std::fs::read_to_string(&path) {
+        Ok(text) => Ok(Some(text)),
+        Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(cause) => Err(cause).with_context(|| format!("cannot read {}", path.display())),
+    }
+}
+
+fn tell(view: &Value, origin: &str, new: bool, json: bool, terminal: Terminal) {
+    if json {
+        let mut view = view.clone();
+        view["origin"] = origin.into();
+        return terminal.line(&format!("{view:#}"));
+    }
+    let text = |name: &str| view[name].as_str().unwrap_or_default();
+    let done = if new { "published" } else { "published before, with the same bytes" };
+    terminal.good(&format!("{} {} {done}", text("slug"), text("version")));
+    terminal.pair("from", origin);
+    terminal.pair("component", text("digest"));
+    if let Some(key) = view["signed_by"].as_str() {
+        terminal.pair("signed by", key);
+    }
+}
+
+fn row(view: &Value, terminal: Terminal) -> String {
+    let text = |name: &str| view[name].as_str().unwrap_or_default();
+    let signed = view["signed_by"].as_str().map_or_else(String::new, |key| format!("  signed by {key}"));
+    let gone = if view["is_deprecated"] == true { "  deprecated" } else { "" };
+    let rest = format!("{}{signed}{gone}", text("digest"));
+    format!("{:<24}  {}  {}", text("slug"), text("version"), terminal.dim(&rest))
+}

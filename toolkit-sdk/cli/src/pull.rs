@@ -1,0 +1,73 @@
+//! `toolkit pull`: a component from a registry.
+
+use std::{fs, path::PathBuf, process::ExitCode};
+
+use anyhow::{Context, Result};
+use clap::Args;
+use registry::{Access, Place};
+
+use crate::{progress, sign};
+
+const EXAMPLES: &str = "Examples:
+  toolkit pull registry.example/tools/hello:20260101_00 --key toolkit.pub
+  toolkit pull registry.example/tools/hello@sha256:6c3c… -o hello.wasm";
+
+/// Pull a component from an OCI registry.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Pull {
+    /// Where from: HOST[:PORT]/PATH[:TAG][@sha256:…]. With a tag and a digest, both must mean the same.
+    reference: String,
+    /// File to write [default: SLUG.wasm]. A signature is written beside it.
+    #[arg(short, long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Write nothing that this public key, or the key in this file, did not sign.
+    #[arg(long, value_name = "KEY|FILE")]
+    key: Option<String>,
+    #[command(flatten)]
+    access: Access,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command.
+pub(crate) async fn run(options: &Pull) -> Result<ExitCode> {
+    let place = Place::new(&options.reference, &options.access)?;
+    let spinner = progress::spinner(&format!("pulling {}", options.reference));
+    let pulled = place.pull().await?;
+    drop(spinner);
+    let manifest =
+        manifest::extract(&pulled.component).with_context(|| format!("{} is no toolkit", pulled.reference))?;
+    let signature = pulled.signature.as_deref();
+    if let Some(key) = &options.key {
+        let signature = signature.with_context(|| format!("{} is not signed", pulled.reference))?;
+        sign::verify(key, &pulled.component, signature)?;
+    }
+    let file = options.out.clone().unwrap_or_else(|| format!("{}.wasm", manifest.slug).into());
+    let write = |file: &PathBuf, bytes: &[u8]| {
+        fs::write(file, bytes).with_context(|| format!("cannot write {}", file.display()))
+    };
+    write(&file, &pulled.component)?;
+    if let Some(signature) = signature {
+        write(&sign::beside(&file), signature.as_bytes())?;
+    }
+    let signer = signature.and_then(sign::signer);
+    if options.json {
+        let object = serde_json::json!({
+            "slug": manifest.slug, "version": manifest.version, "reference": pulled.reference, "digest": pulled.digest,
+            "sha256": sandbox::Digest::of(&pulled.component), "size": pulled.component.len(), "file": file,
+            "signed_by": signer, "verified": options.key.is_some(),
+        });
+        println!("{object:#}");
+        return Ok(ExitCode::SUCCESS);
+    }
+    println!("pulled {} {} to {}", manifest.slug, manifest.version, file.display());
+    println!("{}", pulled.reference);
+    match (signer, &options.key) {
+        (Some(key), Some(_)) => println!("signed by {key}, verified"),
+        (Some(key), None) => println!("signed by {key}, not verified: --key does"),
+        (None, _) => println!("not signed"),
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,54 @@
+//! `toolkit push`: a component to a registry.
+
+use std::{fs, process::ExitCode};
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use registry::{About, Access, Place, SCHEME};
+
+use crate::{build::What, progress, sign};
+
+const EXAMPLES: &str = "Examples:
+  toolkit push registry.example/tools/hello            # builds the toolkit here; its version becomes the tag
+  toolkit push localhost:5000/hello:20260101_00 dist/hello.wasm";
+
+/// Push a component, or a toolkit that is built first, to an OCI registry.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Push {
+    /// Where to: HOST[:PORT]/PATH[:TAG].
+    reference: String,
+    #[command(flatten)]
+    what: What,
+    #[command(flatten)]
+    access: Access,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command.
+pub(crate) async fn run(options: &Push) -> Result<ExitCode> {
+    let place = Place::new(&options.reference, &options.access)?;
+    let files = options.what.components(None)?;
+    let [file] = files.as_slice() else { bail!("a reference is of one toolkit, and here are {}", files.len()) };
+    let bytes = fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let manifest = manifest::extract(&bytes).with_context(|| format!("cannot read {}", file.display()))?;
+    let signature = sign::read_beside(file, &bytes)?;
+    let (slug, version) = (manifest.slug, manifest.version.to_string());
+    let about = About { slug: slug.clone(), description: manifest.description, version: version.clone() };
+    let spinner = progress::spinner(&format!("pushing {slug} {version}"));
+    let pushed = place.push(bytes, &about, signature.as_deref()).await?;
+    drop(spinner);
+    let signer = signature.as_deref().and_then(sign::signer);
+    if options.json {
+        let object = serde_json::json!({
+            "slug": slug, "version": version, "reference": pushed.reference, "digest": pushed.digest, "signed_by": signer,
+        });
+        println!("{object:#}");
+    } else {
+        println!("pushed {slug} {version}{}", signer.map_or_else(String::new, |key| format!(", signed by {key}")));
+        println!("toolhost toolkits add {SCHEME}{}", pushed.reference);
+    }
+    Ok(ExitCode::SUCCESS)
+}

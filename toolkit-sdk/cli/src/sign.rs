@@ -1,0 +1,206 @@
+//! `toolkit sign`: minisign signatures over components, and the keys that make them.
+//!
+//! The format is minisign's, so its command can check what is signed here and the other way round. The signature stands
+//! beside the component, as `SLUG.wasm.minisig`; `toolkit publish` and `toolkit push` send it along.
+
+use std::{
+    fs::{self, OpenOptions},
+    io::{Cursor, Write},
+    os::unix::fs::OpenOptionsExt,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use anyhow::{Context, Result, bail, ensure};
+use clap::Args;
+use minisign::{KeyPair, PublicKey, SecretKey, SecretKeyBox, SignatureBox};
+use sandbox::Digest;
+use serde_json::{Value, json};
+
+use crate::build::What;
+
+const EXAMPLES: &str = "Examples:
+  toolkit sign --generate --key toolkit.key      # once; share toolkit.pub, keep toolkit.key
+  toolkit sign dist/hello.wasm --key toolkit.key
+  toolkit publish dist/hello.wasm                # sends the signature along";
+
+/// Sign a component, or a toolkit that is built first; or make a pair of keys.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Sign {
+    #[command(flatten)]
+    what: What,
+    /// Secret key.
+    #[arg(long, env = "TOOLKIT_SIGN_KEY", value_name = "FILE", default_value = "toolkit.key")]
+    key: PathBuf,
+    /// Make the secret key, and the public key beside it, ending in `.pub`.
+    #[arg(long, conflicts_with_all = ["path", "all"])]
+    generate: bool,
+    /// Make a key without a password, for machines.
+    #[arg(long, requires = "generate", conflicts_with = "password")]
+    no_password: bool,
+    /// Password of the secret key [default: asked for, when it has one].
+    #[arg(long, env = "TOOLKIT_SIGN_PASSWORD", hide_env_values = true)]
+    password: Option<String>,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command.
+pub(crate) fn run(options: &Sign) -> Result<ExitCode> {
+    if options.generate {
+        generate(options)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let key = secret_key(&options.key, options.password.clone())?;
+    let id = id(PublicKey::from_secret_key(&key)?.keynum());
+    let mut all = Vec::new();
+    for file in options.what.components(None)? {
+        let signature = sign(&key, &file)?;
+        if !options.json {
+            println!("signed {} with key {id}: {}", file.display(), signature.display());
+        }
+        all.push(json!({ "file": file, "signature": signature, "key": id }));
+    }
+    if options.json {
+        println!("{:#}", Value::Array(all));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn generate(options: &Sign) -> Result<()> {
+    let (secret, public) = (&options.key, options.key.with_extension("pub"));
+    for file in [secret, &public] {
+        ensure!(!file.exists(), "{} is there already; name another with --key", file.display());
+    }
+    let pair = match &options.password {
+        _ if options.no_password => KeyPair::generate_unencrypted_keypair(),
+        password => KeyPair::generate_encrypted_keypair(password.clone()),
+    };
+    let pair = pair.context("cannot make a key; without a terminal give TOOLKIT_SIGN_PASSWORD, or --no-password")?;
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(secret);
+    let written =
+        file.as_mut().map(|file| file.write_all(&pair.sk.to_box(None)?.to_bytes()).map_err(anyhow::Error::from));
+    written
+        .map_err(|cause| anyhow::anyhow!("{cause}"))
+        .flatten()
+        .with_context(|| format!("cannot write {}", secret.display()))?;
+    fs::write(&public, pair.pk.to_box()?.to_bytes()).with_context(|| format!("cannot write {}", public.display()))?;
+    let (id, line) = (id(pair.pk.keynum()), pair.pk.to_base64());
+    if options.json {
+        let pair = json!({ "key": id, "secret_key_file": secret, "public_key_file": public, "public_key": line });
+        println!("{pair:#}");
+    } else {
+        println!("key {id}: secret in {}, public in {}", secret.display(), public.display());
+        println!("a server that shall take what it signs: `publish.trusted_keys = [\"{line}\"]`");
+    }
+    Ok(())
+}
+
+fn secret_key(file: &Path, password: Option<String>) -> Result<SecretKey> {
+    let shown = file.display();
+    let text = fs::read_to_string(file)
+        .with_context(|| format!("cannot read the secret key {shown}; `toolkit sign --generate` makes one"))?;
+    let parse = || SecretKeyBox::from_string(&text).with_context(|| format!("{shown} is no minisign secret key"));
+    if let Ok(key) = parse()?.into_unencrypted_secret_key() {
+        return Ok(key);
+    }
+    parse()?.into_secret_key(password).with_context(|| format!("cannot open the secret key {shown}"))
+}
+
+/// Writes the signature beside a component. Its trusted comment says what was signed.
+fn sign(key: &SecretKey, file: &Path) -> Result<PathBuf> {
+    let bytes = fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let manifest = manifest::extract(&bytes).with_context(|| format!("cannot read {}", file.display()))?;
+    let comment = format!("toolkit:{} version:{} {}", manifest.slug, manifest.version, digest(&bytes));
+    let signed = minisign::sign(None, key, Cursor::new(&bytes), Some(&comment), None);
+    let to = beside(file);
+    let text = signed.context("cannot sign")?.into_string();
+    fs::write(&to, text).with_context(|| format!("cannot write {}", to.display()))?;
+    Ok(to)
+}
+
+/// Where the signature of a component stands.
+pub(crate) fn beside(component: &Path) -> PathBuf {
+    let mut name = component.as_os_str().to_owned();
+    name.push(".minisig");
+    name.into()
+}
+
+/// The signature beside a component, if there is one.
+///
+/// # Errors
+/// When it says itself that it is of other bytes.
+pub(crate) fn read_beside(component: &Path, bytes: &[u8]) -> Result<Option<String>> {
+    let file = beside(component);
+    let shown = file.display();
+    if !file.exists() {
+        return Ok(None);
+    }
+    let text = fs::read_to_string(&file).with_context(|| format!("cannot read {shown}"))?;
+    let signature = SignatureBox::from_string(&text).with_context(|| format!("{shown} is no minisign signature"))?;
+    let comment = signature.trusted_comment().with_context(|| format!("cannot read {shown}"))?;
+    let own = digest(bytes);
+    if comment.split_whitespace().any(|word| word.starts_with("sha256:") && word != own) {
+        bail!("{shown} is of other bytes than {}; `toolkit sign` signs it again", component.display());
+    }
+    Ok(Some(text))
+}
+
+/// Checks a signature with a public key: its file, or its line of letters. Answers the key's id.
+pub(crate) fn verify(key: &str, bytes: &[u8], signature: &str) -> Result<String> {
+    let public = match Path::new(key).is_file() {
+        true => PublicKey::from_file(key),
+        false => PublicKey::from_base64(key),
+    };
+    let public = public.with_context(|| format!("{key} is neither a minisign public key nor a file of one"))?;
+    let signature = SignatureBox::from_string(signature).context("the signature is not minisign's")?;
+    minisign::verify(&public, &signature, Cursor::new(bytes), true, false, false)
+        .context("the signature is not valid")?;
+    Ok(id(public.keynum()))
+}
+
+/// The id of the key that made a signature, which nobody has verified.
+pub(crate) fn signer(signature: &str) -> Option<String> {
+    SignatureBox::from_string(signature).ok().map(|signature| id(signature.keynum()))
+}
+
+fn digest(bytes: &[u8]) -> String {
+    format!("sha256:{}", Digest::of(bytes))
+}
+
+/// A key's id as minisign prints it.
+fn id(number: &[u8]) -> String {
+    number.iter().rev().map(|byte| format!("{byte:02X}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_signature_is_of_its_bytes_and_its_key() {
+        let pair = || KeyPair::generate_unencrypted_keypair().unwrap();
+        let (ours, other) = (pair(), pair());
+        let text = minisign::sign(None, &ours.sk, Cursor::new(b"bytes"), Some("c"), None).unwrap().into_string();
+        let key = ours.pk.to_base64();
+        assert_eq!(Some(verify(&key, b"bytes", &text).unwrap()), signer(&text));
+        verify(&key, b"other", &text).unwrap_err();
+        verify(&other.pk.to_base64(), b"bytes", &text).unwrap_err();
+        verify("nonsense", b"bytes", &text).unwrap_err();
+    }
+
+    #[test]
+    fn a_signature_of_other_bytes_is_not_sent() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("a.wasm");
+        assert_eq!(read_beside(&file, b"bytes").unwrap(), None);
+        let pair = KeyPair::generate_unencrypted_keypair().unwrap();
+        let comment = format!("toolkit:a version:20260101_00 {}", digest(b"bytes"));
+        let text = minisign::sign(None, &pair.sk, Cursor::new(b"bytes"), Some(&comment), None).unwrap().into_string();
+        fs::write(beside(&file), &text).unwrap();
+        assert_eq!(read_beside(&file, b"bytes").unwrap(), Some(text));
+        assert!(read_beside(&file, b"other").unwrap_err().to_string().contains("other bytes"));
+    }
+}

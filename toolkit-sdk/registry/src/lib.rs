@@ -1,0 +1,305 @@
+//! Components in OCI registries, in the layout that WebAssembly tools share: one manifest, one configuration, one layer.
+//!
+//! A registry is a place to fetch from, not somebody to believe: the bytes that come back are those of the digest that was
+//! asked for, or an error. The signature travels as an annotation of the manifest, because every registry keeps a manifest
+//! byte for byte, whereas not every one lists referrers. It is carried here and judged elsewhere.
+
+mod access;
+
+use std::{collections::BTreeMap, time::Duration};
+
+use anyhow::{Context, Result, bail, ensure};
+use bytes::{Bytes, BytesMut};
+use chrono::{DateTime, NaiveDate, Utc};
+use futures::TryStreamExt;
+use oci_client::{
+    Client, Reference,
+    annotations::{
+        ORG_OPENCONTAINERS_IMAGE_DESCRIPTION, ORG_OPENCONTAINERS_IMAGE_TITLE, ORG_OPENCONTAINERS_IMAGE_VERSION,
+    },
+    client::{ClientConfig, ClientProtocol},
+    errors::{OciDistributionError, OciErrorCode},
+    manifest::{OCI_IMAGE_MEDIA_TYPE, OciDescriptor, OciImageManifest},
+    secrets::RegistryAuth,
+};
+use oci_wasm::{ToConfig, WASM_LAYER_MEDIA_TYPE, WASM_MANIFEST_CONFIG_MEDIA_TYPE, WasmConfig};
+
+pub use access::Access;
+
+/// Annotation of the manifest with the minisign signature of the component, as it stands in its file.
+pub const SIGNATURE: &str = "toolhost.toolkit.minisign";
+/// The largest component, in bytes: what a server takes.
+pub const COMPONENT: usize = 16 << 20;
+/// What a reference may begin with.
+pub const SCHEME: &str = "oci://";
+
+const CONNECT: Duration = Duration::from_secs(10);
+/// Without a byte from the registry.
+const SILENCE: Duration = Duration::from_secs(30);
+/// A whole push or pull.
+const TOTAL: Duration = Duration::from_secs(300);
+/// Tags named in an error.
+const TAGS: usize = 20;
+
+/// One place in one registry.
+pub struct Place {
+    client: Client,
+    auth: RegistryAuth,
+    reference: Reference,
+    /// Whether the reference names a tag.
+    tagged: bool,
+}
+
+/// What is said about a component beside its bytes.
+#[derive(Debug, Clone)]
+pub struct About {
+    /// Slug of the toolkit.
+    pub slug: String,
+    /// For people.
+    pub description: String,
+    /// Dated, `YYYYMMDD_NN`. The tag where the reference has none.
+    pub version: String,
+}
+
+/// What was pushed.
+#[derive(Debug, Clone)]
+pub struct Pushed {
+    /// The reference, with tag and digest.
+    pub reference: String,
+    /// Of the manifest, `sha256:…`.
+    pub digest: String,
+}
+
+/// What was pulled.
+#[derive(Debug, Clone)]
+pub struct Pulled {
+    /// The reference, with its digest.
+    pub reference: String,
+    /// Of the manifest.
+    pub digest: String,
+    /// The component.
+    pub component: Bytes,
+    /// Its signature, when it came with one. Nobody has verified it yet.
+    pub signature: Option<String>,
+}
+
+impl Place {
+    /// Finds out how to reach `[oci://]HOST[:PORT]/PATH[:TAG][@DIGEST]`. Nothing is sent.
+    ///
+    /// # Errors
+    /// When the reference cannot be read or names no registry, or kept credentials cannot be used.
+    pub fn new(reference: &str, access: &Access) -> Result<Self> {
+        let text = reference.strip_prefix(SCHEME).unwrap_or(reference);
+        let form = "write HOST[:PORT]/PATH[:TAG][@sha256:…]";
+        let (host, _) = text.split_once('/').with_context(|| format!("`{text}` names no registry; {form}"))?;
+        ensure!(host.contains(['.', ':']) || host == "localhost", "`{text}` names no registry; {form}");
+        let parsed: Reference =
+            text.parse().map_err(|cause| anyhow::anyhow!("`{text}` is no reference ({cause}); {form}"))?;
+        let tagged = text.split('@').next().and_then(|name| name.rsplit('/').next()).is_some_and(|n| n.contains(':'));
+        let protocol = if access.plain(parsed.registry()) { ClientProtocol::Http } else { ClientProtocol::Https };
+        let client = Client::try_from(ClientConfig {
+            protocol,
+            connect_timeout: Some(CONNECT),
+            read_timeout: Some(SILENCE),
+            user_agent: concat!("toolhost/", env!("CARGO_PKG_VERSION")),
+            ..ClientConfig::default()
+        });
+        let client = client.context("cannot set up TLS")?;
+        Ok(Self { client, auth: access.credentials(parsed.registry())?, reference: parsed, tagged })
+    }
+
+    /// Pushes a component. The same bytes, description and signature make the same digest again.
+    ///
+    /// # Errors
+    /// When the reference has a digest, which only the result can have, or the registry refuses.
+    pub async fn push(&self, component: Vec<u8>, about: &About, signature: Option<&str>) -> Result<Pushed> {
+        ensure!(self.reference.digest().is_none(), "{} has a digest; push to a tag", self.reference);
+        ensure!(component.len() <= COMPONENT, "the component is larger than {} MiB", COMPONENT >> 20);
+        let tag = if self.tagged { self.reference.tag().unwrap_or_default() } else { &about.version };
+        let to = Reference::with_tag(self.reference.registry().into(), self.reference.repository().into(), tag.into());
+        let sending = async {
+            self.client.store_auth_if_needed(to.resolve_registry(), &self.auth).await;
+            let (mut config, layer) = WasmConfig::from_raw_component(component, None)?;
+            config.created = day(&about.version);
+            let config = config.to_config()?;
+            let layers = [layer];
+            let mut manifest = OciImageManifest::build(&layers, &config, Some(annotations(about, signature)));
+            manifest.media_type = Some(OCI_IMAGE_MEDIA_TYPE.into());
+            let [layer] = layers;
+            let body = serde_json::to_vec(&manifest)?;
+            let digest = oci_client::client::ImageLayer::new(body.clone(), String::new(), None).sha256_digest();
+            let told = |cause| self.explain(cause, "push to");
+            self.client.push_blob(&to, layer.data.clone(), &layer.sha256_digest()).await.map_err(told)?;
+            self.client.push_blob(&to, config.data.clone(), &config.sha256_digest()).await.map_err(told)?;
+            let kind = OCI_IMAGE_MEDIA_TYPE.parse().context("a media type is a header value")?;
+            self.client.push_manifest_raw(&to, body, kind).await.map_err(told)?;
+            Ok(Pushed { reference: format!("{to}@{digest}"), digest })
+        };
+        within(sending, &to).await
+    }
+
+    /// Pulls the component. Where the reference has a tag and a digest, both must mean the same.
+    ///
+    /// # Errors
+    /// When it is not there, is no component, is too large, or has other bytes than its digest says.
+    pub async fn pull(&self) -> Result<Pulled> {
+        within(self.fetch(), &self.reference).await
+    }
+
+    async fn fetch(&self) -> Result<Pulled> {
+        let (wanted, at) = (self.reference.digest(), &self.reference);
+        let (registry, repository) = (at.registry().to_owned(), at.repository().to_owned());
+        let asked = match at.tag().filter(|_| self.tagged) {
+            Some(tag) => Reference::with_tag(registry.clone(), repository.clone(), tag.into()),
+            None => at.clone(),
+        };
+        let (body, digest) = match self.client.pull_manifest_raw(&asked, &self.auth, &[OCI_IMAGE_MEDIA_TYPE]).await {
+            Ok(found) => found,
+            Err(cause) => return Err(self.missing(cause).await),
+        };
+        if let Some(wanted) = wanted.filter(|wanted| *wanted != digest) {
+            bail!("{asked} is {digest} now, not {wanted}: the tag was moved; name the digest alone, or the new one");
+        }
+        let manifest: OciImageManifest =
+            serde_json::from_slice(&body).with_context(|| format!("the manifest of {asked} cannot be read"))?;
+        let layer = only_layer(&manifest).with_context(|| format!("{asked} is no WebAssembly component"))?;
+        let pinned = Reference::with_digest(registry, repository, digest.clone());
+        let component = self.blob(&pinned, &layer).await?;
+        let signature = manifest.annotations.and_then(|mut all| all.remove(SIGNATURE));
+        Ok(Pulled { reference: pinned.whole(), digest, component, signature })
+    }
+
+    async fn blob(&self, at: &Reference, layer: &OciDescriptor) -> Result<Bytes> {
+        let failed = || format!("cannot pull {} of {at}", layer.digest);
+        let mut stream = self.client.pull_blob_stream(at, layer).await.with_context(failed)?;
+        let mut bytes = BytesMut::new();
+        // Its end is an error when the bytes are not those of the digest.
+        while let Some(chunk) = stream.try_next().await.with_context(failed)? {
+            bytes.extend_from_slice(&chunk);
+            ensure!(bytes.len() <= COMPONENT, "{at} is larger than {} MiB", COMPONENT >> 20);
+        }
+        Ok(bytes.freeze())
+    }
+
+    /// What a failed pull means, with the tags that are there.
+    async fn missing(&self, cause: OciDistributionError) -> anyhow::Error {
+        let unknown = |cause: &OciDistributionError| match cause {
+            OciDistributionError::ImageManifestNotFoundError(_) => true,
+            OciDistributionError::RegistryError { envelope, .. } => {
+                envelope.errors.iter().any(|error| error.code == OciErrorCode::ManifestUnknown)
+            }
+            _ => false,
+        };
+        if !unknown(&cause) {
+            return self.explain(cause, "pull");
+        }
+        let tags = self.client.list_tags(&self.reference, &self.auth, Some(TAGS), None).await;
+        let there = tags.map(|found| found.tags).unwrap_or_default();
+        let hint = if there.is_empty() { String::new() } else { format!("; tags there: {}", there.join(", ")) };
+        anyhow::anyhow!("there is no {}{hint}", self.reference)
+    }
+
+    fn explain(&self, cause: OciDistributionError, what: &str) -> anyhow::Error {
+        let hint = match &cause {
+            OciDistributionError::UnauthorizedError { .. } | OciDistributionError::AuthenticationFailure(_) => {
+                "; log in with `docker login`, or give --username and --password"
+            }
+            OciDistributionError::RequestError(cause) if cause.is_connect() => {
+                "; does the registry run there? One without TLS needs --plain-http"
+            }
+            _ => "",
+        };
+        let message = format!("cannot {what} {}{hint}", self.reference);
+        anyhow::Error::new(cause).context(message)
+    }
+}
+
+async fn within<T>(work: impl Future<Output = Result<T>>, at: &Reference) -> Result<T> {
+    let done = tokio::time::timeout(TOTAL, work).await;
+    done.unwrap_or_else(|_| bail!("{} did not finish in {} s", at.registry(), TOTAL.as_secs()))
+}
+
+/// The component's layer, without the other addresses that a manifest may offer for it.
+fn only_layer(manifest: &OciImageManifest) -> Result<OciDescriptor> {
+    let kind = &manifest.config.media_type;
+    ensure!(kind == WASM_MANIFEST_CONFIG_MEDIA_TYPE, "its configuration is of type {kind}");
+    let [layer] = manifest.layers.as_slice() else { bail!("it has {} layers, not one", manifest.layers.len()) };
+    ensure!(layer.media_type == WASM_LAYER_MEDIA_TYPE, "its layer is of type {}", layer.media_type);
+    let fits = usize::try_from(layer.size).is_ok_and(|size| size <= COMPONENT);
+    ensure!(fits, "its layer of {} bytes is larger than {} MiB", layer.size, COMPONENT >> 20);
+    Ok(OciDescriptor { urls: None, ..layer.clone() })
+}
+
+fn annotations(about: &About, signature: Option<&str>) -> BTreeMap<String, String> {
+    let pairs = [
+        (ORG_OPENCONTAINERS_IMAGE_TITLE, about.slug.as_str()),
+        (ORG_OPENCONTAINERS_IMAGE_DESCRIPTION, about.description.as_str()),
+        (ORG_OPENCONTAINERS_IMAGE_VERSION, about.version.as_str()),
+    ];
+    let signature = signature.map(|text| (SIGNATURE, text));
+    pairs.into_iter().chain(signature).map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+}
+
+/// The day of a dated version, so that pushing again makes nothing new.
+fn day(version: &str) -> DateTime<Utc> {
+    let date = version.get(..8).and_then(|date| NaiveDate::parse_from_str(date, "%Y%m%d").ok());
+    date.and_then(|date| date.and_hms_opt(0, 0, 0)).map(|time| time.and_utc()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(reference: &str) -> Result<Place> {
+        Place::new(reference, &Access::default())
+    }
+
+    #[test]
+    fn a_reference_names_its_registry() {
+        for good in ["oci://localhost:5000/a", "localhost:5000/a:b", "registry.example/a/b:20260101_00", "localhost/a"]
+        {
+            place(good).unwrap_or_else(|cause| panic!("{good}: {cause:#}"));
+        }
+        for bad in ["hello", "team/hello:1", "localhost:5000/UPPER", "localhost:5000/a@sha256:12", ""] {
+            assert!(place(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_tag_is_told_from_a_port() {
+        assert!(!place("localhost:5000/a").unwrap().tagged);
+        assert!(place("localhost:5000/a:b").unwrap().tagged);
+        let digest = format!("sha256:{}", "0".repeat(64));
+        assert!(!place(&format!("localhost:5000/a@{digest}")).unwrap().tagged);
+        assert!(place(&format!("localhost:5000/a:b@{digest}")).unwrap().tagged);
+    }
+
+    #[test]
+    fn a_layer_is_fetched_from_the_registry_and_nowhere_else() {
+        let layer = |media_type: &str, size| OciDescriptor {
+            media_type: media_type.into(),
+            digest: "sha256:00".into(),
+            size,
+            urls: Some(vec!["http://169.254.169.254/".into()]),
+            ..OciDescriptor::default()
+        };
+        let manifest = |layers: Vec<OciDescriptor>| OciImageManifest {
+            config: layer(WASM_MANIFEST_CONFIG_MEDIA_TYPE, 2),
+            layers,
+            ..OciImageManifest::default()
+        };
+        let wasm = || layer(WASM_LAYER_MEDIA_TYPE, 8);
+        assert_eq!(only_layer(&manifest(vec![wasm()])).unwrap().urls, None);
+        for bad in
+            [vec![], vec![wasm(), wasm()], vec![layer("text/plain", 8)], vec![layer(WASM_LAYER_MEDIA_TYPE, 1 << 30)]]
+        {
+            only_layer(&manifest(bad)).unwrap_err();
+        }
+    }
+
+    #[test]
+    fn the_same_version_was_made_on_the_same_day() {
+        assert_eq!(day("20260102_00").to_rfc3339(), "2026-01-02T00:00:00+00:00");
+        assert_eq!(day("soon"), DateTime::<Utc>::default());
+    }
+}
