@@ -79,13 +79,8 @@ fn generate(options: &Sign) -> Result<()> {
         password => KeyPair::generate_encrypted_keypair(password.clone()),
     };
     let pair = pair.context("cannot make a key; without a terminal give TOOLKIT_SIGN_PASSWORD, or --no-password")?;
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(secret);
-    let written =
-        file.as_mut().map(|file| file.write_all(&pair.sk.to_box(None)?.to_bytes()).map_err(anyhow::Error::from));
-    written
-        .map_err(|cause| anyhow::anyhow!("{cause}"))
-        .flatten()
-        .with_context(|| format!("cannot write {}", secret.display()))?;
+    let written = write_private(secret, &pair.sk.to_box(None)?.to_bytes());
+    written.with_context(|| format!("cannot write {}", secret.display()))?;
     fs::write(&public, pair.pk.to_box()?.to_bytes()).with_context(|| format!("cannot write {}", public.display()))?;
     let (id, line) = (id(pair.pk.keynum()), pair.pk.to_base64());
     if options.json {
@@ -96,6 +91,10 @@ fn generate(options: &Sign) -> Result<()> {
         println!("a server that shall take what it signs: `publish.trusted_keys = [\"{line}\"]`");
     }
     Ok(())
+}
+
+fn write_private(file: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    OpenOptions::new().write(true).create_new(true).mode(0o600).open(file)?.write_all(bytes)
 }
 
 fn secret_key(file: &Path, password: Option<String>) -> Result<SecretKey> {
