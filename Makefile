@@ -14,6 +14,7 @@ run: ## build everything, publish the toolkits, run one tool through the API, st
 	target/release/toolhost serve --toolkits toolkits/dist --demo README.md
 
 test: ## every test: units, stores, toolkits, and the real server over HTTP
+	tests/setup
 	$(CARGO) build --workspace --all-targets
 	$(TOOLKIT) setup
 	$(TOOLKIT) build --all

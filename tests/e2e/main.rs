@@ -21,6 +21,7 @@ mod coverage;
 mod crash;
 mod credentials;
 mod damage;
+mod distribution;
 mod documents;
 mod isolation;
 mod limits;

@@ -13,7 +13,7 @@ use std::{
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::{Client, FakeApp, unique};
+use crate::{Client, FakeApp, Finished, unique};
 
 /// How long a start may take before the test fails. Unoptimised and on a busy machine.
 const START: Duration = Duration::from_secs(60);
@@ -41,7 +41,7 @@ pub struct Host {
 
 /// A process that does not outlive this value.
 #[derive(Debug)]
-struct Process(Child);
+pub(crate) struct Process(pub(crate) Child);
 
 /// A server that ended instead of serving.
 #[derive(Debug)]
@@ -110,6 +110,14 @@ impl Setup {
         copy(self.folder.path(), fresh.folder.path()).expect("the folder can be copied");
         let data = fresh.data().display().to_string();
         Self { settings: self.settings.clone(), folder: fresh.folder }.with("data", data)
+    }
+
+    /// Runs another of the operator's commands with these settings to its end.
+    #[must_use]
+    pub fn command(&self, arguments: &[&str]) -> Finished {
+        let mut command = Command::new(binary());
+        command.args(arguments).current_dir(self.folder.path()).env_clear().envs(&self.settings);
+        Finished::of(command)
     }
 
     /// Starts and waits until it serves.
@@ -324,13 +332,18 @@ fn binary() -> PathBuf {
     if let Some(named) = std::env::var_os("TOOLHOST_BIN") {
         return named.into();
     }
+    beside("toolhost")
+}
+
+/// A binary that cargo built beside this program.
+pub(crate) fn beside(name: &str) -> PathBuf {
     let program = std::env::current_exe().expect("this program has a path");
-    let found = program.ancestors().skip(1).take(2).map(|folder| folder.join("toolhost")).find(|path| path.is_file());
-    found.expect("there is no server to test: `cargo build --package host-server` first")
+    let found = program.ancestors().skip(1).take(2).map(|folder| folder.join(name)).find(|path| path.is_file());
+    found.unwrap_or_else(|| panic!("there is no `{name}` to test: `cargo build --workspace` first"))
 }
 
 /// Starts a process that dies with this one, however this one ends.
-fn spawn(command: Command) -> Child {
+pub(crate) fn spawn(command: Command) -> Child {
     type Order = (Command, mpsc::Sender<std::io::Result<Child>>);
     // The kernel ties the child to the thread that started it, not to the process: this thread stays to the end.
     static KEEPER: LazyLock<mpsc::Sender<Order>> = LazyLock::new(|| {

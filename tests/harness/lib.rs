@@ -8,13 +8,19 @@ pub mod fake_app;
 #[path = "../components/guest.rs"]
 pub mod guest;
 pub mod host;
+pub mod registry;
 
-use std::time::{Duration, Instant};
+use std::{
+    path::Path,
+    process::{Command, Stdio},
+    time::{Duration, Instant},
+};
 
 pub use client::{Answer, Client};
 pub use fake_app::FakeApp;
 pub use guest::Guest;
 pub use host::Host;
+pub use registry::Registry;
 
 /// How long a condition may take to become true. Generous: the machine may be busy, and a test that waits for the right
 /// thing is never slow when it passes.
@@ -30,6 +36,58 @@ pub async fn wait_until<F: Future<Output = bool>>(what: &str, mut condition: imp
         assert!(begun.elapsed() < PATIENCE, "waited {PATIENCE:?} in vain until {what}");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
+}
+
+/// A command that ran to its end.
+#[derive(Debug)]
+pub struct Finished {
+    /// Exit code; none when a signal ended it.
+    pub code: Option<i32>,
+    /// Standard output.
+    pub stdout: String,
+    /// Standard error.
+    pub stderr: String,
+}
+
+impl Finished {
+    /// Runs a command to its end. It sees no terminal.
+    ///
+    /// # Panics
+    /// When it cannot be started.
+    #[must_use]
+    pub fn of(mut command: Command) -> Self {
+        let output = command.stdin(Stdio::null()).output().unwrap_or_else(|cause| panic!("{command:?}: {cause}"));
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        Self { code: output.status.code(), stdout: text(&output.stdout), stderr: text(&output.stderr) }
+    }
+
+    /// Its standard output, if it succeeded.
+    ///
+    /// # Panics
+    /// With all it printed, if it did not.
+    #[track_caller]
+    pub fn succeeded(self) -> String {
+        assert_eq!(self.code, Some(0), "{self:#?}");
+        self.stdout
+    }
+
+    /// Its standard error, if it failed.
+    ///
+    /// # Panics
+    /// With all it printed, if it did not.
+    #[track_caller]
+    pub fn failed(self) -> String {
+        assert_eq!(self.code, Some(1), "{self:#?}");
+        self.stderr
+    }
+}
+
+/// Runs the author's command to its end, in a folder and with these variables alone.
+#[must_use]
+pub fn toolkit(folder: &Path, variables: &[(&str, &str)], arguments: &[&str]) -> Finished {
+    let mut command = Command::new(host::beside("toolkit"));
+    command.args(arguments).current_dir(folder).env_clear().envs(variables.iter().copied());
+    Finished::of(command)
 }
 
 /// Text that no other test uses: `bytes` random bytes in hex.

@@ -201,7 +201,9 @@ impl Place {
 
     fn explain(&self, cause: OciDistributionError, what: &str) -> anyhow::Error {
         let hint = match &cause {
-            OciDistributionError::UnauthorizedError { .. } | OciDistributionError::AuthenticationFailure(_) => {
+            OciDistributionError::UnauthorizedError { .. }
+            | OciDistributionError::AuthenticationFailure(_)
+            | OciDistributionError::ServerError { code: 401 | 403, .. } => {
                 "; log in with `docker login`, or give --username and --password"
             }
             OciDistributionError::RequestError(cause) if cause.is_connect() => {

@@ -1,0 +1,347 @@
+//! Components on their way: signed, pushed to a registry, pulled from it, and taken or refused by a server.
+
+use std::path::PathBuf;
+
+use harness::{
+    Client, Finished, Guest, Host, Registry, guest,
+    host::Setup,
+    registry::{NAME, PASSWORD},
+    toolkit,
+};
+use reqwest::Method;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::given;
+
+/// A folder with a component and somebody who signs.
+struct Author {
+    folder: TempDir,
+    slug: String,
+}
+
+impl Author {
+    fn new() -> Self {
+        let author = Self { folder: tempfile::tempdir().unwrap(), slug: given::slug() };
+        author.write("a.wasm", Guest::echo());
+        author
+    }
+
+    /// Writes a component of this author's toolkit, always of the same version.
+    fn write(&self, file: &str, guest: Guest<'_>) {
+        let bytes = guest::with_manifest(guest.component(), &guest::manifest(&self.slug));
+        std::fs::write(self.path(file), bytes).unwrap();
+    }
+
+    fn path(&self, file: &str) -> PathBuf {
+        self.folder.path().join(file)
+    }
+
+    fn read(&self, file: &str) -> Vec<u8> {
+        std::fs::read(self.path(file)).unwrap()
+    }
+
+    fn run(&self, arguments: &[&str]) -> Finished {
+        toolkit(self.folder.path(), &[], arguments)
+    }
+
+    fn json(&self, arguments: &[&str]) -> Value {
+        serde_json::from_str(&self.run(&[arguments, &["--json"]].concat()).succeeded()).unwrap()
+    }
+
+    /// Makes a pair of keys; the public one, and its id.
+    fn key(&self, name: &str) -> (String, String) {
+        let made = self.json(&["sign", "--generate", "--no-password", "--key", name]);
+        (text(&made["public_key"]), text(&made["key"]))
+    }
+
+    fn sign(&self, file: &str, key: &str) {
+        self.run(&["sign", file, "--key", key]).succeeded();
+    }
+
+    /// Pushes a file under a tag; the digest.
+    fn push(&self, registry: &Registry, tag: &str, file: &str) -> String {
+        text(&self.json(&["push", &self.at(registry, tag), file])["digest"])
+    }
+
+    /// A reference to this author's toolkit.
+    fn at(&self, registry: &Registry, tag: &str) -> String {
+        format!("{}/tools/{}:{tag}", registry.host, self.slug)
+    }
+
+    fn pinned(&self, registry: &Registry, digest: &str) -> String {
+        format!("{}/tools/{}@{digest}", registry.host, self.slug)
+    }
+
+    fn address(&self) -> String {
+        guest::address(&guest::manifest(&self.slug))
+    }
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_else(|| panic!("{value} is no text")).to_owned()
+}
+
+fn base64(bytes: &[u8]) -> String {
+    use base64::Engine;
+    base64::engine::general_purpose::STANDARD.encode(bytes)
+}
+
+/// Publishes over HTTP with these headers.
+async fn put(client: &Client, author: &Author, file: &str, headers: &[(&str, &str)]) -> harness::Answer {
+    let body = harness::client::Body::Raw("application/wasm", author.read(file));
+    client.send(Method::PUT, &author.address(), body, headers).await
+}
+
+#[tokio::test]
+async fn what_was_pushed_is_pulled_by_its_digest_and_its_signature_came_along() {
+    let (registry, author) = (Registry::start().await, Author::new());
+    let (public, id) = author.key("k.key");
+    author.sign("a.wasm", "k.key");
+    let reference = format!("{}/tools/{}", registry.host, author.slug);
+    let pushed = author.json(&["push", &reference, "a.wasm"]);
+    let digest = text(&pushed["digest"]);
+    assert_eq!(pushed["reference"], format!("{reference}:20260101_00@{digest}"), "the version becomes the tag");
+    for from in [author.at(&registry, "20260101_00"), author.pinned(&registry, &digest), text(&pushed["reference"])] {
+        let pulled = author.json(&["pull", &from, "-o", "b.wasm", "--key", &public]);
+        assert_eq!((&pulled["digest"], &pulled["signed_by"]), (&digest.clone().into(), &id.clone().into()), "{from}");
+        assert_eq!(author.read("b.wasm"), author.read("a.wasm"), "{from}");
+        assert_eq!(author.read("b.wasm.minisig"), author.read("a.wasm.minisig"), "{from}");
+    }
+    assert_eq!(author.push(&registry, "again", "a.wasm"), digest, "the same bytes are the same artefact");
+}
+
+#[tokio::test]
+async fn a_pull_with_a_key_takes_nothing_else() {
+    let (registry, author) = (Registry::start().await, Author::new());
+    let ((ours, _), (other, _)) = (author.key("k.key"), author.key("l.key"));
+    author.push(&registry, "unsigned", "a.wasm");
+    author.sign("a.wasm", "k.key");
+    author.push(&registry, "signed", "a.wasm");
+    let pull = |tag: &str, key: &str| author.run(&["pull", &author.at(&registry, tag), "-o", "b.wasm", "--key", key]);
+    assert!(pull("unsigned", &ours).failed().contains("is not signed"));
+    assert!(pull("signed", &other).failed().contains("signature is not valid"));
+    assert!(!author.path("b.wasm").exists(), "nothing is written before it is judged");
+    pull("signed", "k.pub").succeeded();
+}
+
+#[tokio::test]
+async fn bytes_that_were_tampered_with_in_the_registry_are_refused() {
+    let (registry, author, host) = (Registry::start().await, Author::new(), Host::shared().await);
+    let flip = |digest: &str, from: &str, to: &str| {
+        let file = registry.file(digest);
+        let bytes = String::from_utf8_lossy(&std::fs::read(&file).unwrap()).replace(from, to);
+        std::fs::write(file, bytes).unwrap();
+    };
+    let pushed = author.json(&["push", &author.at(&registry, "a"), "a.wasm"]);
+    author.json(&["pull", &author.at(&registry, "a"), "-o", "b.wasm"]);
+    let sha256 = text(&author.json(&["pull", &author.at(&registry, "a"), "-o", "b.wasm"])["sha256"]);
+    let add = |from: &str| {
+        let named = ["--url", host.url.as_str(), "--org-key", host.org_key.as_str()];
+        host.setup().command(&[&["toolkits", "add", &format!("oci://{from}")], &named[..]].concat())
+    };
+    let mut component = author.read("a.wasm");
+    *component.last_mut().unwrap() ^= 1;
+    std::fs::write(registry.file(&sha256), component).unwrap();
+    let from = author.at(&registry, "a");
+    for refused in [author.run(&["pull", &from, "-o", "c.wasm"]), add(&from)] {
+        assert!(refused.failed().contains("Invalid digest"), "{from}");
+    }
+    let digest = text(&pushed["digest"]);
+    flip(&digest, "A toolkit of the tests", "A toolkit of somebody");
+    let from = author.pinned(&registry, &digest);
+    for refused in [author.run(&["pull", &from, "-o", "c.wasm"]), add(&from)] {
+        let said = refused.failed();
+        assert!(said.contains(&digest), "{said}");
+    }
+    assert!(!author.path("c.wasm").exists());
+    host.as_project().get(&format!("/toolkits/{}", author.slug)).await.expect(404);
+}
+
+#[tokio::test]
+async fn a_tag_that_was_moved_is_refused_where_a_digest_is_named() {
+    let (registry, author) = (Registry::start().await, Author::new());
+    let before = author.push(&registry, "a", "a.wasm");
+    author.write("other.wasm", Guest::constant());
+    let after = author.push(&registry, "a", "other.wasm");
+    let both = format!("{}@{before}", author.at(&registry, "a"));
+    let said = author.run(&["pull", &both, "-o", "b.wasm"]).failed();
+    assert!(said.contains("the tag was moved") && said.contains(&after), "{said}");
+    author.run(&["pull", &author.pinned(&registry, &before), "-o", "b.wasm"]).succeeded();
+    assert_eq!(author.read("b.wasm"), author.read("a.wasm"), "the digest alone still means the same bytes");
+}
+
+#[tokio::test]
+async fn what_is_not_there_is_said_with_what_is() {
+    let (registry, author) = (Registry::start().await, Author::new());
+    author.push(&registry, "20260101_00", "a.wasm");
+    let said = author.run(&["pull", &author.at(&registry, "latest")]).failed();
+    assert!(said.contains("tags there: 20260101_00"), "{said}");
+    let said = author.run(&["pull", "hello"]).failed();
+    assert!(said.contains("names no registry"), "{said}");
+    let said = author.run(&["pull", "127.0.0.1:1/tools/hello:a"]).failed();
+    assert!(said.contains("does the registry run there?"), "{said}");
+}
+
+#[tokio::test]
+async fn an_artefact_that_is_no_component_is_refused() {
+    let (registry, author) = (Registry::start().await, Author::new());
+    let digest = author.push(&registry, "a", "a.wasm");
+    let manifest: Value = serde_json::from_slice(&std::fs::read(registry.file(&digest)).unwrap()).unwrap();
+    let (client, layer) = (reqwest::Client::builder().build().unwrap(), &manifest["layers"][0]);
+    let wrong = [
+        ("layers", json!([layer, layer]), "2 layers"),
+        ("layers", json!([]), "0 layers"),
+        (
+            "layers",
+            json!([{ "mediaType": "text/plain", "digest": layer["digest"], "size": layer["size"] }]),
+            "text/plain",
+        ),
+        ("layers", json!([{ "mediaType": "application/wasm", "digest": layer["digest"], "size": 1_i64 << 40 }]), "larger"),
+    ];
+    for (place, (key, value, said)) in wrong.into_iter().enumerate() {
+        let mut other = manifest.clone();
+        other[key] = value;
+        let url = format!("http://{}/v2/tools/{}/manifests/wrong{place}", registry.host, author.slug);
+        let kind = ("content-type", "application/vnd.oci.image.manifest.v1+json");
+        let sent = client.put(url).header(kind.0, kind.1).body(other.to_string()).send().await.unwrap();
+        assert_eq!(sent.status(), 201, "{said}");
+        let refused = author.run(&["pull", &author.at(&registry, &format!("wrong{place}"))]).failed();
+        assert!(refused.contains(said), "{refused}");
+    }
+}
+
+#[tokio::test]
+async fn a_registry_that_asks_for_a_password_gets_it_from_flags_environment_or_docker() {
+    let (registry, author) = (Registry::start_with_password().await, Author::new());
+    let reference = author.at(&registry, "a");
+    let push = ["push", &reference, "a.wasm"];
+    let run = |variables: &[(&str, &str)], more: &[&str]| {
+        toolkit(author.folder.path(), variables, &[&push[..], more].concat())
+    };
+    let said = run(&[], &[]).failed();
+    assert!(said.contains("docker login"), "{said}");
+    run(&[], &["--username", NAME, "--password", "wrong"]).failed();
+    run(&[], &["--username", NAME, "--password", PASSWORD]).succeeded();
+    run(&[("OCI_USERNAME", NAME), ("OCI_PASSWORD", PASSWORD)], &[]).succeeded();
+    let kept = json!({ "auths": { &registry.host: { "auth": base64(format!("{NAME}:{PASSWORD}").as_bytes()) } } });
+    std::fs::create_dir(author.path(".docker")).unwrap();
+    std::fs::write(author.path(".docker/config.json"), kept.to_string()).unwrap();
+    let home = author.folder.path().display().to_string();
+    run(&[("HOME", &home)], &[]).succeeded();
+    let pull = ["pull", &reference, "-o", "b.wasm"];
+    let said = author.run(&pull).failed();
+    assert!(said.contains("docker login") && !said.contains(PASSWORD), "{said}");
+    toolkit(author.folder.path(), &[("HOME", &home)], &pull).succeeded();
+}
+
+#[tokio::test]
+async fn a_running_server_and_the_data_of_a_stopped_one_take_a_component_from_a_registry() {
+    let (registry, first, second) = (Registry::start().await, Author::new(), Author::new());
+    let digest = first.push(&registry, "a", "a.wasm");
+    second.push(&registry, "b", "a.wasm");
+    let host = Setup::new().start().await;
+    let add = |setup: &Setup, from: &str| setup.command(&["toolkits", "add", &format!("oci://{from}"), "--json"]);
+    let added: Value = serde_json::from_str(&add(host.setup(), &first.at(&registry, "a")).succeeded()).unwrap();
+    assert_eq!(
+        added["origin"],
+        format!("oci://{}", first.pinned(&registry, &digest)),
+        "the digest is shown, to be pinned"
+    );
+    assert_eq!((&added["slug"], &added["signed_by"]), (&first.slug.clone().into(), &Value::Null));
+    let tool = guest::tool(&first.slug);
+    assert_eq!(host.as_project().execute(&tool, json!({ "a": 1 })).await.data(), json!({ "a": 1 }));
+    let (setup, _) = host.terminate().await;
+    add(&setup, &second.at(&registry, "b")).succeeded();
+    let listed = setup.command(&["toolkits", "list"]).succeeded();
+    assert!(listed.contains(&first.slug) && listed.contains(&second.slug), "{listed}");
+    setup.command(&["toolkits", "remove", &second.slug, "20260101_00"]).succeeded();
+    let host = setup.start().await;
+    assert_eq!(host.as_project().execute(&tool, json!({ "a": 1 })).await.data(), json!({ "a": 1 }));
+    let gone = host.as_project().execute(&guest::tool(&second.slug), json!({})).await.expect(410);
+    gone.assert_envelope();
+    host.setup().command(&["toolkits", "remove", &first.slug, "20260101_00"]).succeeded();
+    let listed = host.setup().command(&["toolkits", "list", "--json"]).succeeded();
+    let listed: Value = serde_json::from_str(&listed).unwrap();
+    assert_eq!(listed, host.as_org().get("/org/toolkits").await.expect(200)["items"]);
+    assert!(listed.as_array().unwrap().iter().all(|version| version["is_deprecated"] == true), "{listed}");
+    let said = Setup::new().command(&["toolkits", "list"]).failed();
+    assert!(said.contains("there is no installation"), "{said}");
+}
+
+#[tokio::test]
+async fn with_trusted_keys_every_way_in_takes_what_they_signed_and_nothing_else() {
+    let (registry, author) = (Registry::start().await, Author::new());
+    let ((ours, id), _) = (author.key("k.key"), author.key("stranger.key"));
+    let folder = author.path("folder");
+    std::fs::create_dir(&folder).unwrap();
+    let settings =
+        |setup: Setup| setup.with("publish.trusted_keys", &ours).with("toolkits", folder.display().to_string());
+    let host = settings(Setup::new()).start().await;
+    let missing = ("Toolkit_SignatureMissing", "is not signed");
+    let invalid = ("Toolkit_SignatureInvalid", "did not sign these bytes");
+    let stranger = ("Toolkit_SignerUnknown", "not among `publish.trusted_keys`");
+    author.write("other.wasm", Guest::constant());
+    for (slug, said) in [missing, invalid, stranger] {
+        match slug {
+            "Toolkit_SignatureMissing" => {}
+            "Toolkit_SignerUnknown" => author.sign("a.wasm", "stranger.key"),
+            _ => {
+                author.sign("other.wasm", "k.key");
+                std::fs::copy(author.path("other.wasm.minisig"), author.path("a.wasm.minisig")).unwrap();
+            }
+        }
+        let signature = std::fs::read(author.path("a.wasm.minisig")).map(|bytes| base64(&bytes)).ok();
+        let headers: Vec<_> = signature.iter().map(|value| ("x-toolkit-signature", value.as_str())).collect();
+        let refused = put(&host.as_org(), &author, "a.wasm", &headers).await.expect(403);
+        refused.assert_envelope();
+        assert_eq!(refused["error"]["slug"], slug, "{refused:#?}");
+        let file = author.path("a.wasm").display().to_string();
+        let refused = host.setup().command(&["toolkits", "add", &file]).failed();
+        assert!(refused.contains(said), "{refused}");
+        for name in ["a.wasm", "a.wasm.minisig"] {
+            std::fs::copy(author.path(name), folder.join(name)).ok();
+        }
+        let started = settings(Setup::new()).start().await;
+        started.as_project().get(&format!("/toolkits/{}", author.slug)).await.expect(404);
+        assert!(started.output().contains(said), "{}", started.output());
+    }
+    // The signature by a stranger travels through the registry and is refused behind it.
+    let from = format!("oci://{}", author.at(&registry, "a"));
+    author.push(&registry, "a", "a.wasm");
+    assert!(host.setup().command(&["toolkits", "add", &from]).failed().contains(stranger.1));
+    author.sign("a.wasm", "k.key");
+    author.push(&registry, "a", "a.wasm");
+    let added = host.setup().command(&["toolkits", "add", &from, "--json"]).succeeded();
+    assert_eq!(serde_json::from_str::<Value>(&added).unwrap()["signed_by"], id);
+    let (setup, _) = host.terminate().await;
+    let host = setup.start().await;
+    let listed = host.as_org().get("/org/toolkits").await.expect(200);
+    assert_eq!(listed["items"][0]["signed_by"], id, "the record keeps who signed");
+    let garbage = put(&host.as_org(), &author, "a.wasm", &[("x-toolkit-signature", "%%%")]).await.expect(403);
+    assert_eq!(garbage["error"]["slug"], invalid.0);
+    std::fs::copy(author.path("a.wasm.minisig"), folder.join("a.wasm.minisig")).unwrap();
+    let started = settings(Setup::new()).start().await;
+    started.as_project().get(&format!("/toolkits/{}", author.slug)).await.expect(200);
+}
+
+#[tokio::test]
+async fn publishing_sends_the_signature_that_stands_beside_the_component() {
+    let author = Author::new();
+    let (ours, id) = author.key("k.key");
+    let host = Setup::new().with("publish.trusted_keys", ours).start().await;
+    let publish = || author.run(&["publish", "a.wasm", "--url", &host.url, "--org-key", &host.org_key, "--json"]);
+    let refused: Value = serde_json::from_str(&publish().stdout).unwrap();
+    assert_eq!(refused[0]["answer"]["error"]["slug"], "Toolkit_SignatureMissing");
+    author.sign("a.wasm", "k.key");
+    let published: Value = serde_json::from_str(&publish().succeeded()).unwrap();
+    assert_eq!((&published[0]["status"], &published[0]["answer"]["signed_by"]), (&201.into(), &id.into()));
+    author.write("a.wasm", Guest::constant());
+    assert!(publish().failed().contains("of other bytes"), "a signature that fits no more is not sent");
+}
+
+#[tokio::test]
+async fn a_trusted_key_that_is_none_keeps_the_server_from_starting() {
+    let refused = Setup::new().with("publish.trusted_keys", "nonsense").try_start().await.unwrap_err();
+    assert!(refused.output.contains("`nonsense` is not a minisign public key"), "{refused:?}");
+}

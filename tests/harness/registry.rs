@@ -1,0 +1,86 @@
+//! A real OCI registry, in a process of its own, on a free port and an empty folder.
+
+use std::{
+    net::TcpListener,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use tempfile::TempDir;
+
+use crate::{
+    host::{Process, spawn},
+    wait_until,
+};
+
+/// As Debian names it.
+const PROGRAM: &str = "docker-registry";
+/// For a registry that wants to know who asks.
+pub const NAME: &str = "author";
+/// Its password; the registry has it hashed by bcrypt.
+pub const PASSWORD: &str = "secret";
+const PASSWORDS: &str = "author:$2b$04$JVS/THZay0Bl/QrATlYaFeurxTnDhc72UHdCT8ccz2LcgpQDn8UOu\n";
+
+/// A running registry. Dropped, it is killed.
+#[derive(Debug)]
+pub struct Registry {
+    /// `127.0.0.1:port`
+    pub host: String,
+    folder: TempDir,
+    _process: Process,
+}
+
+impl Registry {
+    /// Starts one that serves everybody.
+    pub async fn start() -> Self {
+        Self::run("").await
+    }
+
+    /// Starts one that serves [`NAME`] alone.
+    pub async fn start_with_password() -> Self {
+        Self::run("auth: {htpasswd: {realm: tests, path: passwords}}\n").await
+    }
+
+    async fn run(more: &str) -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        let taken = TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr());
+        let host = taken.expect("there is a free port").to_string();
+        let settings = format!(
+            "version: 0.1\nlog: {{level: error, accesslog: {{disabled: true}}}}\nhttp: {{addr: '{host}', secret: tests}}\n\
+             storage: {{filesystem: {{rootdirectory: blobs}}}}\n{more}"
+        );
+        let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text);
+        write("settings.yml", &settings).expect("the folder can be written");
+        write("passwords", PASSWORDS).expect("the folder can be written");
+        let mut command = Command::new(program());
+        command.args(["serve", "settings.yml"]).current_dir(folder.path()).env_clear();
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let process = Process(spawn(command));
+        let registry = Self { host, folder, _process: process };
+        wait_until("the registry answers", || async {
+            reqwest::get(format!("http://{}/v2/", registry.host)).await.is_ok()
+        })
+        .await;
+        registry
+    }
+
+    /// Where a blob or manifest lies, by its digest.
+    ///
+    /// # Panics
+    /// When the registry does not have it.
+    #[must_use]
+    pub fn file(&self, digest: &str) -> PathBuf {
+        let hex = digest.trim_start_matches("sha256:");
+        let path = Path::new("blobs/docker/registry/v2/blobs/sha256").join(&hex[..2]).join(hex).join("data");
+        let path = self.folder.path().join(path);
+        assert!(path.is_file(), "the registry has no {digest}");
+        path
+    }
+}
+
+fn program() -> PathBuf {
+    let unpacked = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/parts/usr/bin");
+    let folders = [unpacked, "/usr/bin".into(), "/usr/local/bin".into()];
+    let found = folders.into_iter().map(|folder| folder.join(PROGRAM)).find(|path| path.is_file());
+    found.unwrap_or_else(|| panic!("{PROGRAM} is missing: `tests/setup` fetches it"))
+}
