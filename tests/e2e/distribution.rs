@@ -188,7 +188,7 @@ async fn an_artefact_that_is_no_component_is_refused() {
     let (registry, author) = (Registry::start().await, Author::new());
     let digest = author.push(&registry, "a", "a.wasm");
     let manifest: Value = serde_json::from_slice(&std::fs::read(registry.file(&digest)).unwrap()).unwrap();
-    let (client, layer) = (reqwest::Client::builder().build().unwrap(), &manifest["layers"][0]);
+    let layer = &manifest["layers"][0];
     let wrong = [
         ("layers", json!([layer, layer]), "2 layers"),
         ("layers", json!([]), "0 layers"),
@@ -197,16 +197,18 @@ async fn an_artefact_that_is_no_component_is_refused() {
             json!([{ "mediaType": "text/plain", "digest": layer["digest"], "size": layer["size"] }]),
             "text/plain",
         ),
-        ("layers", json!([{ "mediaType": "application/wasm", "digest": layer["digest"], "size": 1_i64 << 40 }]), "larger"),
+        (
+            "layers",
+            json!([{ "mediaType": "application/wasm", "digest": layer["digest"], "size": 1_i64 << 40 }]),
+            "larger",
+        ),
     ];
     for (place, (key, value, said)) in wrong.into_iter().enumerate() {
         let mut other = manifest.clone();
         other[key] = value;
-        let url = format!("http://{}/v2/tools/{}/manifests/wrong{place}", registry.host, author.slug);
-        let kind = ("content-type", "application/vnd.oci.image.manifest.v1+json");
-        let sent = client.put(url).header(kind.0, kind.1).body(other.to_string()).send().await.unwrap();
-        assert_eq!(sent.status(), 201, "{said}");
-        let refused = author.run(&["pull", &author.at(&registry, &format!("wrong{place}"))]).failed();
+        let tag = format!("wrong{place}");
+        registry.put_manifest(&format!("tools/{}", author.slug), &tag, &other).await;
+        let refused = author.run(&["pull", &author.at(&registry, &tag)]).failed();
         assert!(refused.contains(said), "{refused}");
     }
 }

@@ -6,9 +6,11 @@ use std::{
     process::{Command, Stdio},
 };
 
+use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::{
+    Client,
     host::{Process, spawn},
     wait_until,
 };
@@ -57,11 +59,22 @@ impl Registry {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let process = Process(spawn(command));
         let registry = Self { host, folder, _process: process };
-        wait_until("the registry answers", || async {
-            reqwest::get(format!("http://{}/v2/", registry.host)).await.is_ok()
-        })
-        .await;
+        let client = Client::new(&format!("http://{}", registry.host), None);
+        wait_until("the registry answers", || async { client.try_get_root("/v2/").await.is_some() }).await;
         registry
+    }
+
+    /// Puts a manifest under a tag, past every client that would know better.
+    ///
+    /// # Panics
+    /// When the registry does not take it.
+    pub async fn put_manifest(&self, repository: &str, tag: &str, manifest: &Value) {
+        #[expect(clippy::disallowed_methods, reason = "the tests are the client, not the server")]
+        let client = reqwest::Client::builder().no_proxy().build().expect("a client can be made");
+        let request = client.put(format!("http://{}/v2/{repository}/manifests/{tag}", self.host));
+        let request = request.header("content-type", "application/vnd.oci.image.manifest.v1+json");
+        let answer = request.body(manifest.to_string()).send().await.expect("the registry answers");
+        assert_eq!(answer.status(), 201, "{manifest}");
     }
 
     /// Where a blob or manifest lies, by its digest.

@@ -2,7 +2,8 @@
 //!
 //! A key comes from a flag, else from the environment (`TOOLHOST_NET__ALLOW` is `net.allow`, lists are comma-separated),
 //! else from the file (`toolhost.toml`, or what `--config` names), else from the defaults below. A key nobody knows is an
-//! error, so that a typing mistake does not pass as a setting. This is the only place that reads the environment.
+//! error, so that a typing mistake does not pass as a setting. This is the only place that reads the environment, but for
+//! secrets that may stand in for flags of `toolhost toolkits`.
 
 use std::{
     collections::HashMap,
