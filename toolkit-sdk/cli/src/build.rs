@@ -12,7 +12,7 @@ use manifest::{Manifest, Version};
 use serde::Serialize;
 
 use crate::{
-    component, progress,
+    compiler, component, progress,
     toolchain::{self, Mode},
     workspace::{Module, Workspace},
 };
@@ -138,8 +138,11 @@ pub(crate) fn build(what: &What, version: Option<&Version>, out: Option<&Path>) 
 fn finish(module: &Module, version: Option<&Version>, cache: &Path, out: &Path) -> Result<Built> {
     let name = &module.package.name;
     let core = fs::read(&module.file).with_context(|| format!("cannot read {}", module.file.display()))?;
+    let lean = compiler::lean(&module.file);
+    let lean =
+        lean.map(|file| fs::read(&file).with_context(|| format!("cannot read {}", file.display()))).transpose()?;
     let made = component::describe(&core, cache)
-        .and_then(|described| component::make(&core, described, version, &today()?))
+        .and_then(|described| component::make(lean.as_ref().unwrap_or(&core), described, version, &today()?))
         .with_context(|| format!("cannot build `{name}`"))?;
     let slug = &made.manifest.slug;
     if !slug.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_') {

@@ -7,6 +7,7 @@
 mod case;
 mod cases;
 mod compare;
+mod happened;
 mod multipart;
 mod upstream;
 
@@ -30,14 +31,24 @@ use crate::{
 
 /// Check a toolkit: manifest, schemas, examples, and every case in the production sandbox.
 ///
-/// PATH may also be a component; its cases are then named with --cases.
+/// PATH may also be a component; its cases are then named with --cases. A failing case shows what happened beside what it
+/// expects; with --bless what happened is written into it.
+///
+/// Examples:
+///   toolkit check
+///   toolkit check dist/example.wasm --cases cases
+///   toolkit check --bless && git diff cases
 #[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
 pub(crate) struct Check {
     #[command(flatten)]
     what: What,
     /// Folder of the cases [default: `cases` in the toolkit's folder].
     #[arg(long, value_name = "DIR")]
     cases: Option<PathBuf>,
+    /// Write what really happens into the cases that expect something else.
+    #[arg(long)]
+    bless: bool,
     /// Print a JSON array.
     #[arg(long)]
     json: bool,
@@ -60,6 +71,9 @@ struct Ran {
     /// For example `list_stories/success`.
     case: String,
     passed: bool,
+    /// What was changed in the file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    blessed: Option<String>,
     problems: Vec<String>,
 }
 
@@ -67,11 +81,11 @@ struct Ran {
 pub(crate) async fn run(options: &Check) -> Result<ExitCode> {
     let mut reports = Vec::new();
     if let Some(file) = options.what.file() {
-        reports.push(check(file, options.cases.as_deref()).await?);
+        reports.push(check(file, options.cases.as_deref(), options.bless).await?);
     } else {
         for built in build::build(&options.what, None, None)? {
             let cases = options.cases.clone().unwrap_or_else(|| built.folder.join("cases"));
-            reports.push(check(&built.file, Some(&cases)).await?);
+            reports.push(check(&built.file, Some(&cases), options.bless).await?);
         }
     }
     if options.json {
@@ -83,7 +97,7 @@ pub(crate) async fn run(options: &Check) -> Result<ExitCode> {
 }
 
 /// Checks one component.
-async fn check(file: &Path, cases: Option<&Path>) -> Result<Report> {
+async fn check(file: &Path, cases: Option<&Path>, bless: bool) -> Result<Report> {
     let component: Bytes = fs::read(file).with_context(|| format!("cannot read {}", file.display()))?.into();
     let manifest = manifest::extract(&component).with_context(|| format!("cannot read {}", file.display()))?;
     let mut problems = manifest.problems();
@@ -93,7 +107,7 @@ async fn check(file: &Path, cases: Option<&Path>) -> Result<Report> {
         Some(folder) => case::load(&manifest, folder, &mut problems),
         None => Vec::new(),
     };
-    let ran = match cases::run(&manifest, component, &files).await {
+    let ran = match cases::run(&manifest, component, files, bless).await {
         Ok(ran) => ran,
         // A server refuses the component for the same reasons, which are listed already.
         Err(_) if refused => Vec::new(),
@@ -139,6 +153,11 @@ impl Report {
         println!("{} {}", self.slug, self.version);
         for problem in &self.problems {
             println!("  ✗ {}", indent(problem));
+        }
+        for case in &self.cases {
+            if let Some(difference) = &case.blessed {
+                println!("  ✎ cases/{}.json is rewritten:\n{difference}", case.case);
+            }
         }
         for case in self.cases.iter().filter(|case| !case.passed) {
             println!("  ✗ cases/{}.json", case.case);

@@ -13,7 +13,8 @@ use wasmparser::{Parser, Payload};
 use wasmtime::{Config, Engine, Linker, Module, OptLevel, Store};
 use wit_component::ComponentEncoder;
 
-const MANIFEST_EXPORT: &str = "toolkit_manifest";
+/// What a module says about itself comes out here.
+pub(crate) const MANIFEST_EXPORT: &str = "toolkit_manifest";
 /// Instructions the export may take. The largest manifests need a few million.
 const FUEL: u64 = 2_000_000_000;
 /// What a toolkit may import.

@@ -7,6 +7,7 @@
 mod account;
 mod build;
 mod check;
+mod compiler;
 mod component;
 mod host;
 mod inspect;
@@ -50,8 +51,12 @@ enum Command {
     Sign(sign::Sign),
 }
 
+fn main() -> ExitCode {
+    compiler::stand_in().unwrap_or_else(command_line)
+}
+
 #[tokio::main]
-async fn main() -> ExitCode {
+async fn command_line() -> ExitCode {
     match run(Cli::parse().command).await {
         Ok(code) => code,
         Err(error) => {

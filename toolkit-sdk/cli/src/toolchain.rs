@@ -18,6 +18,8 @@ use std::{
 use anyhow::{Result, bail};
 use clap::ValueEnum;
 
+use crate::compiler;
+
 /// The target of every toolkit.
 pub(crate) const TARGET: &str = "wasm32-unknown-unknown";
 /// Debian's packages for [`Mode::Debian`].
@@ -27,6 +29,8 @@ const DEBIAN_RUSTC: &str = "/usr/bin/rustc";
 const DEBIAN_CARGO: &str = "/usr/bin/cargo";
 const DEBIAN_SOURCE: &str = "/usr/lib/rustlib/src/rust/library";
 const LINKER: &str = "wasm-ld";
+/// Comes with Rust; the compiler puts its folder on the linker's search path.
+const RUST_LINKER: &str = "rust-lld";
 
 /// What a cargo or rustup above this process may have set, and what would choose another compiler, target or flag.
 const INHERITED: [&str; 14] = [
@@ -230,6 +234,7 @@ impl Mode {
         if self != Self::Native {
             command.arg("-Zbuild-std=std,panic_abort");
         }
+        compiler::stand_between(&mut command, if self == Self::Debian { LINKER } else { RUST_LINKER });
         command
     }
 
@@ -251,7 +256,12 @@ impl Mode {
 
 /// Flags that every toolkit is compiled with. They are the same for all, because other flags mean another standard library.
 fn toolkit_flags() -> String {
-    format!("-Clink-arg=-zstack-size={STACK}")
+    let mut flags = format!("-Clink-arg=-zstack-size={STACK}");
+    // Of the standard library's sources; those of crates are named by `compiler`. Cargo splits flags at spaces.
+    if let Some(root) = print(&["--print", "sysroot"]).filter(|root| !root.contains(' ')) {
+        let _ = write!(flags, " --remap-path-prefix={root}=/rust");
+    }
+    flags
 }
 
 /// Stack of a guest in bytes. Rust's default of 1 MiB would be cleared after every call.

@@ -1,5 +1,7 @@
 //! What an author does on the first day, with the real command and this machine's toolchain.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends where it stands")]
+
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -69,6 +71,7 @@ fn a_new_toolkit_builds_passes_and_runs_at_once() {
     let component = author.path("hello-there/dist/hello_there.wasm");
     let digest = fs::read_to_string(author.path("hello-there/dist/hello_there.wasm.sha256")).unwrap();
     assert!(digest.starts_with(built[0]["sha256"].as_str().unwrap()), "{digest}");
+    nothing_of_the_machine_is_in(&component);
     let component = component.to_str().unwrap();
 
     let inspected = author.json(&["inspect", component, "--json"]);
@@ -90,13 +93,44 @@ fn a_new_toolkit_builds_passes_and_runs_at_once() {
     let refused = author.refused(&["run", component, "greet", r#"{ "nam": "Ada" }"#]);
     assert!(refused.contains("\"name\" is a required property"), "{refused}");
 
-    let case = author.path("hello-there/cases/greet/success.json");
-    fs::write(&case, r#"{ "arguments": { "name": "Ada" }, "data": { "text": "Hello, Bob!" } }"#).unwrap();
-    fs::remove_file(author.path("hello-there/cases/greet/failure.json")).unwrap();
-    let wrong = author.refused(&["check", component, "--cases", "hello-there/cases"]);
-    assert!(wrong.contains(r#"-   "text": "Hello, Bob!""#), "{wrong}");
-    assert!(wrong.contains(r#"+   "text": "Hello, Ada!""#), "{wrong}");
+    failing_cases_are_shown_and_blessed(&author, component);
+}
+
+/// Paths of the author's machine, and what is known from the manifest alone.
+fn nothing_of_the_machine_is_in(component: &Path) {
+    let bytes = fs::read(component).unwrap();
+    let count = |text: &str| bytes.windows(text.len()).filter(|window| *window == text.as_bytes()).count();
+    let home = std::env::home_dir().expect("a home folder");
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let folder = component.parent().unwrap().parent().unwrap();
+    for place in [&home, workspace, folder] {
+        let place = format!("{}/", place.display());
+        assert_eq!(count(&place), 0, "the component names {place}");
+    }
+    assert_eq!(count("Greets someone by name."), 1, "the description stands in the manifest alone");
+}
+
+fn failing_cases_are_shown_and_blessed(author: &Author, component: &str) {
+    let check = ["check", component, "--cases", "hello-there/cases"];
+    let (success, failure) =
+        (author.path("hello-there/cases/greet/success.json"), author.path("hello-there/cases/greet/failure.json"));
+    let expected = r#"{ "data": { "text": "Hello, Bob!" }, "arguments": { "name": "Ada" } }"#;
+    fs::write(&success, expected).unwrap();
+    let kept = fs::read(&failure).unwrap();
+    fs::remove_file(&failure).unwrap();
+    let wrong = author.refused(&check);
+    assert!(wrong.contains(r#"-     "text": "Hello, Bob!""#), "{wrong}");
+    assert!(wrong.contains(r#"+     "text": "Hello, Ada!""#), "{wrong}");
     assert!(wrong.contains("no case fails"), "every problem at once: {wrong}");
+    assert_eq!(fs::read_to_string(&success).unwrap(), expected, "nothing is written unasked");
+
+    fs::write(&failure, kept).unwrap();
+    let blessed = author.toolkit(&[&check[..], &["--bless"]].concat());
+    assert!(blessed.status.success(), "{}", text(&blessed));
+    assert!(text(&blessed).contains(r#"+     "text": "Hello, Ada!""#), "{}", text(&blessed));
+    let now: Value = serde_json::from_slice(&fs::read(&success).unwrap()).unwrap();
+    assert_eq!(now.to_string(), r#"{"data":{"text":"Hello, Ada!"},"arguments":{"name":"Ada"}}"#);
+    author.json(&[&check[..], &["--json"]].concat());
 }
 
 #[test]

@@ -122,12 +122,14 @@ fn registration(attributes: &Attributes, signature: &Signature) -> syn::Result<T
 
         #[doc(hidden)]
         pub(crate) mod #ident {
-            pub(crate) const REGISTRATION: ::toolkit_sdk::rt::Tool = ::toolkit_sdk::rt::Tool {
-                function: ::core::stringify!(#ident),
-                suffix: #suffix,
-                run: |#arguments| #run,
-                describe: |slug| ::toolkit_sdk::rt::manifest::Tool {
-                    slug,
+            pub(crate) const REGISTRATION: ::toolkit_sdk::rt::ToolRegistration = ::toolkit_sdk::rt::Registration {
+                entry: ::toolkit_sdk::rt::Tool {
+                    function: ::core::stringify!(#ident),
+                    suffix: #suffix,
+                    run: |#arguments| #run,
+                },
+                describe: |prefix| ::toolkit_sdk::rt::manifest::Tool {
+                    slug: ::std::format!("{prefix}_{}", #suffix),
                     name: ::std::string::String::from(#title),
                     description: ::std::string::String::from(#description),
                     input: #input,

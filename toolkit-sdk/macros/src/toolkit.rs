@@ -47,7 +47,6 @@ pub(crate) fn expand(input: TokenStream) -> syn::Result<TokenStream> {
     problems.finish()?;
     let manifest = declaration.manifest()?;
     let slug = &declaration.slug;
-    let stamped = declaration.version.is_some();
     let tools = &declaration.tools;
     let triggers = &declaration.triggers;
     Ok(quote! {
@@ -55,13 +54,14 @@ pub(crate) fn expand(input: TokenStream) -> syn::Result<TokenStream> {
         #[doc(hidden)]
         pub static TOOLKIT: ::toolkit_sdk::rt::Toolkit = ::toolkit_sdk::rt::Toolkit {
             slug: #slug,
-            stamped: #stamped,
-            tools: &[#(#tools::REGISTRATION),*],
-            triggers: &[#(#triggers::REGISTRATION),*],
-            describe: |tools, triggers| #manifest,
+            tools: &[#(#tools::REGISTRATION.entry),*],
+            triggers: &[#(#triggers::REGISTRATION.entry),*],
+            #[cfg(not(target_arch = "wasm32"))]
+            describe: || #manifest,
         };
 
-        ::toolkit_sdk::rt::export_toolkit!(TOOLKIT);
+        // In a component only the export that the build calls reaches the description.
+        ::toolkit_sdk::rt::export_toolkit!(TOOLKIT, #manifest);
     })
 }
 
@@ -109,9 +109,10 @@ impl Declaration {
         Ok(())
     }
 
-    /// The expression that builds the manifest from `tools` and `triggers`.
+    /// The expression that builds the manifest.
     fn manifest(&self) -> syn::Result<TokenStream> {
-        let Self { slug, name, description, categories, .. } = self;
+        let Self { slug, name, description, categories, tools, triggers, .. } = self;
+        let prefix = slug.as_ref().map(|slug| slug.value().to_ascii_uppercase());
         let auth = all(self.auth.iter().map(Scheme::expression))?;
         let egress = egress::rules(&self.egress)?;
         let limits = self.limits.iter().map(|(name, value)| quote!(#name: ::core::option::Option::Some(#value)));
@@ -132,8 +133,8 @@ impl Declaration {
                 version: ::toolkit_sdk::rt::version(#version),
                 auth: ::std::vec![#(#auth),*],
                 egress: #egress,
-                tools,
-                triggers,
+                tools: ::std::vec![#((#tools::REGISTRATION.describe)(#prefix)),*],
+                triggers: ::std::vec![#((#triggers::REGISTRATION.describe)(#prefix)),*],
                 limits: ::toolkit_sdk::rt::manifest::Limits {
                     #(#limits,)*
                     ..::core::default::Default::default()

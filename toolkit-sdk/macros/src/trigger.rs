@@ -109,12 +109,14 @@ fn registration(attributes: &Attributes, kind: Kind, signature: &Signature) -> s
 
         #[doc(hidden)]
         pub(crate) mod #ident {
-            pub(crate) const REGISTRATION: ::toolkit_sdk::rt::Trigger = ::toolkit_sdk::rt::Trigger {
-                function: ::core::stringify!(#ident),
-                suffix: #suffix,
-                source: #source,
-                describe: |slug| ::toolkit_sdk::rt::manifest::Trigger {
-                    slug,
+            pub(crate) const REGISTRATION: ::toolkit_sdk::rt::TriggerRegistration = ::toolkit_sdk::rt::Registration {
+                entry: ::toolkit_sdk::rt::Trigger {
+                    function: ::core::stringify!(#ident),
+                    suffix: #suffix,
+                    source: #source,
+                },
+                describe: |prefix| ::toolkit_sdk::rt::manifest::Trigger {
+                    slug: ::std::format!("{prefix}_{}", #suffix),
                     name: ::std::string::String::from(#title),
                     description: ::std::string::String::from(#description),
                     kind: ::toolkit_sdk::rt::manifest::TriggerKind::#kind,

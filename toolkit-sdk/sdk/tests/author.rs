@@ -142,7 +142,7 @@ fn the_manifest_says_what_the_author_wrote() {
 
 #[test]
 fn an_unstamped_version_is_left_out_of_the_exported_manifest() {
-    let json: Value = serde_json::from_slice(&toolkit_sdk::rt::manifest_json(&TOOLKIT)).unwrap();
+    let json: Value = serde_json::from_slice(&toolkit_sdk::rt::manifest_json(&testing::manifest(&TOOLKIT))).unwrap();
     assert_eq!(json["slug"], "demo");
     assert!(json.get("version").is_none());
 }

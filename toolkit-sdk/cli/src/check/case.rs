@@ -20,6 +20,7 @@ pub(super) struct CaseFile<'a> {
     pub(super) subject: Subject<'a>,
     /// For example `list_stories/success`.
     pub(super) name: String,
+    pub(super) file: PathBuf,
     pub(super) case: Case,
 }
 
@@ -35,7 +36,7 @@ pub(super) fn load<'a>(manifest: &'a Manifest, folder: &Path, problems: &mut Vec
         for file in cases::files(&directory) {
             let name = format!("{name}/{}", file_name(&file.with_extension("")));
             match Case::read(&file) {
-                Ok(case) => files.push(CaseFile { subject, name, case }),
+                Ok(case) => files.push(CaseFile { subject, name, file, case }),
                 Err(problem) => problems.push(format!("cases/{name}.json: {problem}")),
             }
         }

@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeSet,
+    fs,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -9,11 +10,11 @@ use std::{
     time::Duration,
 };
 
-use anyhow::Result;
+use anyhow::{Context, Result, anyhow};
 use bytes::Bytes;
 use manifest::{
     ACCESS_TOKEN, AuthScheme, EgressRule, Manifest,
-    cases::{Case, Ended, GivenFile, NOW},
+    cases::{Case, GivenFile, NOW},
 };
 use net::Origin;
 use sandbox::{Clock, File, Inbound, Limits, Outcome};
@@ -24,32 +25,72 @@ use super::{
     Ran,
     case::{CaseFile, Subject},
     compare::Background,
+    happened::{Happened, Rewritten},
     upstream::Upstream,
 };
 use crate::{
     account::{self, Account, Values},
     host::{self, Entry, Given, Host},
-    outcome, progress, schema,
+    progress, schema,
 };
 
 /// How long a case waits for an answer that its script never gives.
 const NO_ANSWER: Duration = Duration::from_millis(250);
 
-/// Runs the cases one after the other.
-pub(super) async fn run(manifest: &Manifest, component: Bytes, files: &[CaseFile<'_>]) -> Result<Vec<Ran>> {
-    let upstream = Upstream::start(origins(manifest, files)).await?;
+/// Runs the cases one after the other. With `bless`, files that expect something else than what happens are rewritten.
+pub(super) async fn run(
+    manifest: &Manifest,
+    component: Bytes,
+    files: Vec<CaseFile<'_>>,
+    bless: bool,
+) -> Result<Vec<Ran>> {
+    let upstream = Upstream::start(origins(manifest, &files)).await?;
     let clock = Arc::new(AtomicU64::new(NOW));
     let network = host::network(upstream.rewrites(), Vec::new());
-    let host = Host::open(component, network, Clock::Set(clock.clone())).await?;
+    let stage = Stage { host: Host::open(component, network, Clock::Set(clock.clone())).await?, upstream, clock };
     let counter = progress::counter(&format!("{}: cases", manifest.slug), files.len());
     let mut ran = Vec::new();
-    for file in files {
-        clock.store(file.case.now.unwrap_or(NOW), Ordering::Relaxed);
-        let problems = run_case(&host, &upstream, file).await?;
-        ran.push(Ran { case: file.name.clone(), passed: problems.is_empty(), problems });
+    for mut file in files {
+        let mut verdict = stage.run(&file).await?;
+        let rewritten = verdict.rewritten.take_if(|_| bless && verdict.problems.is_empty());
+        let blessed = match rewritten {
+            Some(Rewritten { text, difference }) => {
+                fs::write(&file.file, &text).with_context(|| format!("cannot write {}", file.file.display()))?;
+                file.case = Case::from_json(&text).map_err(|cause| anyhow!("{}: {cause}", file.file.display()))?;
+                verdict = stage.run(&file).await?;
+                Some(difference)
+            }
+            None => None,
+        };
+        ran.push(verdict.ran(file.name, blessed));
         counter.step();
     }
     Ok(ran)
+}
+
+/// Where cases are played.
+struct Stage {
+    host: Host,
+    upstream: Upstream,
+    clock: Arc<AtomicU64>,
+}
+
+/// What one run of a case came to.
+struct Verdict {
+    rewritten: Option<Rewritten>,
+    /// What is wrong and cannot be written into the file.
+    problems: Vec<String>,
+    hints: Vec<String>,
+}
+
+impl Verdict {
+    fn ran(self, case: String, blessed: Option<String>) -> Ran {
+        let differs = |file: Rewritten| format!("it differs (- expected, + happened):\n{}", file.difference);
+        let mut problems: Vec<_> = self.rewritten.map(differs).into_iter().chain(self.problems).collect();
+        let passed = problems.is_empty();
+        problems.extend(self.hints.into_iter().filter(|_| !passed));
+        Ran { case, passed, blessed, problems }
+    }
 }
 
 /// Every origin that a request may go to: those of the cases, and the declared ones, so that a request that no case expects
@@ -69,27 +110,28 @@ fn declared(rule: &EgressRule) -> Option<String> {
     if rule.host.contains('*') { None } else { url.parse::<Origin>().ok().map(|origin| origin.to_string()) }
 }
 
-/// Runs one case and says what differs.
-async fn run_case(host: &Host, upstream: &Upstream, file: &CaseFile<'_>) -> Result<Vec<String>> {
-    let manifest = &host.installed.manifest;
-    let case = &file.case;
-    let account = dummy_account(&manifest.auth, file.subject, case);
-    let background = Background { placements: account.placements.clone(), files: case.files.clone() };
-    upstream.begin(&case.exchanges, background);
-    let given = Given {
-        account,
-        run_id: "log_test".to_owned(),
-        user_id: String::new(),
-        files: case.files.iter().map(given_file).collect(),
-        limits: Some(impatient),
-    };
-    let outcome = host.call(entry(manifest, file.subject, case), given).await?;
-    let mut problems = upstream.end();
-    problems.extend(compare_answer(file.subject, case, &outcome));
-    if !problems.is_empty() {
-        problems.extend(hints(&outcome));
+impl Stage {
+    /// Runs one case.
+    async fn run(&self, file: &CaseFile<'_>) -> Result<Verdict> {
+        let manifest = &self.host.installed.manifest;
+        let case = &file.case;
+        self.clock.store(case.now.unwrap_or(NOW), Ordering::Relaxed);
+        let account = dummy_account(&manifest.auth, file.subject, case);
+        let background = Background { placements: account.placements.clone(), files: case.files.clone() };
+        self.upstream.begin(&case.exchanges, background);
+        let given = Given {
+            account,
+            run_id: "log_test".to_owned(),
+            user_id: String::new(),
+            files: case.files.iter().map(given_file).collect(),
+            limits: Some(impatient),
+        };
+        let outcome = self.host.call(entry(manifest, file.subject, case), given).await?;
+        let happened = Happened::of(self.upstream.end(), &outcome);
+        let mut problems = happened.unanswered();
+        problems.extend(happened.data().map(|data| schema_problems(file.subject, case, data)).into_iter().flatten());
+        Ok(Verdict { rewritten: happened.rewritten(file)?, problems, hints: hints(&outcome) })
     }
-    Ok(problems)
 }
 
 fn entry(manifest: &Manifest, subject: Subject<'_>, case: &Case) -> Entry {
@@ -145,34 +187,6 @@ fn impatient(limits: Limits) -> Limits {
     Limits { first_byte: NO_ANSWER, ..limits }
 }
 
-fn compare_answer(subject: Subject<'_>, case: &Case, outcome: &Outcome) -> Vec<String> {
-    match &outcome.answer {
-        Ok(answer) => {
-            let mut actual = outcome::answer(answer);
-            name_files(&mut actual, &outcome.files);
-            let differs = case.judge(Ended::Data(&actual));
-            let expected = case.data.is_some();
-            differs
-                .into_iter()
-                .chain(expected.then(|| schema_problems(subject, case, &actual)).into_iter().flatten())
-                .collect()
-        }
-        // What the platform says about an exchange that failed is its own affair: the scripted host and the sandbox use
-        // different words.
-        Err(failure) if is_broken(case) && case.error.as_ref().is_some_and(|error| error.kind == failure.kind) => {
-            Vec::new()
-        }
-        Err(failure) => {
-            let ended = Ended::Error { kind: &failure.kind, message: &failure.message };
-            case.judge(ended).into_iter().collect()
-        }
-    }
-}
-
-fn is_broken(case: &Case) -> bool {
-    case.exchanges.iter().any(|exchange| exchange.response.error.is_some())
-}
-
 /// What a server would refuse before the call, or warn about after it.
 fn schema_problems(subject: Subject<'_>, case: &Case, data: &Value) -> Vec<String> {
     let (input, output) = match subject {
@@ -187,20 +201,6 @@ fn schema_problems(subject: Subject<'_>, case: &Case, data: &Value) -> Vec<Strin
     let mut problems = against(input, &case.arguments, "the arguments do not fit the schema");
     problems.extend(output.map(|output| against(output, data, "the data does not fit the schema")).unwrap_or_default());
     problems
-}
-
-/// Gives files that the call made the names that the scripted host gives them: `file_1`, `file_2`.
-fn name_files(value: &mut Value, files: &[File]) {
-    match value {
-        Value::String(text) => {
-            if let Some(index) = files.iter().position(|file| file.id == *text) {
-                *text = format!("file_{}", index + 1);
-            }
-        }
-        Value::Array(items) => items.iter_mut().for_each(|item| name_files(item, files)),
-        Value::Object(members) => members.values_mut().for_each(|member| name_files(member, files)),
-        _ => {}
-    }
 }
 
 /// What helps to understand a failure.
@@ -233,64 +233,11 @@ mod tests {
         .unwrap()
     }
 
-    fn ended(answer: std::result::Result<sandbox::Answer, sandbox::Failure>) -> Outcome {
-        Outcome {
-            answer,
-            requests: Vec::new(),
-            log: Vec::new(),
-            usage: sandbox::Usage::default(),
-            files: vec![File { id: "blob-77".into(), name: "n".into(), media_type: "m".into(), bytes: Bytes::new() }],
-            state: std::collections::BTreeMap::new(),
-        }
-    }
-
-    fn data(json: &'static str) -> Outcome {
-        ended(Ok(sandbox::Answer::Data(Bytes::from_static(json.as_bytes()))))
-    }
-
-    fn failed(kind: &str, message: &str) -> Outcome {
-        ended(Err(sandbox::Failure {
-            cause: sandbox::Cause::Tool,
-            kind: kind.to_owned(),
-            message: message.to_owned(),
-            retry_after: None,
-            upstream_status: None,
-            details: None,
-        }))
-    }
-
-    #[test]
-    fn data_is_compared_exactly_but_for_order_and_names_of_files() {
-        let tool = tool();
-        let problems = |given: Value, outcome: &Outcome| compare_answer(Subject::Tool(&tool), &case(given), outcome);
-        let answered = data(r#"{"b":2,"a":{"s3url":"blob-77"}}"#);
-        assert!(problems(json!({ "data": { "a": { "s3url": "file_1" }, "b": 2 } }), &answered).is_empty());
-        let differs = problems(json!({ "data": { "b": 3, "a": { "s3url": "file_1" } } }), &answered);
-        assert!(differs[0].contains("-   \"b\": 3") && differs[0].contains("+   \"b\": 2"), "{differs:?}");
-    }
-
-    #[test]
-    fn a_failure_is_compared_by_kind_and_by_a_part_of_its_message() {
-        let tool = tool();
-        let problems = |given: Value, outcome: &Outcome| compare_answer(Subject::Tool(&tool), &case(given), outcome);
-        let outcome = failed("not_found", "there is no item 7");
-        assert!(problems(json!({ "error": { "kind": "not_found" } }), &outcome).is_empty());
-        assert!(problems(json!({ "error": { "kind": "not_found", "message": "item 7" } }), &outcome).is_empty());
-        assert_eq!(problems(json!({ "error": { "kind": "not_found", "message": "item 8" } }), &outcome).len(), 1);
-        assert_eq!(problems(json!({ "error": { "kind": "forbidden" } }), &outcome).len(), 1);
-        assert_eq!(problems(json!({ "data": {} }), &outcome).len(), 1);
-        assert_eq!(problems(json!({ "error": { "kind": "not_found" } }), &data("{}")).len(), 1);
-        let request = json!({ "method": "GET", "url": "https://a.example/" });
-        let broken = json!([{ "request": request, "response": { "error": "timeout" } }]);
-        let given = json!({ "exchanges": broken, "error": { "kind": "not_found", "message": "scripted: timeout" } });
-        assert!(problems(given, &outcome).is_empty(), "the platform's own words do not count");
-    }
-
     #[test]
     fn a_success_must_fit_both_schemas() {
         let tool = tool();
         let given = case(json!({ "arguments": { "name": 1 }, "data": [] }));
-        let problems = compare_answer(Subject::Tool(&tool), &given, &data("[]"));
+        let problems = schema_problems(Subject::Tool(&tool), &given, &json!([]));
         assert_eq!(problems.len(), 2, "{problems:?}");
     }
 

@@ -2,7 +2,8 @@
 //!
 //! Every origin that a case or the manifest names gets a server of its own, which the sandbox reaches through a rewrite of the
 //! origin: the component addresses the real host, policy sees the real host, and no request of a declared host leaves
-//! the machine. Requests are matched in any order, because a toolkit may send several at once.
+//! the machine. Requests are matched in any order, because a toolkit may send several at once. One that fits nothing is taken for
+//! the next exchange and gets its answer, so that one difference is one difference, and all that follows can be seen.
 
 use std::{
     collections::BTreeSet,
@@ -16,7 +17,7 @@ use axum::{
     extract::{Request, State},
     response::Response,
 };
-use manifest::cases::{Exchange, GivenResponse};
+use manifest::cases::{Exchange, ExpectedRequest, GivenResponse};
 use net::{Origin, Rewrite};
 use tokio::{net::TcpListener, task::JoinSet};
 use url::Url;
@@ -33,12 +34,24 @@ pub(super) struct Upstream {
     _servers: JoinSet<()>,
 }
 
-/// What is expected, and what went wrong so far.
+/// What is expected, and what came instead so far.
 #[derive(Default)]
 struct Script {
-    expected: Vec<Exchange>,
+    /// With their places in the case.
+    expected: Vec<(usize, Exchange)>,
     background: Background,
-    problems: Vec<String>,
+    played: Played,
+}
+
+/// What happened in place of what a case expects of requests.
+#[derive(Debug, Default)]
+pub(super) struct Played {
+    /// Requests that differ from those of the exchanges at these places.
+    pub(super) changed: Vec<(usize, ExpectedRequest)>,
+    /// Exchanges whose requests were not sent.
+    pub(super) unsent: Vec<usize>,
+    /// Requests past the last exchange; nobody knows their answers.
+    pub(super) unanswered: Vec<String>,
 }
 
 /// How an exchange goes on.
@@ -86,17 +99,15 @@ impl Upstream {
 
     /// Begins a case. Exchanges that the sandbox refuses by itself are not expected to arrive.
     pub(super) fn begin(&self, exchanges: &[Exchange], background: Background) {
-        let expected = exchanges.iter().filter(|exchange| arrives(exchange)).cloned().collect();
-        *lock(&self.script) = Script { expected, background, problems: Vec::new() };
+        let expected = exchanges.iter().cloned().enumerate().filter(|(_, exchange)| arrives(exchange)).collect();
+        *lock(&self.script) = Script { expected, background, played: Played::default() };
     }
 
-    /// Ends a case: what was sent and not expected, or expected and not sent.
-    pub(super) fn end(&self) -> Vec<String> {
-        let script = std::mem::take(&mut *lock(&self.script));
-        let missing = |exchange: Exchange| {
-            format!("an expected request was not sent:\n  - {} {}", exchange.request.method, exchange.request.url)
-        };
-        script.problems.into_iter().chain(script.expected.into_iter().map(missing)).collect()
+    /// Ends a case.
+    pub(super) fn end(&self) -> Played {
+        let Script { expected, mut played, .. } = std::mem::take(&mut *lock(&self.script));
+        played.unsent = expected.into_iter().map(|(place, _)| place).collect();
+        played
     }
 }
 
@@ -110,26 +121,22 @@ fn lock(script: &Mutex<Script>) -> MutexGuard<'_, Script> {
 
 impl Script {
     fn reply(&mut self, sent: &Sent) -> Reply {
-        let fits = |exchange: &Exchange| compare::request(&exchange.request, sent, &self.background).is_none();
-        if let Some(index) = self.expected.iter().position(fits) {
-            let response = self.expected.remove(index).response;
-            return match response.error.as_deref() {
-                None => Reply::Answer(response),
-                Some("timeout") => Reply::Hang,
-                Some("too_large") => Reply::Flood,
-                Some(_) => Reply::Break,
-            };
+        let fits = |(_, exchange): &(usize, Exchange)| compare::fits(&exchange.request, sent, &self.background);
+        let fitting = self.expected.iter().position(fits);
+        if fitting.is_none() && self.expected.is_empty() {
+            self.played.unanswered.push(sent.describe());
+            return Reply::NotExpected;
         }
-        self.problems.push(match self.expected.is_empty() {
-            true => format!("a request was not expected:\n{}", sent.describe()),
-            // It is taken for the next one, so that one difference is reported once.
-            false => {
-                let next = self.expected.remove(0);
-                let difference = compare::request(&next.request, sent, &self.background).unwrap_or_default();
-                format!("a request differs from what was expected (- expected, + sent):\n{difference}")
-            }
-        });
-        Reply::NotExpected
+        let (place, Exchange { request, response }) = self.expected.remove(fitting.unwrap_or(0));
+        if fitting.is_none() {
+            self.played.changed.push((place, compare::observed(&request, sent, &self.background)));
+        }
+        match response.error.as_deref() {
+            None => Reply::Answer(response),
+            Some("timeout") => Reply::Hang,
+            Some("too_large") => Reply::Flood,
+            Some(_) => Reply::Break,
+        }
     }
 }
 

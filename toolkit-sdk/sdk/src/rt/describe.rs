@@ -104,3 +104,14 @@ pub fn version(text: &str) -> manifest::Version {
 pub fn png(bytes: &[u8]) -> String {
     format!("data:image/png;base64,{}", STANDARD.encode(bytes))
 }
+
+/// The manifest as JSON; without `version` unless the author wrote one.
+pub fn manifest_json(manifest: &manifest::Manifest) -> Vec<u8> {
+    let mut json = serde_json::to_value(manifest).unwrap_or_default();
+    if let Value::Object(members) = &mut json
+        && manifest.version.as_str() == UNSTAMPED
+    {
+        members.shift_remove("version");
+    }
+    json.to_string().into_bytes()
+}

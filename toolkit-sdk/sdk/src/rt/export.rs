@@ -5,10 +5,11 @@
 //! bytes in the lower 32, both in the memory exported as `memory`, valid until the instance is dropped. `version` is missing
 //! from the JSON when the author wrote none.
 
-use super::{Toolkit, manifest_json};
+use super::manifest::Manifest;
+use super::manifest_json;
 
 /// Writes the manifest and says where it is.
-pub fn manifest_address(toolkit: &Toolkit) -> u64 {
-    let json = manifest_json(toolkit).leak();
+pub fn manifest_address(manifest: &Manifest) -> u64 {
+    let json = manifest_json(manifest).leak();
     (json.as_ptr() as u64) << 32 | json.len() as u64
 }

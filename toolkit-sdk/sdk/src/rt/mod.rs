@@ -2,7 +2,6 @@
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 
 pub use manifest;
 
@@ -16,8 +15,8 @@ mod describe;
 mod export;
 
 pub use describe::{
-    Carries, Outcome, config_schema, example, input_schema, no_input_schema, output_schema, payload_schema, png,
-    version,
+    Carries, Outcome, config_schema, example, input_schema, manifest_json, no_input_schema, output_schema,
+    payload_schema, png, version,
 };
 #[cfg(target_arch = "wasm32")]
 pub use export::manifest_address;
@@ -33,12 +32,22 @@ pub const UNSTAMPED: &str = "19700101_00";
 /// A declared toolkit.
 pub struct Toolkit {
     pub slug: &'static str,
-    /// Whether the author wrote a version.
-    pub stamped: bool,
     pub tools: &'static [Tool],
     pub triggers: &'static [Trigger],
-    pub describe: fn(Vec<manifest::Tool>, Vec<manifest::Trigger>) -> manifest::Manifest,
+    /// What the toolkit is. A component holds it apart from this table: calls must not reach it, so that it can be left out.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub describe: fn() -> manifest::Manifest,
 }
+
+/// What an attribute makes of a function. A constant and no static: what uses one part does not hold the other.
+pub struct Registration<E, D> {
+    pub entry: E,
+    /// Its description, by the part of the slug before its own.
+    pub describe: fn(&str) -> D,
+}
+
+pub type ToolRegistration = Registration<Tool, manifest::Tool>;
+pub type TriggerRegistration = Registration<Trigger, manifest::Trigger>;
 
 /// A registered tool.
 pub struct Tool {
@@ -46,7 +55,6 @@ pub struct Tool {
     /// The slug without the toolkit's name, for example `LIST_STORIES`.
     pub suffix: &'static str,
     pub run: fn(&[u8]) -> Result<Vec<u8>>,
-    pub describe: fn(String) -> manifest::Tool,
 }
 
 /// A registered trigger.
@@ -54,7 +62,6 @@ pub struct Trigger {
     pub function: &'static str,
     pub suffix: &'static str,
     pub source: Source,
-    pub describe: fn(String) -> manifest::Trigger,
 }
 
 /// How events arrive.
@@ -169,32 +176,12 @@ fn events<T: Serialize>(events: Vec<(String, T)>) -> Result<Vec<(String, Vec<u8>
     events.into_iter().map(|(id, item)| Ok((id, serde_json::to_vec(&item)?))).collect()
 }
 
-/// The manifest of a toolkit.
-pub fn describe(toolkit: &Toolkit) -> manifest::Manifest {
-    let prefix = toolkit.slug.to_ascii_uppercase();
-    let slug = |suffix: &str| format!("{prefix}_{suffix}");
-    let tools = toolkit.tools.iter().map(|tool| (tool.describe)(slug(tool.suffix))).collect();
-    let triggers = toolkit.triggers.iter().map(|trigger| (trigger.describe)(slug(trigger.suffix))).collect();
-    (toolkit.describe)(tools, triggers)
-}
-
-/// The manifest as JSON; without `version` unless the author wrote one.
-pub fn manifest_json(toolkit: &Toolkit) -> Vec<u8> {
-    let mut json = serde_json::to_value(describe(toolkit)).unwrap_or_default();
-    if let Value::Object(manifest) = &mut json
-        && !toolkit.stamped
-    {
-        manifest.shift_remove("version");
-    }
-    json.to_string().into_bytes()
-}
-
 /// Exports the toolkit from a component; nothing elsewhere.
 #[cfg(not(target_arch = "wasm32"))]
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __export_toolkit {
-    ($toolkit:path) => {};
+    ($toolkit:path, $manifest:expr) => {};
 }
 
 /// Exports the toolkit from a component.
@@ -202,7 +189,7 @@ macro_rules! __export_toolkit {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __export_toolkit {
-    ($toolkit:path) => {
+    ($toolkit:path, $manifest:expr) => {
         const _: () = {
             struct Component;
 
@@ -214,7 +201,7 @@ macro_rules! __export_toolkit {
 
             #[unsafe(no_mangle)]
             extern "C" fn toolkit_manifest() -> u64 {
-                $crate::rt::manifest_address(&$toolkit)
+                $crate::rt::manifest_address(&$manifest)
             }
         };
     };

@@ -47,7 +47,7 @@ pub fn call(toolkit: &rt::Toolkit, tool: &str, arguments: &Value) -> Result<Valu
 /// The manifest of a toolkit.
 #[must_use]
 pub fn manifest(toolkit: &rt::Toolkit) -> manifest::Manifest {
-    rt::describe(toolkit)
+    (toolkit.describe)()
 }
 
 /// Checks the manifest.

@@ -1,0 +1,224 @@
+//! What really happened in a case, as its file would say it.
+
+use anyhow::{Context, Result};
+use manifest::cases::{Case, Ended, lines};
+use sandbox::{File, Outcome};
+use serde_json::{Value, json};
+
+use super::{case::CaseFile, compare, upstream::Played};
+use crate::outcome;
+
+/// One run of a case.
+#[derive(Debug)]
+pub(super) struct Happened {
+    played: Played,
+    /// Data, or kind and message of a failure.
+    ended: Result<Value, (String, String)>,
+}
+
+/// A case file that would be right.
+#[derive(Debug)]
+pub(super) struct Rewritten {
+    /// The whole file.
+    pub(super) text: String,
+    /// What changes: `-` stands before what was expected, `+` before what happened.
+    pub(super) difference: String,
+}
+
+impl Happened {
+    pub(super) fn of(played: Played, outcome: &Outcome) -> Self {
+        let ended = match &outcome.answer {
+            Ok(answer) => {
+                let mut data = outcome::answer(answer);
+                name_files(&mut data, &outcome.files);
+                Ok(data)
+            }
+            Err(failure) => Err((failure.kind.clone(), failure.message.clone())),
+        };
+        Self { played, ended }
+    }
+
+    /// The data, when there is some.
+    pub(super) fn data(&self) -> Option<&Value> {
+        self.ended.as_ref().ok()
+    }
+
+    /// What no case file can say: requests that no exchange answers.
+    pub(super) fn unanswered(&self) -> Vec<String> {
+        let problem =
+            |request: &String| format!("no exchange is left for this request; add one with its answer:\n{request}");
+        self.played.unanswered.iter().map(problem).collect()
+    }
+
+    /// The file that would be right; none when it is right as it stands.
+    ///
+    /// # Errors
+    /// When the file cannot be read any more.
+    pub(super) fn rewritten(&self, file: &CaseFile<'_>) -> Result<Option<Rewritten>> {
+        if self.fits(&file.case) {
+            return Ok(None);
+        }
+        let text = std::fs::read(&file.file).with_context(|| format!("cannot read {}", file.file.display()))?;
+        let old: Value =
+            serde_json::from_slice(&text).with_context(|| format!("{} is not JSON", file.file.display()))?;
+        let mut new = old.clone();
+        self.rewrite(&file.case, &mut new);
+        let text = format!("{new:#}\n");
+        let difference = lines(&format!("{old:#}\n"), &text);
+        Ok(Some(Rewritten { text, difference }))
+    }
+
+    fn fits(&self, case: &Case) -> bool {
+        self.played.changed.is_empty() && self.played.unsent.is_empty() && self.ends_as(case)
+    }
+
+    fn ends_as(&self, case: &Case) -> bool {
+        match &self.ended {
+            Ok(data) => case.judge(Ended::Data(data)).is_none(),
+            // What the platform says about an exchange that failed is its own affair: the scripted host and the sandbox use
+            // different words.
+            Err((kind, _)) if is_broken(case) => case.error.as_ref().is_some_and(|error| error.kind == *kind),
+            Err((kind, message)) => case.judge(Ended::Error { kind, message }).is_none(),
+        }
+    }
+
+    fn rewrite(&self, case: &Case, file: &mut Value) {
+        for (place, request) in &self.played.changed {
+            let old = &mut file["exchanges"][*place]["request"];
+            *old = compare::merged(old, &json!(request), &[]);
+        }
+        if let Some(Value::Array(exchanges)) = file.get_mut("exchanges") {
+            let mut place = 0..;
+            exchanges.retain(|_| place.next().is_none_or(|place| !self.played.unsent.contains(&place)));
+        }
+        let Value::Object(members) = file else { return };
+        if self.ends_as(case) {
+            return;
+        }
+        match &self.ended {
+            Ok(data) => {
+                members.shift_remove("error");
+                let data =
+                    members.get("data").map_or_else(|| data.clone(), |old| compare::merged(old, data, &case.files));
+                members.insert("data".to_owned(), data);
+            }
+            Err((kind, message)) => {
+                members.shift_remove("data");
+                let error =
+                    if is_broken(case) { json!({ "kind": kind }) } else { json!({ "kind": kind, "message": message }) };
+                members.insert("error".to_owned(), error);
+            }
+        }
+    }
+}
+
+fn is_broken(case: &Case) -> bool {
+    case.exchanges.iter().any(|exchange| exchange.response.error.is_some())
+}
+
+/// Gives files that the call made the names that the scripted host gives them: `file_1`, `file_2`.
+fn name_files(value: &mut Value, files: &[File]) {
+    match value {
+        Value::String(text) => {
+            if let Some(index) = files.iter().position(|file| file.id == *text) {
+                *text = format!("file_{}", index + 1);
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| name_files(item, files)),
+        Value::Object(members) => members.values_mut().for_each(|member| name_files(member, files)),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use manifest::cases::ExpectedRequest;
+    use sandbox::{Answer, Cause, Failure, Usage};
+
+    use super::*;
+
+    fn case(value: &Value) -> Case {
+        Case::from_json(&value.to_string()).unwrap()
+    }
+
+    fn ended(answer: Result<Answer, Failure>) -> Happened {
+        let file = File { id: "blob-77".into(), name: "n".into(), media_type: "m".into(), bytes: Bytes::new() };
+        let (requests, log, state) = (Vec::new(), Vec::new(), std::collections::BTreeMap::new());
+        let outcome = Outcome { answer, requests, log, usage: Usage::default(), files: vec![file], state };
+        Happened::of(Played::default(), &outcome)
+    }
+
+    fn data(json: &'static str) -> Happened {
+        ended(Ok(Answer::Data(Bytes::from_static(json.as_bytes()))))
+    }
+
+    fn failed(kind: &str, message: &str) -> Happened {
+        let (kind, message) = (kind.to_owned(), message.to_owned());
+        ended(Err(Failure {
+            cause: Cause::Tool,
+            kind,
+            message,
+            retry_after: None,
+            upstream_status: None,
+            details: None,
+        }))
+    }
+
+    fn rewritten(happened: &Happened, file: Value) -> Value {
+        let mut new = file.clone();
+        happened.rewrite(&case(&file), &mut new);
+        new
+    }
+
+    #[test]
+    fn data_is_compared_exactly_but_for_order_and_names_of_files() {
+        let answered = data(r#"{"b":2,"a":{"s3url":"blob-77"}}"#);
+        assert!(answered.fits(&case(&json!({ "data": { "a": { "s3url": "file_1" }, "b": 2 } }))));
+        let wrong = json!({ "data": { "a": { "s3url": "file_1" }, "b": 3 }, "now": 5 });
+        assert!(!answered.fits(&case(&wrong)));
+        let right = r#"{"data":{"a":{"s3url":"file_1"},"b":2},"now":5}"#;
+        assert_eq!(rewritten(&answered, wrong).to_string(), right, "only what differs changes, where it stands");
+    }
+
+    #[test]
+    fn a_failure_is_compared_by_kind_and_by_a_part_of_its_message() {
+        let happened = failed("not_found", "there is no item 7");
+        let fits = |value: Value| happened.fits(&case(&value));
+        assert!(fits(json!({ "error": { "kind": "not_found" } })));
+        assert!(fits(json!({ "error": { "kind": "not_found", "message": "item 7" } })));
+        assert!(!fits(json!({ "error": { "kind": "not_found", "message": "item 8" } })));
+        assert!(!fits(json!({ "error": { "kind": "forbidden" } })));
+        assert!(!fits(json!({ "data": {} })));
+        assert!(!data("{}").fits(&case(&json!({ "error": { "kind": "not_found" } }))));
+        let now = rewritten(&happened, json!({ "data": {} }));
+        assert_eq!(now, json!({ "error": { "kind": "not_found", "message": "there is no item 7" } }));
+    }
+
+    #[test]
+    fn the_platforms_own_words_about_a_broken_exchange_do_not_count_and_are_not_written() {
+        let request = json!({ "method": "GET", "url": "https://a.example/" });
+        let broken = json!([{ "request": request, "response": { "error": "timeout" } }]);
+        let happened = failed("upstream_unavailable", "in other words");
+        let given = json!({ "exchanges": broken, "error": { "kind": "upstream_unavailable", "message": "scripted" } });
+        assert!(happened.fits(&case(&given)));
+        let given = json!({ "exchanges": broken, "data": {} });
+        assert_eq!(rewritten(&happened, given)["error"], json!({ "kind": "upstream_unavailable" }));
+    }
+
+    #[test]
+    fn requests_that_changed_are_rewritten_and_those_not_sent_removed() {
+        let exchange = |path: &str| {
+            let request = json!({ "url": format!("https://a.example/{path}"), "method": "GET" });
+            json!({ "request": request, "response": { "status": 204 } })
+        };
+        let mut happened = data("{}");
+        let sent = ExpectedRequest { method: "PUT".into(), url: "https://a.example/two".into(), ..Default::default() };
+        happened.played.changed.push((1, sent));
+        happened.played.unsent = vec![0, 2];
+        let file = json!({ "exchanges": [exchange("1"), exchange("2"), exchange("3")], "data": {} });
+        let now = rewritten(&happened, file);
+        let right = r#"[{"request":{"url":"https://a.example/two","method":"PUT"},"response":{"status":204}}]"#;
+        assert_eq!(now["exchanges"].to_string(), right);
+    }
+}

@@ -1,0 +1,159 @@
+//! Stands between cargo, the compiler and the linker while toolkits are compiled.
+//!
+//! Problem: the compiler writes the paths of sources into what it makes, for the messages of panics, and so tells everybody
+//! where they lay on the author's machine. And the code that describes a toolkit, a third of a small one, is dead weight in
+//! what is published: it runs once, in `toolkit build`.
+//!
+//! Guarantee: sources are named by crate and version. Beside each module lies a lean one, linked from the same objects without
+//! the export that describes, so that the linker leaves out all that only it reaches.
+//!
+//! It rests on this: cargo runs `RUSTC_WRAPPER` as if it were the compiler, the compiler runs the linker it is told, and this
+//! command is both, told by [`MARK`] in the environment. Cargo does not count a wrapper among the reasons to compile again,
+//! so that toolkits of several workspaces share what is compiled. Another wrapper that an author has set is not used here.
+
+use std::{
+    env,
+    ffi::{OsStr, OsString},
+    path::{Path, PathBuf},
+    process::{Command, ExitCode, ExitStatus},
+};
+
+use anyhow::{Context, Result};
+
+use crate::{component::MANIFEST_EXPORT, toolchain::TARGET};
+
+/// Set while this command stands in; its value is the linker to use.
+const MARK: &str = "TOOLKIT_LINKER";
+/// What a lean module's file ends in.
+const LEAN: &str = "lean";
+/// Folders that the compiler may write down, by variables that cargo sets, and what stands in their place below the crate's name.
+const FOLDERS: [(&str, &str); 2] = [("OUT_DIR", "/out"), ("CARGO_MANIFEST_DIR", "")];
+
+/// Makes a cargo command compile through this one.
+pub(crate) fn stand_between(cargo: &mut Command, linker: &str) {
+    // Without a name for itself it cannot be called: modules are then made as the compiler makes them.
+    if let Ok(this) = env::current_exe() {
+        cargo.env("RUSTC_WRAPPER", this).env(MARK, linker);
+    }
+}
+
+/// Where the lean module of a compiled one lies.
+pub(crate) fn lean(module: &Path) -> Option<PathBuf> {
+    let lean = module.parent()?.join("deps").join(module.file_name()?).with_extension(LEAN);
+    lean.is_file().then_some(lean)
+}
+
+/// Does what the compiler or the linker would do, when that is what this command was called for.
+#[expect(clippy::disallowed_methods, reason = "it is called as another program, which has no options of ours")]
+pub(crate) fn stand_in() -> Option<ExitCode> {
+    let linker = env::var_os(MARK)?;
+    let arguments: Vec<OsString> = env::args_os().skip(1).collect();
+    let done = match arguments.split_first() {
+        Some((first, _)) if first == "-flavor" => link(&linker, &arguments),
+        Some((compiler, arguments)) => compile(compiler, arguments, |name| env::var_os(name)),
+        None => return None,
+    };
+    Some(match done {
+        Ok(status) if status.success() => ExitCode::SUCCESS,
+        Ok(status) => ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1)),
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    })
+}
+
+fn compile(
+    compiler: &OsStr,
+    arguments: &[OsString],
+    variable: impl Fn(&str) -> Option<OsString>,
+) -> Result<ExitStatus> {
+    let mut command = Command::new(compiler);
+    command.args(arguments);
+    // Build scripts and macros run here and are left alone.
+    if arguments.iter().any(|argument| argument == TARGET) {
+        command.args(remapped(variable));
+        let mut linker = OsString::from("-Clinker=");
+        linker.push(env::current_exe().context("this command has no path")?);
+        command.arg(linker);
+    }
+    run(command)
+}
+
+/// Flags that put the crate's name in the place of the folders it lies in.
+fn remapped(variable: impl Fn(&str) -> Option<OsString>) -> Vec<OsString> {
+    let part = |name: &str| variable(name).unwrap_or_default();
+    let mut flags = Vec::new();
+    // The last that fits wins, and a crate's output may lie below the crate.
+    for (folder, below) in FOLDERS.into_iter().rev() {
+        let Some(folder) = variable(folder) else { continue };
+        let mut flag = OsString::from("--remap-path-prefix=");
+        flag.push(folder);
+        flag.push("=");
+        flag.push(part("CARGO_PKG_NAME"));
+        flag.push("-");
+        flag.push(part("CARGO_PKG_VERSION"));
+        flag.push(below);
+        flags.push(flag);
+    }
+    flags
+}
+
+fn link(linker: &OsStr, arguments: &[OsString]) -> Result<ExitStatus> {
+    let mut whole = Command::new(linker);
+    whole.args(arguments);
+    let status = run(whole)?;
+    match without_description(arguments).filter(|_| status.success()) {
+        None => Ok(status),
+        Some(arguments) => {
+            let mut lean = Command::new(linker);
+            lean.args(arguments);
+            run(lean)
+        }
+    }
+}
+
+/// The arguments that link the lean module; none when this is no toolkit.
+fn without_description(arguments: &[OsString]) -> Option<Vec<OsString>> {
+    let export = arguments.windows(2).position(|pair| pair[0] == "--export" && pair[1] == MANIFEST_EXPORT)?;
+    let mut arguments = arguments.to_vec();
+    arguments.drain(export..export + 2);
+    let output = arguments.iter().position(|argument| argument == "-o")? + 1;
+    let output = arguments.get_mut(output)?;
+    *output = Path::new(output).with_extension(LEAN).into();
+    Some(arguments)
+}
+
+fn run(mut command: Command) -> Result<ExitStatus> {
+    command.status().with_context(|| format!("cannot run {}", command.get_program().to_string_lossy()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(line: &str) -> Vec<OsString> {
+        line.split(' ').map(OsString::from).collect()
+    }
+
+    #[test]
+    fn the_lean_module_is_linked_alike_but_for_one_export_and_its_name() {
+        let line = "-flavor wasm --export a --export toolkit_manifest --export b x.o -o deps/hello.wasm --gc-sections";
+        let lean = without_description(&words(line)).unwrap();
+        assert_eq!(lean, words("-flavor wasm --export a --export b x.o -o deps/hello.lean --gc-sections"));
+        assert_eq!(without_description(&words("-flavor wasm --export a x.o -o deps/other.wasm")), None);
+    }
+
+    #[test]
+    fn folders_of_a_crate_are_named_by_the_crate() {
+        let flags = remapped(|name| {
+            Some(match name {
+                "CARGO_MANIFEST_DIR" => "/home/ada/serde".into(),
+                "CARGO_PKG_NAME" => "serde".into(),
+                "CARGO_PKG_VERSION" => "1.0.0".into(),
+                _ => return None,
+            })
+        });
+        assert_eq!(flags, ["--remap-path-prefix=/home/ada/serde=serde-1.0.0"]);
+    }
+}
