@@ -18,10 +18,21 @@ use serde_json::{Value, json};
 use crate::given;
 
 const CLIENTS: usize = 8;
-const CYCLES: usize = 60;
-const ACKS: usize = 3_000;
 /// A kill waits for so many acknowledgements.
 const ACKS_PER_CYCLE: usize = 50;
+
+/// How much is tried.
+#[derive(Debug, Clone, Copy)]
+struct Load {
+    /// Kills, at least.
+    kills: usize,
+    /// Acknowledgements, at least.
+    acks: usize,
+    /// Things that a client keeps, at most.
+    things: usize,
+    /// Bytes of an account's secret.
+    secret: usize,
+}
 
 /// What a thing can be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,14 +72,15 @@ struct Worker {
     logs: Vec<String>,
     /// The change that the kill left without an answer.
     doubt: Option<(Name, State)>,
+    load: Load,
     dice: Dice,
 }
 
 impl Worker {
-    async fn new(host: &Host, toolkit: &str, seed: u64) -> Self {
+    async fn new(host: &Host, toolkit: &str, load: Load, seed: u64) -> Self {
         let key = host.new_project().await.key().to_owned();
         let (things, logs) = (BTreeMap::new(), Vec::new());
-        Self { key, toolkit: toolkit.to_owned(), things, logs, doubt: None, dice: Dice::new(seed) }
+        Self { key, toolkit: toolkit.to_owned(), things, logs, doubt: None, load, dice: Dice::new(seed) }
     }
 
     /// Works until the server is gone.
@@ -119,9 +131,10 @@ impl Worker {
     }
 
     fn next_change(&mut self) -> Change {
-        let pick = self.dice.below(self.things.len().max(1) as u64) as usize;
-        let chosen = self.things.iter().nth(pick).filter(|(_, thing)| thing.state != State::Absent);
-        match (self.dice.below(10), chosen) {
+        let alive: Vec<_> = self.things.iter().filter(|(_, thing)| thing.state != State::Absent).collect();
+        let chosen = alive.get(self.dice.below(alive.len().max(1) as u64) as usize).copied();
+        let full = alive.len() >= self.load.things;
+        match (if full { 0 } else { self.dice.below(10) }, chosen) {
             (0..=2, Some((name, thing))) => {
                 let path = format!("{}/{}", root(name.0), thing.id);
                 Change { name: name.clone(), to: State::Absent, method: Method::DELETE, path, body: Value::Null }
@@ -147,7 +160,9 @@ impl Worker {
         let config = self.things.iter().find_map(usable).filter(|_| self.dice.below(4) > 0);
         let own = unique(8);
         let (kind, body) = match config {
-            Some(config) => (Kind::Account, given::account(&config, &own, "k-0123456789")),
+            Some(config) => {
+                (Kind::Account, given::account(&config, &own, &format!("k-01{}", "x".repeat(self.load.secret))))
+            }
             None => {
                 let config =
                     json!({ "type": "use_custom_auth", "authScheme": "API_KEY", "name": own, "credentials": {} });
@@ -241,6 +256,24 @@ fn read(kind: Kind, item: &Value) -> (Name, Thing) {
 
 #[tokio::test]
 async fn nothing_acknowledged_is_lost_and_nothing_is_torn() {
+    survive(Load { kills: 60, acks: 3_000, things: usize::MAX, secret: 8 }).await;
+}
+
+/// Large secrets that come and go: the store's file is used again, piece by piece, and the kill comes while it is.
+#[tokio::test]
+async fn nothing_is_lost_while_the_store_writes_over_what_it_let_go() {
+    let host = survive(Load { kills: 12, acks: 700, things: 4, secret: 96 << 10 }).await;
+    let folder = host.data().join("store/sled");
+    let file = std::fs::metadata(folder.join("db")).unwrap().len();
+    // A snapshot is named after the bytes that were ever written.
+    let names = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let written = names.filter_map(|name| u64::from_str_radix(name.strip_prefix("snap.")?, 16).ok()).max().unwrap();
+    eprintln!("{} MiB written into a file of {} MiB", written >> 20, file >> 20);
+    assert!(written > file, "the file was not used again: {written} bytes written, {file} bytes long");
+}
+
+/// Works, kills, starts and compares, over and over again. The last server.
+async fn survive(load: Load) -> Host {
     let seed = Dice::seed();
     eprintln!("seed {seed}");
     let mut dice = Dice::new(seed);
@@ -249,9 +282,9 @@ async fn nothing_acknowledged_is_lost_and_nothing_is_torn() {
     manifest["tools"][0]["no_auth"] = json!(true);
     host.publish(Guest::echo().component(), &manifest).await;
     let seeds: Vec<_> = (0..CLIENTS).map(|_| dice.below(u64::MAX)).collect();
-    let mut workers = join_all(seeds.into_iter().map(|seed| Worker::new(&host, "crashing", seed))).await;
+    let mut workers = join_all(seeds.into_iter().map(|seed| Worker::new(&host, "crashing", load, seed))).await;
     let (mut cycles, mut total) = (0, 0);
-    while cycles < CYCLES || total < ACKS {
+    while cycles < load.kills || total < load.acks {
         let acks = AtomicUsize::new(0);
         let clients: Vec<_> = workers.iter().map(|worker| host.with_key(&worker.key)).collect();
         let (setup, ()) = futures::join!(kill(host, &acks, dice.below(500)), async {
@@ -272,6 +305,7 @@ async fn nothing_acknowledged_is_lost_and_nothing_is_torn() {
     eprintln!("{cycles} kills, {total} acknowledgements, {things} things: none lost, none torn");
     let printed = host.output();
     assert!(!printed.contains("panicked at"), "{printed}");
+    host
 }
 
 /// Lets the clients work for a while past the first acknowledgements, then pulls the plug.

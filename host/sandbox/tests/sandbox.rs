@@ -584,11 +584,13 @@ async fn fetch(port: u16, url: &str, placement: fn(&str) -> Placement) -> (Outco
     let host = Host { sandbox: Sandbox::open(settings(folder.path(), Some(port))).unwrap(), folder };
     let key = Arc::new(Key { placement, renewals: AtomicUsize::new(0) });
     let grant = key.clone();
-    let rule = EgressRule { host: "api.example.com".to_owned(), port: None, methods: Vec::new(), path_prefix: None };
+    // No manifest may name the second; here it stands for any name that leads inside.
+    let rule = |host: &str| EgressRule { host: host.to_owned(), port: None, methods: Vec::new(), path_prefix: None };
+    let egress = ["api.example.com", "localhost"].map(rule).into();
     let outcome = host
         .run(component(FETCH[0], FETCH[1], FETCH[2]), |call| {
             *call = self::call(call.component, url);
-            call.policy = Arc::new(Policy { egress: vec![rule], read_only: true });
+            call.policy = Arc::new(Policy { egress, read_only: true });
             call.grant = Some(grant);
         })
         .await;
@@ -652,6 +654,14 @@ async fn other_hosts_addresses_and_redirects_to_them_are_refused() {
         assert_eq!(outcome.answer.as_ref().unwrap_err().kind, "denied", "{url}: {outcome:?}");
         assert_eq!(outcome.requests.len(), 1, "nothing was sent to where the redirect leads");
     }
+}
+
+#[tokio::test]
+async fn an_allowed_name_that_leads_to_a_private_address_is_refused() {
+    let (outcome, _) = fetch(0, "https://localhost/", bearer).await;
+    let failure = outcome.answer.unwrap_err();
+    assert!(failure.kind == "denied" && failure.message.contains("not a public one"), "{failure:?}");
+    assert!(outcome.requests.iter().all(|request| request.status.is_none()));
 }
 
 #[tokio::test]
