@@ -117,9 +117,12 @@ impl Request {
         self
     }
 
-    /// Adds a header. `authorization`, `cookie`, `host` and whatever the auth scheme fills belong to the platform.
+    /// Sets a header; one of the same name, such as the client's, is replaced. `authorization`, `cookie`, `host` and whatever the
+    /// auth scheme fills belong to the platform.
     pub fn header(mut self, name: &str, value: impl Display) -> Self {
-        self.headers.push((name.to_ascii_lowercase(), value.to_string()));
+        let name = name.to_ascii_lowercase();
+        self.headers.retain(|(header, _)| *header != name);
+        self.headers.push((name, value.to_string()));
         self
     }
 

@@ -1,0 +1,181 @@
+//! Commits.
+
+use toolkit_sdk::prelude::*;
+
+use crate::api::{Page, Part, Repo, list};
+use crate::pulls::ChangedFile;
+
+/// A commit.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Commit {
+    sha: String,
+    message: String,
+    /// Login of the author; missing when GitHub knows none for the address.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    author: Option<String>,
+    /// Name of the author, as the commit says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    author_name: Option<String>,
+    /// When it was written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    authored_at: Option<String>,
+    /// The commits before; two or more: a merge.
+    parents: Vec<String>,
+    /// The page for people.
+    url: String,
+}
+
+/// A commit as GitHub writes it.
+#[derive(Deserialize)]
+struct Answer {
+    sha: String,
+    commit: Inner,
+    #[serde(default)]
+    author: Option<Author>,
+    #[serde(default)]
+    parents: Vec<Parent>,
+    html_url: String,
+}
+
+/// GitHub answers `{}` for some authors that it does not know.
+#[derive(Deserialize)]
+struct Author {
+    login: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Inner {
+    message: String,
+    author: Option<Signature>,
+}
+
+#[derive(Deserialize)]
+struct Signature {
+    name: Option<String>,
+    date: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Parent {
+    sha: String,
+}
+
+impl From<Answer> for Commit {
+    fn from(Answer { sha, commit, author, parents, html_url: url }: Answer) -> Self {
+        let (author_name, authored_at) = commit.author.map_or((None, None), |author| (author.name, author.date));
+        let parents = parents.into_iter().map(|parent| parent.sha).collect();
+        let author = author.and_then(|author| author.login);
+        Self { sha, message: commit.message, author, author_name, authored_at, parents, url }
+    }
+}
+
+impl<'de> Deserialize<'de> for Commit {
+    fn deserialize<D: serde::Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
+        Answer::deserialize(json).map(Self::from)
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct ListCommits {
+    #[serde(flatten)]
+    repo: Repo,
+    /// Branch, tag or commit to begin at; left out: the default branch.
+    #[serde(rename = "ref")]
+    reference: Option<String>,
+    /// Only commits that changed this file or directory.
+    path: Option<String>,
+    /// Login or address of the author.
+    author: Option<String>,
+    /// RFC 3339: `2026-01-31T00:00:00Z`.
+    since: Option<String>,
+    /// RFC 3339.
+    until: Option<String>,
+    #[serde(flatten)]
+    part: Part,
+}
+
+/// Lists commits, newest first, by branch, path, author and time.
+#[tool(
+    read_only,
+    idempotent,
+    important,
+    scopes("repo"),
+    example = r#"{"owner": "octo-org", "repo": "octo-repo", "path": "src/main.rs", "limit": 5}"#
+)]
+pub(crate) fn list_commits(input: ListCommits) -> Result<Page<Commit>> {
+    let request = input.repo.get("/commits").query_opt("sha", input.reference).query_opt("path", input.path);
+    let request = request.query_opt("author", input.author).query_opt("since", input.since);
+    list(request.query_opt("until", input.until), &input.part)
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct CommitName {
+    #[serde(flatten)]
+    repo: Repo,
+    /// Commit, branch or tag.
+    #[serde(rename = "ref")]
+    #[schemars(length(min = 1))]
+    reference: String,
+}
+
+/// A commit with what it changes.
+#[derive(Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Detail {
+    #[serde(flatten)]
+    commit: Commit,
+    /// At most 300.
+    #[serde(default)]
+    files: Vec<ChangedFile>,
+}
+
+/// Gets one commit with the files it changes and their diffs.
+#[tool(
+    read_only,
+    idempotent,
+    scopes("repo"),
+    example = r#"{"owner": "octo-org", "repo": "octo-repo", "ref": "7638417db6d59f3c431d3e1f261cc637155684cd"}"#
+)]
+pub(crate) fn get_commit(input: CommitName) -> Result<Detail> {
+    input.repo.get("/commits/{ref}").path_segments("ref", &input.reference).send()?.json()
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Compare {
+    #[serde(flatten)]
+    repo: Repo,
+    /// Branch, tag or commit that is the older one: `v1.0`.
+    #[schemars(length(min = 1))]
+    base: String,
+    /// Branch, tag or commit that is the newer one; of a fork: `octocat:fix-crash`.
+    #[schemars(length(min = 1))]
+    head: String,
+}
+
+/// What lies between two states.
+#[derive(Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Comparison {
+    /// `ahead`, `behind`, `identical` or `diverged`: how `head` stands to `base`.
+    status: String,
+    /// Commits that only `head` has.
+    ahead_by: u64,
+    /// Commits that only `base` has.
+    behind_by: u64,
+    /// Those that only `head` has, oldest first, at most 250.
+    commits: Vec<Commit>,
+    /// What changes from their common ancestor to `head`, at most 300.
+    #[serde(default)]
+    files: Vec<ChangedFile>,
+}
+
+/// Compares two branches, tags or commits: which commits lie between them and what they change. Use it for release notes, or
+/// before opening a pull request.
+#[tool(
+    read_only,
+    idempotent,
+    scopes("repo"),
+    example = r#"{"owner": "octo-org", "repo": "octo-repo", "base": "v1.0", "head": "main"}"#
+)]
+pub(crate) fn compare_commits(input: Compare) -> Result<Comparison> {
+    let request = input.repo.get("/compare/{basehead}");
+    request.path("basehead", format_args!("{}...{}", input.base, input.head)).send()?.json()
+}

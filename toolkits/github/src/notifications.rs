@@ -1,0 +1,82 @@
+//! Notifications of the connected account.
+
+use toolkit_sdk::prelude::*;
+
+use crate::api::{API, Done, Page, Part, done, list};
+use crate::pulls::full_name;
+
+/// A thread that something happened in.
+#[derive(Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Notification {
+    /// What `mark_notification_read` takes.
+    id: String,
+    unread: bool,
+    /// Why the account is told: `assign`, `author`, `comment`, `mention`, `review_requested`, `subscribed`, `team_mention`,
+    /// `ci_activity` and so on.
+    reason: String,
+    subject: Subject,
+    /// `OWNER/NAME`.
+    #[serde(deserialize_with = "full_name")]
+    repository: Option<String>,
+    updated_at: String,
+}
+
+/// What a notification is about.
+#[derive(Serialize, Deserialize, JsonSchema)]
+struct Subject {
+    title: String,
+    /// `Issue`, `PullRequest`, `Release`, `Commit`, `Discussion`, `CheckSuite` and so on.
+    #[serde(rename = "type")]
+    kind: String,
+    /// Its address in the API; the last part is the number or id.
+    #[serde(rename(deserialize = "url"), default, skip_serializing_if = "Option::is_none")]
+    api_url: Option<String>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct ListNotifications {
+    /// Read ones too.
+    #[serde(default)]
+    all: bool,
+    /// Only those in which the account takes part or is mentioned.
+    #[serde(default)]
+    participating: bool,
+    /// Only those that changed since then, RFC 3339: `2026-01-31T00:00:00Z`.
+    since: Option<String>,
+    #[serde(flatten)]
+    part: Part,
+}
+
+/// Lists the notifications of the connected account, newest first; unread ones unless `all`. Needs a classic token or an
+/// OAuth connection: GitHub refuses fine-grained tokens here.
+#[tool(read_only, idempotent, scopes("notifications"), example = r#"{"participating": true}"#)]
+pub(crate) fn list_notifications(input: ListNotifications) -> Result<Page<Notification>> {
+    let request = API.get("/notifications").query("all", input.all).query("participating", input.participating);
+    list(request.query_opt("since", input.since), &input.part)
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct ThreadId {
+    /// The `id` that `list_notifications` answered.
+    #[schemars(length(min = 1))]
+    thread_id: String,
+}
+
+/// Marks one notification as read.
+#[tool(idempotent, scopes("notifications"), example = r#"{"thread_id": "1"}"#)]
+pub(crate) fn mark_notification_read(input: ThreadId) -> Result<Done> {
+    done(API.patch("/notifications/threads/{thread_id}").path("thread_id", &input.thread_id))
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct ReadUntil {
+    /// Leaves newer ones unread, RFC 3339; left out: now.
+    last_read_at: Option<String>,
+}
+
+/// Marks all notifications of the account as read, up to a time.
+#[tool(destructive, idempotent, scopes("notifications"), example = r#"{"last_read_at": "2026-01-31T00:00:00Z"}"#)]
+pub(crate) fn mark_all_notifications_read(input: ReadUntil) -> Result<Done> {
+    let body = input.last_read_at.map_or_else(|| json!({}), |time| json!({ "last_read_at": time }));
+    done(API.put("/notifications").json(&body))
+}

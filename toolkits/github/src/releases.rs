@@ -1,0 +1,126 @@
+//! Releases.
+
+use toolkit_sdk::prelude::*;
+
+use crate::api::{Page, Part, Repo, is_false, list, login};
+
+/// A release.
+#[derive(Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Release {
+    id: u64,
+    #[serde(rename(deserialize = "tag_name"))]
+    tag: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
+    /// The notes, in Markdown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    body: Option<String>,
+    /// Only those who may write see it.
+    #[serde(default, skip_serializing_if = "is_false")]
+    draft: bool,
+    #[serde(default, skip_serializing_if = "is_false")]
+    prerelease: bool,
+    /// Login.
+    #[serde(default, deserialize_with = "login", skip_serializing_if = "Option::is_none")]
+    author: Option<String>,
+    /// Files to download.
+    #[serde(default)]
+    assets: Vec<Asset>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    published_at: Option<String>,
+    /// The page for people.
+    #[serde(rename(deserialize = "html_url"))]
+    url: String,
+}
+
+/// A file of a release.
+#[derive(Serialize, Deserialize, JsonSchema)]
+struct Asset {
+    name: String,
+    /// Bytes.
+    size: u64,
+    #[serde(rename(deserialize = "download_count"))]
+    downloads: u64,
+    /// Where to download it.
+    #[serde(rename(deserialize = "browser_download_url"))]
+    url: String,
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct ListReleases {
+    #[serde(flatten)]
+    repo: Repo,
+    #[serde(flatten)]
+    part: Part,
+}
+
+/// Lists the releases of a repository, newest first.
+#[tool(read_only, idempotent, scopes("repo"), example = r#"{"owner": "octo-org", "repo": "octo-repo", "limit": 5}"#)]
+pub(crate) fn list_releases(input: ListReleases) -> Result<Page<Release>> {
+    list(input.repo.get("/releases"), &input.part)
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct ReleaseOf {
+    #[serde(flatten)]
+    repo: Repo,
+    /// Left out: the latest release that is neither a draft nor a prerelease.
+    tag: Option<String>,
+}
+
+/// Gets the latest release of a repository, or the one of a tag, with its notes and files.
+#[tool(
+    read_only,
+    idempotent,
+    scopes("repo"),
+    example = r#"{"owner": "octo-org", "repo": "octo-repo"}"#,
+    example = r#"{"owner": "octo-org", "repo": "octo-repo", "tag": "v1.0.0"}"#
+)]
+pub(crate) fn get_release(input: ReleaseOf) -> Result<Release> {
+    let request = match &input.tag {
+        Some(tag) => input.repo.get("/releases/tags/{tag}").path("tag", tag),
+        None => input.repo.get("/releases/latest"),
+    };
+    request.send()?.json()
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct CreateRelease {
+    #[serde(flatten)]
+    repo: Repo,
+    #[serde(flatten)]
+    release: NewRelease,
+}
+
+#[derive(Deserialize, Serialize, JsonSchema)]
+struct NewRelease {
+    /// Made when it does not exist.
+    #[serde(rename(serialize = "tag_name"))]
+    #[schemars(length(min = 1))]
+    tag: String,
+    /// Branch or commit for a tag that does not exist; left out: the default branch.
+    #[serde(rename(serialize = "target_commitish"), skip_serializing_if = "Option::is_none")]
+    target: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
+    /// The notes, in Markdown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    body: Option<String>,
+    /// GitHub writes notes from the merged pull requests and puts them after `body`.
+    #[serde(default)]
+    generate_release_notes: bool,
+    /// Keeps it from the public.
+    #[serde(default)]
+    draft: bool,
+    #[serde(default)]
+    prerelease: bool,
+}
+
+/// Makes a release, and its tag when there is none. Published at once unless `draft`.
+#[tool(
+    scopes("repo"),
+    example = r#"{"owner": "octo-org", "repo": "octo-repo", "tag": "v1.0.0", "generate_release_notes": true, "draft": true}"#
+)]
+pub(crate) fn create_release(input: CreateRelease) -> Result<Release> {
+    input.repo.post("/releases").json(&input.release).send()?.json()
+}

@@ -1,0 +1,53 @@
+//! News that the toolkit asks for.
+
+use toolkit_sdk::prelude::*;
+
+use crate::api::Repo;
+use crate::issues::Issue;
+
+/// Issues that one poll looks at: more cannot have been opened between two polls.
+const MOST: usize = 1000;
+/// Issues that one poll reports; the next follows at once.
+const BATCH: usize = 50;
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Config {
+    #[serde(flatten)]
+    repo: Repo,
+    /// Only issues that have all of these labels when they are first seen.
+    #[serde(default)]
+    labels: Vec<String>,
+    /// Only issues that this login opened.
+    creator: Option<String>,
+}
+
+/// Where the last poll stood.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Cursor {
+    /// The highest number seen; numbers only grow.
+    highest: u64,
+}
+
+/// Fires for each new issue of a repository, oldest first; not for pull requests. Choose labels or an author to narrow it.
+#[trigger(poll, scopes("repo"))]
+pub(crate) fn new_issue(config: Config, cursor: Option<Cursor>) -> Result<Polled<Issue, Cursor>> {
+    let Some(Cursor { highest }) = cursor else {
+        let newest = newest(&config, 1).next().transpose()?;
+        return Ok(Polled::new(Cursor { highest: newest.map_or(0, |issue| issue.number) }));
+    };
+    let is_new = |issue: &Result<Issue>| issue.as_ref().map_or(true, |issue| issue.number > highest);
+    let mut issues: Vec<Issue> = newest(&config, MOST).take_while(is_new).collect::<Result<_>>()?;
+    issues.reverse();
+    let more = issues.len() > BATCH;
+    issues.truncate(BATCH);
+    let highest = issues.last().map_or(highest, |issue| issue.number);
+    let opened = issues.into_iter().filter(|issue| !issue.is_pull_request).map(|issue| (issue.number, issue));
+    Ok(Polled::new(Cursor { highest }).events(opened).more(more))
+}
+
+/// The newest issues and pull requests first, open or not.
+fn newest(config: &Config, most: usize) -> http::Items<Issue> {
+    let request = config.repo.get("/issues").query("state", "all").query_list("labels", &config.labels, ",");
+    let request = request.query_opt("creator", config.creator.as_ref()).query("sort", "created");
+    request.query("direction", "desc").items(Paging::link().size("per_page", 100), most)
+}

