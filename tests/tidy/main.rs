@@ -198,7 +198,8 @@ fn check_toolkit(name: &str, folder: &Path) {
     }
     let library = read(&folder.join("src/lib.rs"));
     assert!(library.contains("toolkit! {"), "{name}: `toolkit!` stands in src/lib.rs");
-    assert!(library.lines().count() <= 60, "{name}: src/lib.rs is the toolkit at a glance, at most 60 lines");
+    let glance = library.lines().filter(|line| !line.starts_with("mod ")).count();
+    assert!(glance <= 60, "{name}: src/lib.rs is the toolkit at a glance, at most 60 lines beside its modules");
     assert!(folder.join("logo.svg").is_file(), "{name} has a logo.svg");
     let sources = fs::read_dir(folder.join("src")).unwrap().map(|entry| read(&entry.unwrap().path()));
     let tools: BTreeSet<String> = sources.flat_map(|text| tools_in(&text)).collect();

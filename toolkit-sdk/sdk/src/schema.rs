@@ -8,7 +8,12 @@ use serde_json::Value;
 
 /// The schema of what `T` reads.
 pub(crate) fn of_input<T: JsonSchema>() -> Value {
-    schema::<T>(Contract::Deserialize)
+    let mut schema = schema::<T>(Contract::Deserialize);
+    // It would be the struct's, or that of a struct flattened into it; what the arguments are for, the tool says.
+    if let Value::Object(schema) = &mut schema {
+        schema.shift_remove("description");
+    }
+    schema
 }
 
 /// The schema of what `T` writes.
@@ -68,6 +73,7 @@ mod tests {
         Down,
     }
 
+    /// A search.
     #[derive(Serialize, Deserialize, JsonSchema)]
     struct Search {
         /// What to look for.

@@ -134,7 +134,6 @@ pub(crate) struct ListRuns {
 #[tool(
     read_only,
     idempotent,
-    important,
     scopes("repo"),
     example = r#"{"owner": "octo-org", "repo": "octo-repo", "branch": "main", "status": "failure", "limit": 5}"#
 )]
@@ -223,7 +222,6 @@ pub(crate) struct Dispatched {
 
 /// Runs a workflow that has the event `workflow_dispatch`. Follow it with `get_workflow_run`.
 #[tool(
-    important,
     scopes("repo"),
     example = r#"{"owner": "octo-org", "repo": "octo-repo", "workflow": "deploy.yml", "ref": "main", "inputs": {"environment": "staging"}}"#
 )]

@@ -10,6 +10,8 @@ pub(crate) const API: Client = Client::new("https://api.github.com")
     .headers(&[("accept", "application/vnd.github+json"), ("x-github-api-version", "2022-11-28")])
     .errors(refusal);
 
+/// Longer texts are cut in lists: an agent that wants one whole asks for it.
+const LONGEST_IN_LIST: usize = 1000;
 /// How long to wait after a secondary limit that does not say: GitHub asks for at least a minute.
 const SECONDARY_WAIT: Duration = Duration::from_secs(60);
 
@@ -108,6 +110,20 @@ struct Wrapped<T> {
     incomplete_results: bool,
 }
 
+impl<T> Page<T> {
+    pub(crate) fn each(mut self, change: impl FnMut(&mut T)) -> Self {
+        self.items.iter_mut().for_each(change);
+        self
+    }
+}
+
+impl<T> Counted<T> {
+    pub(crate) fn each(mut self, change: impl FnMut(&mut T)) -> Self {
+        self.items.iter_mut().for_each(change);
+        self
+    }
+}
+
 /// Reads a page of a list.
 pub(crate) fn list<T: DeserializeOwned>(request: Request, part: &Part) -> Result<Page<T>> {
     let response = page(request, part)?;
@@ -178,14 +194,23 @@ pub(crate) fn is_false(value: &bool) -> bool {
     !value
 }
 
-/// Cuts a text to at most so many bytes, at the end of a line where there is one; says whether it did.
+/// Cuts a text to at most so many bytes, at the end of a line unless that is far away; says whether it did.
 pub(crate) fn cut(mut text: String, most: usize) -> (String, bool) {
     if text.len() <= most {
         return (text, false);
     }
     let end = text.floor_char_boundary(most);
-    text.truncate(text[..end].rfind('\n').map_or(end, |line| line + 1));
+    let line = text[..end].rfind('\n').filter(|line| *line > end / 2);
+    text.truncate(line.map_or(end, |line| line + 1));
     (text, true)
+}
+
+/// Cuts a text of an item in a list; `…` says that it was.
+pub(crate) fn shorten(text: &mut Option<String>) {
+    if let Some(long) = text.take_if(|text| text.len() > LONGEST_IN_LIST) {
+        let (short, _) = cut(long, LONGEST_IN_LIST);
+        *text = Some(format!("{}\n…", short.trim_end()));
+    }
 }
 
 /// What GitHub says when it refuses.

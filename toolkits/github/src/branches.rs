@@ -69,7 +69,7 @@ pub(crate) struct Created {
 }
 
 /// Makes a branch, from the default branch unless said otherwise.
-#[tool(important, scopes("repo"), example = r#"{"owner": "octo-org", "repo": "octo-repo", "branch": "fix-crash"}"#)]
+#[tool(scopes("repo"), example = r#"{"owner": "octo-org", "repo": "octo-repo", "branch": "fix-crash"}"#)]
 pub(crate) fn create_branch(input: CreateBranch) -> Result<Created> {
     let request = input.repo.get("/commits/{ref}").path_segments("ref", &input.from);
     let sha = request.header("accept", "application/vnd.github.sha").send()?.text();

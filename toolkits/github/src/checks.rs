@@ -63,13 +63,7 @@ pub(crate) struct ListChecks {
 }
 
 /// Lists the checks of a commit and how they went: whether a pull request or a branch is green.
-#[tool(
-    read_only,
-    idempotent,
-    important,
-    scopes("repo"),
-    example = r#"{"owner": "octo-org", "repo": "octo-repo", "ref": "main"}"#
-)]
+#[tool(read_only, idempotent, scopes("repo"), example = r#"{"owner": "octo-org", "repo": "octo-repo", "ref": "main"}"#)]
 pub(crate) fn list_check_runs(input: ListChecks) -> Result<Counted<CheckRun>> {
     count(input.repo.get("/commits/{ref}/check-runs").path_segments("ref", &input.reference), &input.part)
 }

@@ -43,7 +43,6 @@ pub(crate) struct ListComments {
 #[tool(
     read_only,
     idempotent,
-    important,
     scopes("repo"),
     example = r#"{"owner": "octo-org", "repo": "octo-repo", "issue_number": 7}"#
 )]

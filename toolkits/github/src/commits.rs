@@ -98,7 +98,6 @@ pub(crate) struct ListCommits {
 #[tool(
     read_only,
     idempotent,
-    important,
     scopes("repo"),
     example = r#"{"owner": "octo-org", "repo": "octo-repo", "path": "src/main.rs", "limit": 5}"#
 )]

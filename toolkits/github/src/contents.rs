@@ -3,10 +3,12 @@
 use data_encoding::BASE64;
 use toolkit_sdk::prelude::*;
 
-use crate::api::{Repo, is_false};
+use crate::api::{Repo, cut, is_false};
 
 /// GitHub answers larger files only as they are.
 const RAW: &str = "application/vnd.github.raw+json";
+/// A longer text is read in parts.
+const LARGEST_TEXT: usize = 100_000;
 /// A request from memory has at most 4 MiB, and base64 adds a third.
 const LARGEST_UPLOAD: u64 = 2_500_000;
 
@@ -18,9 +20,15 @@ pub(crate) struct Content {
     sha: String,
     /// Bytes.
     size: u64,
-    /// The text, when it is one of at most 1 MB.
+    /// The text, when it is one of at most 1 MB, or the lines that were asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<String>,
+    /// How many lines the whole text has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line_count: Option<usize>,
+    /// `text` ends before the last line that was asked for; read on with `start_line`.
+    #[serde(skip_serializing_if = "is_false")]
+    truncated: bool,
     /// Anything else.
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<File>,
@@ -80,7 +88,40 @@ pub(crate) struct Place {
     reference: Option<String>,
 }
 
-/// Reads a file of a repository. Text comes as `text`; other and large files, up to 100 MB, come as `file`.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct GetFile {
+    #[serde(flatten)]
+    place: Place,
+    #[serde(flatten)]
+    lines: Lines,
+}
+
+/// Which lines of a text.
+#[derive(Default, Deserialize, JsonSchema)]
+struct Lines {
+    /// The first line to read, from 1; left out: the first.
+    #[schemars(range(min = 1))]
+    start_line: Option<usize>,
+    /// The last line to read; left out: the last.
+    #[schemars(range(min = 1))]
+    end_line: Option<usize>,
+}
+
+impl Lines {
+    /// These lines, how many there are in all, and whether the text was too long.
+    fn of(&self, text: String) -> (String, usize, bool) {
+        let count = text.lines().count();
+        let skipped = self.start_line.unwrap_or(1).saturating_sub(1);
+        let wanted = self.end_line.unwrap_or(usize::MAX).saturating_sub(skipped);
+        let whole = skipped == 0 && wanted >= count;
+        let part = if whole { text } else { text.split_inclusive('\n').skip(skipped).take(wanted).collect() };
+        let (text, truncated) = cut(part, LARGEST_TEXT);
+        (text, count, truncated)
+    }
+}
+
+/// Reads a file of a repository, or some lines of it. Text comes as `text`, at most 100,000 bytes at a time; other and large
+/// files, up to 100 MB, come as `file`.
 #[tool(
     read_only,
     idempotent,
@@ -88,11 +129,12 @@ pub(crate) struct Place {
     scopes("repo"),
     example = r#"{"owner": "octo-org", "repo": "octo-repo", "path": "src/main.rs", "ref": "main"}"#
 )]
-pub(crate) fn get_file(input: Place) -> Result<Content> {
+pub(crate) fn get_file(input: GetFile) -> Result<Content> {
+    let GetFile { place: input, lines } = input;
     let request = || input.repo.get("/contents/{path}").path_segments("path", &input.path);
     let request = || request().query_opt("ref", input.reference.as_ref());
     match request().send()?.json()? {
-        Found::One(blob) if blob.kind == "file" => content(blob, request),
+        Found::One(blob) if blob.kind == "file" => content(blob, &lines, request),
         Found::One(blob) => {
             let message = format!("`{}` is a {}, not a file", input.path, blob.kind);
             Err(ToolError::invalid_input(message))
@@ -117,14 +159,14 @@ pub(crate) struct Readme {
 #[tool(read_only, idempotent, scopes("repo"), example = r#"{"owner": "octo-org", "repo": "octo-repo"}"#)]
 pub(crate) fn get_readme(input: Readme) -> Result<Content> {
     let request = || input.repo.get("/readme").query_opt("ref", input.reference.as_ref());
-    content(request().send()?.json()?, request)
+    content(request().send()?.json()?, &Lines::default(), request)
 }
 
 /// A file with its bytes; `again` asks for it once more, to get one that is too large for JSON.
-fn content(blob: Blob, again: impl Fn() -> Request) -> Result<Content> {
+fn content(blob: Blob, lines: &Lines, again: impl Fn() -> Request) -> Result<Content> {
     let (text, file) = if blob.encoding == "base64" {
-        let lines = blob.content.replace(['\n', '\r'], "");
-        let bytes = BASE64.decode(lines.as_bytes()).map_err(|cause| {
+        let base64 = blob.content.replace(['\n', '\r'], "");
+        let bytes = BASE64.decode(base64.as_bytes()).map_err(|cause| {
             ToolError::upstream(format!("GitHub answered `{}` in something other than base64: {cause}", blob.path))
         })?;
         match String::from_utf8(bytes) {
@@ -136,7 +178,20 @@ fn content(blob: Blob, again: impl Fn() -> Request) -> Result<Content> {
         file.name.clone_from(&blob.name);
         (None, Some(file))
     };
-    Ok(Content { path: blob.path, sha: blob.sha, size: blob.size, text, file, url: blob.html_url })
+    let (text, line_count, truncated) = match text.map(|text| lines.of(text)) {
+        Some((text, count, truncated)) => (Some(text), Some(count), truncated),
+        None => (None, None, false),
+    };
+    Ok(Content {
+        path: blob.path,
+        sha: blob.sha,
+        size: blob.size,
+        text,
+        line_count,
+        truncated,
+        file,
+        url: blob.html_url,
+    })
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -261,16 +316,16 @@ pub(crate) struct PutFile {
     sha: Option<String>,
 }
 
-/// A commit that changed one file.
+/// A commit that changed files.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Committed {
     /// The commit.
-    commit_sha: String,
-    /// The new state of the file; missing when it was deleted.
+    pub(crate) commit_sha: String,
+    /// The new state of the file, where there is one file and it was not deleted.
     #[serde(skip_serializing_if = "Option::is_none")]
-    file_sha: Option<String>,
+    pub(crate) file_sha: Option<String>,
     /// The page of the commit, for people.
-    url: String,
+    pub(crate) url: String,
 }
 
 #[derive(Deserialize)]
@@ -310,7 +365,7 @@ struct Change {
     sha: Option<String>,
 }
 
-/// Makes or replaces one file by a commit to a branch. To replace one, read it first and pass its `sha`: without it, or when the
+/// Makes or replaces one file by a commit to a branch; for several at once use `commit_files`. To replace one, read it first and pass its `sha`: without it, or when the
 /// file has changed since, nothing is written. Files in `.github/workflows` need the scope `workflow` too.
 #[tool(
     destructive,

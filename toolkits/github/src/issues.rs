@@ -4,7 +4,7 @@ use serde::Deserializer;
 use serde::de::IgnoredAny;
 use toolkit_sdk::prelude::*;
 
-use crate::api::{Direction, Done, Page, Part, Repo, done, is_false, list, login, logins, word};
+use crate::api::{Direction, Done, Page, Part, Repo, done, is_false, list, login, logins, shorten, word};
 use crate::labels::label_names;
 
 /// An issue, or a pull request seen as one.
@@ -33,9 +33,9 @@ pub(crate) struct Issue {
         skip_serializing_if = "Option::is_none"
     )]
     author: Option<String>,
-    /// Text, in Markdown.
+    /// Text, in Markdown; in lists only the beginning of a long one, which then ends in `…`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    body: Option<String>,
+    pub(crate) body: Option<String>,
     #[serde(default, deserialize_with = "label_names")]
     labels: Vec<String>,
     /// Logins.
@@ -143,7 +143,7 @@ pub(crate) fn list_issues(input: ListIssues) -> Result<Page<Issue>> {
     let request = request.query_opt("assignee", input.assignee).query_opt("creator", input.creator);
     let request = request.query_opt("milestone", input.milestone).query_opt("since", input.since);
     let request = request.query("sort", word(input.sort)).query("direction", word(input.direction));
-    list(request, &input.part)
+    Ok(list(request, &input.part)?.each(|issue: &mut Issue| shorten(&mut issue.body)))
 }
 
 /// An issue, by its number.

@@ -2,7 +2,7 @@
 
 use toolkit_sdk::prelude::*;
 
-use crate::api::{Direction, Page, Part, Repo, cut, is_false, list, login, logins, word};
+use crate::api::{Direction, Page, Part, Repo, cut, is_false, list, login, logins, shorten, word};
 use crate::issues::{Listed, Milestone, State};
 use crate::labels::label_names;
 
@@ -38,7 +38,7 @@ pub(crate) struct PullRequest {
         skip_serializing_if = "Option::is_none"
     )]
     author: Option<String>,
-    /// Text, in Markdown.
+    /// Text, in Markdown; in lists only the beginning of a long one, which then ends in `…`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     body: Option<String>,
     /// What is to be merged.
@@ -141,7 +141,8 @@ pub(crate) struct ListPulls {
 pub(crate) fn list_pull_requests(input: ListPulls) -> Result<Page<PullRequest>> {
     let request = input.repo.get("/pulls").query("state", word(input.state)).query_opt("head", input.head);
     let request = request.query_opt("base", input.base).query("sort", word(input.sort));
-    list(request.query("direction", word(input.direction)), &input.part)
+    let request = request.query("direction", word(input.direction));
+    Ok(list(request, &input.part)?.each(|pull: &mut PullRequest| shorten(&mut pull.body)))
 }
 
 /// A pull request, by its number.
@@ -263,7 +264,8 @@ struct NewPull {
     maintainer_can_modify: Option<bool>,
 }
 
-/// Opens a pull request from a branch that has been pushed. Branches come from `create_branch`, commits in them from `put_file`.
+/// Opens a pull request from a branch that has been pushed. Branches come from `create_branch`, commits in them
+/// from `commit_files` or `put_file`.
 #[tool(
     important,
     scopes("repo"),
@@ -357,7 +359,6 @@ pub(crate) struct Merged {
 /// pass its `head.sha` as `sha`.
 #[tool(
     destructive,
-    important,
     scopes("repo"),
     example = r#"{"owner": "octo-org", "repo": "octo-repo", "pull_number": 7, "merge_method": "squash"}"#
 )]

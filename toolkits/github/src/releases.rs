@@ -2,7 +2,7 @@
 
 use toolkit_sdk::prelude::*;
 
-use crate::api::{Page, Part, Repo, is_false, list, login};
+use crate::api::{Page, Part, Repo, is_false, list, login, shorten};
 
 /// A release.
 #[derive(Serialize, Deserialize, JsonSchema)]
@@ -12,7 +12,7 @@ pub(crate) struct Release {
     tag: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     name: Option<String>,
-    /// The notes, in Markdown.
+    /// The notes, in Markdown; in lists only the beginning of long ones, which then end in `…`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     body: Option<String>,
     /// Only those who may write see it.
@@ -57,7 +57,7 @@ pub(crate) struct ListReleases {
 /// Lists the releases of a repository, newest first.
 #[tool(read_only, idempotent, scopes("repo"), example = r#"{"owner": "octo-org", "repo": "octo-repo", "limit": 5}"#)]
 pub(crate) fn list_releases(input: ListReleases) -> Result<Page<Release>> {
-    list(input.repo.get("/releases"), &input.part)
+    Ok(list(input.repo.get("/releases"), &input.part)?.each(|release: &mut Release| shorten(&mut release.body)))
 }
 
 #[derive(Deserialize, JsonSchema)]

@@ -69,7 +69,7 @@ struct Permissions {
 }
 
 /// Gets one repository: description, default branch, language, licence, counts, and what the connected account may do in it.
-#[tool(read_only, idempotent, important, scopes("repo"), example = r#"{"owner": "octo-org", "repo": "octo-repo"}"#)]
+#[tool(read_only, idempotent, scopes("repo"), example = r#"{"owner": "octo-org", "repo": "octo-repo"}"#)]
 pub(crate) fn get_repository(input: Repo) -> Result<Repository> {
     input.get("").send()?.json()
 }

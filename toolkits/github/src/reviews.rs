@@ -167,7 +167,6 @@ enum Side {
 
 /// Reviews a pull request: approves it, asks for changes or comments, with comments on lines of code. All is published at once.
 #[tool(
-    important,
     scopes("repo"),
     example = r#"{"owner": "octo-org", "repo": "octo-repo", "pull_number": 7, "event": "COMMENT", "body": "One question.", "comments": [{"path": "src/main.rs", "line": 12, "body": "Can this fail?"}]}"#
 )]

@@ -2,7 +2,7 @@
 
 use toolkit_sdk::prelude::*;
 
-use crate::api::{API, Counted, Direction, Part, count, word};
+use crate::api::{API, Counted, Direction, Part, count, shorten, word};
 use crate::issues::Issue;
 use crate::pulls::full_name;
 use crate::repositories::Repository;
@@ -79,7 +79,8 @@ pub(crate) struct SearchIssues {
 )]
 pub(crate) fn search_issues(input: SearchIssues) -> Result<Counted<Issue>> {
     let request = API.get("/search/issues").query("q", &input.query).query_opt("sort", input.sort.map(word));
-    count(request.query("order", word(input.direction)).query("advanced_search", true), &input.part)
+    let request = request.query("order", word(input.direction)).query("advanced_search", true);
+    Ok(count(request, &input.part)?.each(|issue: &mut Issue| shorten(&mut issue.body)))
 }
 
 #[derive(Deserialize, JsonSchema)]
