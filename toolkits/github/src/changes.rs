@@ -1,14 +1,135 @@
-//! Several files in one commit. GitHub takes that in steps: a tree on top of the branch's, a commit with it, and the branch moved on.
+//! Commits: of one file, which GitHub takes in one request, and of several, which it takes in steps: a tree on top of the branch's, a
+//! commit with it, and the branch moved on.
 
+use data_encoding::BASE64;
 use serde::de::DeserializeOwned;
 use toolkit_sdk::prelude::*;
 
 use crate::api::Repo;
-use crate::contents::Committed;
+
+/// A request from memory has at most 4 MiB, and base64 adds a third.
+const LARGEST_UPLOAD: u64 = 2_500_000;
 
 /// Modes of files in a tree (git).
 const FILE: &str = "100644";
 const EXECUTABLE: &str = "100755";
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct PutFile {
+    #[serde(flatten)]
+    repo: Repo,
+    /// From the root of the repository: `src/main.rs`.
+    #[schemars(length(min = 1))]
+    path: String,
+    /// The whole file as text. Give `text` or `file`.
+    text: Option<String>,
+    /// The whole file, at most 2.5 MB.
+    file: Option<File>,
+    /// Message of the commit.
+    #[schemars(length(min = 1))]
+    message: String,
+    /// Left out: the default branch.
+    branch: Option<String>,
+    /// To replace a file: the `sha` that `get_file` answered. Left out: makes a new file.
+    sha: Option<String>,
+}
+
+/// A commit that changed files.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Committed {
+    /// The commit.
+    commit_sha: String,
+    /// The new state of the file, where there is one file and it was not deleted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file_sha: Option<String>,
+    /// The page of the commit, for people.
+    url: String,
+}
+
+#[derive(Deserialize)]
+struct FileCommit {
+    content: Option<Blob>,
+    commit: CommitLink,
+}
+
+#[derive(Deserialize)]
+struct Blob {
+    sha: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct CommitLink {
+    #[serde(default)]
+    sha: String,
+    #[serde(default)]
+    html_url: String,
+}
+
+impl From<FileCommit> for Committed {
+    fn from(FileCommit { content, commit }: FileCommit) -> Self {
+        let file_sha = content.and_then(|content| content.sha);
+        Self { commit_sha: commit.sha, file_sha, url: commit.html_url }
+    }
+}
+
+#[derive(Serialize)]
+struct Change {
+    message: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    content: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    branch: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sha: Option<String>,
+}
+
+/// Makes or replaces one file by a commit to a branch; for several at once use `commit_files`. To replace one, read it first and pass its `sha`: without it, or when the
+/// file has changed since, nothing is written. Files in `.github/workflows` need the scope `workflow` too.
+#[tool(
+    destructive,
+    important,
+    scopes("repo"),
+    example = r##"{"owner": "octo-org", "repo": "octo-repo", "path": "notes.md", "text": "# Notes", "message": "Begin the notes", "branch": "notes"}"##
+)]
+pub(crate) fn put_file(input: PutFile) -> Result<Committed> {
+    let content = match (input.text, input.file) {
+        (Some(text), None) => BASE64.encode(text.as_bytes()),
+        (None, Some(file)) => BASE64.encode(&file.read(LARGEST_UPLOAD)?),
+        _ => return Err(ToolError::invalid_input("give the file as `text` or as `file`, not both")),
+    };
+    let change = Change { message: input.message, content: Some(content), branch: input.branch, sha: input.sha };
+    let request = input.repo.put("/contents/{path}").path_segments("path", &input.path);
+    Ok(request.json(&change).send()?.json::<FileCommit>()?.into())
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct DeleteFile {
+    #[serde(flatten)]
+    repo: Repo,
+    /// From the root of the repository: `src/main.rs`.
+    #[schemars(length(min = 1))]
+    path: String,
+    /// What `get_file` answered.
+    #[schemars(length(min = 1))]
+    sha: String,
+    /// Message of the commit.
+    #[schemars(length(min = 1))]
+    message: String,
+    /// Left out: the default branch.
+    branch: Option<String>,
+}
+
+/// Deletes one file by a commit to a branch. When the file has changed since its `sha` was read, nothing is deleted.
+#[tool(
+    destructive,
+    scopes("repo"),
+    example = r#"{"owner": "octo-org", "repo": "octo-repo", "path": "notes.md", "sha": "95b966ae1c166bd92f8ae7d1c313e738c731dfc3", "message": "Drop the notes"}"#
+)]
+pub(crate) fn delete_file(input: DeleteFile) -> Result<Committed> {
+    let change = Change { message: input.message, content: None, branch: input.branch, sha: Some(input.sha) };
+    let request = input.repo.delete("/contents/{path}").path_segments("path", &input.path);
+    Ok(request.json(&change).send()?.json::<FileCommit>()?.into())
+}
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct CommitFiles {

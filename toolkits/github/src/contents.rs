@@ -9,8 +9,6 @@ use crate::api::{Repo, cut, is_false};
 const RAW: &str = "application/vnd.github.raw+json";
 /// A longer text is read in parts.
 const LARGEST_TEXT: usize = 100_000;
-/// A request from memory has at most 4 MiB, and base64 adds a third.
-const LARGEST_UPLOAD: u64 = 2_500_000;
 
 /// A file.
 #[derive(Serialize, JsonSchema)]
@@ -296,119 +294,20 @@ pub(crate) fn list_tree(input: ListTree) -> Result<Tree> {
     Ok(Tree { files, truncated })
 }
 
-#[derive(Deserialize, JsonSchema)]
-pub(crate) struct PutFile {
-    #[serde(flatten)]
-    repo: Repo,
-    /// From the root of the repository: `src/main.rs`.
-    #[schemars(length(min = 1))]
-    path: String,
-    /// The whole file as text. Give `text` or `file`.
-    text: Option<String>,
-    /// The whole file, at most 2.5 MB.
-    file: Option<File>,
-    /// Message of the commit.
-    #[schemars(length(min = 1))]
-    message: String,
-    /// Left out: the default branch.
-    branch: Option<String>,
-    /// To replace a file: the `sha` that `get_file` answered. Left out: makes a new file.
-    sha: Option<String>,
-}
+#[cfg(test)]
+mod tests {
+    use super::{LARGEST_TEXT, Lines};
 
-/// A commit that changed files.
-#[derive(Serialize, JsonSchema)]
-pub(crate) struct Committed {
-    /// The commit.
-    pub(crate) commit_sha: String,
-    /// The new state of the file, where there is one file and it was not deleted.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) file_sha: Option<String>,
-    /// The page of the commit, for people.
-    pub(crate) url: String,
-}
-
-#[derive(Deserialize)]
-struct FileCommit {
-    content: Option<Sha>,
-    commit: CommitLink,
-}
-
-#[derive(Deserialize)]
-struct Sha {
-    sha: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct CommitLink {
-    #[serde(default)]
-    sha: String,
-    #[serde(default)]
-    html_url: String,
-}
-
-impl From<FileCommit> for Committed {
-    fn from(FileCommit { content, commit }: FileCommit) -> Self {
-        let file_sha = content.and_then(|content| content.sha);
-        Self { commit_sha: commit.sha, file_sha, url: commit.html_url }
+    #[test]
+    fn lines_are_counted_from_one_and_a_long_text_ends_at_the_end_of_a_line() {
+        let of = |start_line, end_line, text: &str| Lines { start_line, end_line }.of(text.to_owned());
+        let text = "one\ntwo\r\nthree";
+        assert_eq!(of(None, None, text), (text.to_owned(), 3, false));
+        assert_eq!(of(Some(2), Some(2), text), ("two\r\n".to_owned(), 3, false));
+        assert_eq!(of(Some(3), None, text), ("three".to_owned(), 3, false));
+        assert_eq!(of(Some(9), Some(8), text), (String::new(), 3, false));
+        let (part, count, truncated) = of(None, None, &"seven b\n".repeat(20_000));
+        assert_eq!((part.len() % 8, count, truncated), (0, 20_000, true));
+        assert!(part.len() <= LARGEST_TEXT);
     }
-}
-
-#[derive(Serialize)]
-struct Change {
-    message: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    content: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    branch: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    sha: Option<String>,
-}
-
-/// Makes or replaces one file by a commit to a branch; for several at once use `commit_files`. To replace one, read it first and pass its `sha`: without it, or when the
-/// file has changed since, nothing is written. Files in `.github/workflows` need the scope `workflow` too.
-#[tool(
-    destructive,
-    important,
-    scopes("repo"),
-    example = r##"{"owner": "octo-org", "repo": "octo-repo", "path": "notes.md", "text": "# Notes", "message": "Begin the notes", "branch": "notes"}"##
-)]
-pub(crate) fn put_file(input: PutFile) -> Result<Committed> {
-    let content = match (input.text, input.file) {
-        (Some(text), None) => BASE64.encode(text.as_bytes()),
-        (None, Some(file)) => BASE64.encode(&file.read(LARGEST_UPLOAD)?),
-        _ => return Err(ToolError::invalid_input("give the file as `text` or as `file`, not both")),
-    };
-    let change = Change { message: input.message, content: Some(content), branch: input.branch, sha: input.sha };
-    let request = input.repo.put("/contents/{path}").path_segments("path", &input.path);
-    Ok(request.json(&change).send()?.json::<FileCommit>()?.into())
-}
-
-#[derive(Deserialize, JsonSchema)]
-pub(crate) struct DeleteFile {
-    #[serde(flatten)]
-    repo: Repo,
-    /// From the root of the repository: `src/main.rs`.
-    #[schemars(length(min = 1))]
-    path: String,
-    /// What `get_file` answered.
-    #[schemars(length(min = 1))]
-    sha: String,
-    /// Message of the commit.
-    #[schemars(length(min = 1))]
-    message: String,
-    /// Left out: the default branch.
-    branch: Option<String>,
-}
-
-/// Deletes one file by a commit to a branch. When the file has changed since its `sha` was read, nothing is deleted.
-#[tool(
-    destructive,
-    scopes("repo"),
-    example = r#"{"owner": "octo-org", "repo": "octo-repo", "path": "notes.md", "sha": "95b966ae1c166bd92f8ae7d1c313e738c731dfc3", "message": "Drop the notes"}"#
-)]
-pub(crate) fn delete_file(input: DeleteFile) -> Result<Committed> {
-    let change = Change { message: input.message, content: None, branch: input.branch, sha: Some(input.sha) };
-    let request = input.repo.delete("/contents/{path}").path_segments("path", &input.path);
-    Ok(request.json(&change).send()?.json::<FileCommit>()?.into())
 }
