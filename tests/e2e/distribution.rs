@@ -214,6 +214,35 @@ async fn an_artefact_that_is_no_component_is_refused() {
 }
 
 #[tokio::test]
+async fn a_slug_that_leads_elsewhere_leads_nowhere() {
+    let (registry, author, host) = (Registry::start().await, Author::new(), Setup::new().start().await);
+    let repository = format!("tools/{}", author.slug);
+    let digest = author.push(&registry, "a", "a.wasm");
+    let mut artefact: Value = serde_json::from_slice(&std::fs::read(registry.file(&digest)).unwrap()).unwrap();
+    for slug in ["../escaped", "a/b", ".."] {
+        let mut manifest = guest::manifest("plain");
+        manifest["slug"] = json!(slug);
+        let bytes = guest::with_manifest(Guest::echo().component(), &manifest);
+        std::fs::write(author.path("b.wasm"), &bytes).unwrap();
+        artefact["layers"][0]["size"] = bytes.len().into();
+        artefact["layers"][0]["digest"] = registry.put_blob(&repository, bytes).await.into();
+        registry.put_manifest(&repository, "b", &artefact).await;
+        let from = author.at(&registry, "b");
+        let file = author.path("b.wasm").display().to_string();
+        for refused in [
+            author.run(&["pull", &from]),
+            author.run(&["publish", "b.wasm", "--url", &host.url, "--org-key", &host.org_key]),
+            host.setup().command(&["toolkits", "add", &format!("oci://{from}")]),
+            host.setup().command(&["toolkits", "add", &file]),
+        ] {
+            let said = refused.failed();
+            assert!(said.contains("slug") && said.contains(slug), "{said}");
+        }
+    }
+    assert!(!author.path("../escaped.wasm").exists());
+}
+
+#[tokio::test]
 async fn a_registry_that_asks_for_a_password_gets_it_from_flags_environment_or_docker() {
     let (registry, author) = (Registry::start_with_password().await, Author::new());
     let reference = author.at(&registry, "a");

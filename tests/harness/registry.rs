@@ -7,6 +7,7 @@ use std::{
 };
 
 use serde_json::Value;
+use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 
 use crate::{
@@ -69,12 +70,24 @@ impl Registry {
     /// # Panics
     /// When the registry does not take it.
     pub async fn put_manifest(&self, repository: &str, tag: &str, manifest: &Value) {
-        #[expect(clippy::disallowed_methods, reason = "the tests are the client, not the server")]
-        let client = reqwest::Client::builder().no_proxy().build().expect("a client can be made");
-        let request = client.put(format!("http://{}/v2/{repository}/manifests/{tag}", self.host));
+        let request = http().put(format!("http://{}/v2/{repository}/manifests/{tag}", self.host));
         let request = request.header("content-type", "application/vnd.oci.image.manifest.v1+json");
         let answer = request.body(manifest.to_string()).send().await.expect("the registry answers");
         assert_eq!(answer.status(), 201, "{manifest}");
+    }
+
+    /// Puts a blob; its digest.
+    ///
+    /// # Panics
+    /// When the registry does not take it.
+    pub async fn put_blob(&self, repository: &str, bytes: Vec<u8>) -> String {
+        let digest = format!("sha256:{}", hex::encode(Sha256::digest(&bytes)));
+        let begun = http().post(format!("http://{}/v2/{repository}/blobs/uploads/", self.host)).send().await;
+        let begun = begun.expect("the registry answers");
+        let place = begun.headers()["location"].to_str().expect("an address is text");
+        let sent = http().put(place).query(&[("digest", &digest)]).body(bytes).send().await;
+        assert_eq!(sent.expect("the registry answers").status(), 201);
+        digest
     }
 
     /// Where a blob or manifest lies, by its digest.
@@ -89,6 +102,11 @@ impl Registry {
         assert!(path.is_file(), "the registry has no {digest}");
         path
     }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the tests are the client, not the server")]
+fn http() -> reqwest::Client {
+    reqwest::Client::builder().no_proxy().build().expect("a client can be made")
 }
 
 fn program() -> PathBuf {

@@ -39,7 +39,8 @@ pub(crate) struct Build {
 /// Which crates to build, and with what.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct What {
-    /// Folder of the toolkit, or of a workspace of toolkits [default: the current one].
+    /// Folder of the toolkit, or of a workspace of toolkits [default: the current one]; a component that is built
+    /// already, where nothing is to be built.
     path: Option<PathBuf>,
     /// Every toolkit of the workspace at PATH [default: `toolkits` when there is such a folder].
     #[arg(long)]

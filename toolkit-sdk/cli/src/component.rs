@@ -47,6 +47,22 @@ pub(crate) fn make(core: &[u8], described: Value, version: Option<&Version>, tod
     Ok(Component { bytes: manifest::embed(encoded, &manifest), manifest, imports })
 }
 
+/// Reads a component that is going somewhere, and what it says about itself.
+pub(crate) fn read(file: &Path) -> Result<(Vec<u8>, Manifest)> {
+    let bytes = fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let manifest = manifest_of(&bytes).with_context(|| format!("cannot read {}", file.display()))?;
+    Ok((bytes, manifest))
+}
+
+/// What a component says about itself. Its slug is fit for a file name and an address, whoever wrote it.
+pub(crate) fn manifest_of(component: &[u8]) -> Result<Manifest> {
+    let manifest = manifest::extract(component)?;
+    if !manifest::is_slug(&manifest.slug) {
+        bail!("`{}` cannot be the slug of a toolkit", manifest.slug.escape_debug());
+    }
+    Ok(manifest)
+}
+
 /// What a component imports, in order, for example `toolhost:toolkit/http@1.0.0`.
 pub(crate) fn imports(component: &[u8]) -> Result<Vec<String>> {
     let mut names = Vec::new();

@@ -1,6 +1,6 @@
 //! `toolkit publish`: a component to a running server.
 
-use std::{fs, path::Path, process::ExitCode, time::Duration};
+use std::{path::Path, process::ExitCode, time::Duration};
 
 use anyhow::{Context, Result};
 use base64::{Engine, engine::general_purpose::STANDARD};
@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::Value;
 use url::Url;
 
-use crate::{build::What, progress, sign};
+use crate::{build::What, component, progress, sign};
 
 /// The server compiles before it answers.
 const PATIENCE: Duration = Duration::from_secs(180);
@@ -69,8 +69,7 @@ fn client() -> Result<Client> {
 }
 
 async fn publish(client: &Client, server: &Url, key: &str, file: &Path) -> Result<Published> {
-    let bytes = fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
-    let manifest = manifest::extract(&bytes).with_context(|| format!("cannot read {}", file.display()))?;
+    let (bytes, manifest) = component::read(file)?;
     let (slug, version) = (manifest.slug, manifest.version);
     let signature = sign::read_beside(file, &bytes)?;
     let address = address(server, &slug, &version)?;

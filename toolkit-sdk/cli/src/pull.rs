@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use clap::Args;
 use registry::{Access, Place};
 
-use crate::{progress, sign};
+use crate::{component, progress, sign};
 
 const EXAMPLES: &str = "Examples:
   toolkit pull registry.example/tools/hello:20260101_00 --key toolkit.pub
@@ -38,7 +38,7 @@ pub(crate) async fn run(options: &Pull) -> Result<ExitCode> {
     let pulled = place.pull().await?;
     drop(spinner);
     let manifest =
-        manifest::extract(&pulled.component).with_context(|| format!("{} is no toolkit", pulled.reference))?;
+        component::manifest_of(&pulled.component).with_context(|| format!("{} is no toolkit", pulled.reference))?;
     let signature = pulled.signature.as_deref();
     if let Some(key) = &options.key {
         let signature = signature.with_context(|| format!("{} is not signed", pulled.reference))?;

@@ -1,12 +1,12 @@
 //! `toolkit push`: a component to a registry.
 
-use std::{fs, process::ExitCode};
+use std::process::ExitCode;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use clap::Args;
 use registry::{About, Access, Place, SCHEME};
 
-use crate::{build::What, progress, sign};
+use crate::{build::What, component, progress, sign};
 
 const EXAMPLES: &str = "Examples:
   toolkit push registry.example/tools/hello            # builds the toolkit here; its version becomes the tag
@@ -32,8 +32,7 @@ pub(crate) async fn run(options: &Push) -> Result<ExitCode> {
     let place = Place::new(&options.reference, &options.access)?;
     let files = options.what.components(None)?;
     let [file] = files.as_slice() else { bail!("a reference is of one toolkit, and here are {}", files.len()) };
-    let bytes = fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
-    let manifest = manifest::extract(&bytes).with_context(|| format!("cannot read {}", file.display()))?;
+    let (bytes, manifest) = component::read(file)?;
     let signature = sign::read_beside(file, &bytes)?;
     let (slug, version) = (manifest.slug, manifest.version.to_string());
     let about = About { slug: slug.clone(), description: manifest.description, version: version.clone() };

@@ -17,7 +17,7 @@ use minisign::{KeyPair, PublicKey, SecretKey, SecretKeyBox, SignatureBox};
 use sandbox::Digest;
 use serde_json::{Value, json};
 
-use crate::build::What;
+use crate::{build::What, component};
 
 const EXAMPLES: &str = "Examples:
   toolkit sign --generate --key toolkit.key      # once; share toolkit.pub, keep toolkit.key
@@ -110,8 +110,7 @@ fn secret_key(file: &Path, password: Option<String>) -> Result<SecretKey> {
 
 /// Writes the signature beside a component. Its trusted comment says what was signed.
 fn sign(key: &SecretKey, file: &Path) -> Result<PathBuf> {
-    let bytes = fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
-    let manifest = manifest::extract(&bytes).with_context(|| format!("cannot read {}", file.display()))?;
+    let (bytes, manifest) = component::read(file)?;
     let comment = format!("toolkit:{} version:{} {}", manifest.slug, manifest.version, digest(&bytes));
     let signed = minisign::sign(None, key, Cursor::new(&bytes), Some(&comment), None);
     let to = beside(file);

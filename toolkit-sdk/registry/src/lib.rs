@@ -28,8 +28,9 @@ pub use access::Access;
 
 /// Annotation of the manifest with the minisign signature of the component, as it stands in its file.
 pub const SIGNATURE: &str = "toolhost.toolkit.minisign";
-/// The largest component, in bytes: what a server takes.
-pub const COMPONENT: usize = 16 << 20;
+/// The largest component, in bytes. More than a server takes, which has a limit of its own: it bounds what a registry can
+/// make a command hold.
+const COMPONENT: usize = 64 << 20;
 /// What a reference may begin with.
 pub const SCHEME: &str = "oci://";
 
@@ -119,7 +120,10 @@ impl Place {
         let to = Reference::with_tag(self.reference.registry().into(), self.reference.repository().into(), tag.into());
         let sending = async {
             self.client.store_auth_if_needed(to.resolve_registry(), &self.auth).await;
-            let (mut config, layer) = WasmConfig::from_raw_component(component, None)?;
+            let (mut config, mut layer) = WasmConfig::from_raw_component(component, None)?;
+            // The name under which general tools write the layer to a file.
+            let name = format!("{}.wasm", about.slug);
+            layer.annotations = Some(BTreeMap::from([(ORG_OPENCONTAINERS_IMAGE_TITLE.to_owned(), name)]));
             config.created = day(&about.version);
             let config = config.to_config()?;
             let layers = [layer];

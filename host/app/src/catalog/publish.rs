@@ -69,12 +69,15 @@ pub async fn load(store: &Store) -> Result<Catalog> {
     Ok(Catalog::new(index))
 }
 
-/// Slug and version that a component gives itself.
+/// Slug and version that a component gives itself; both can be parts of an address.
 ///
 /// # Errors
-/// When it has no readable manifest.
+/// When it has no readable manifest, or its slug is none.
 pub fn identity(component: &[u8]) -> Result<(String, String)> {
     let manifest = manifest::extract(component).map_err(|cause| Error::ComponentInvalid(vec![cause.to_string()]))?;
+    if !manifest::is_slug(&manifest.slug) {
+        return Err(Error::ComponentInvalid(vec![format!("slug: `{}` is none", crate::cut(&manifest.slug))]));
+    }
     Ok((manifest.slug, manifest.version.into()))
 }
 

@@ -101,7 +101,9 @@ fn counts(manifest: &Manifest, report: &mut Report) {
     }
 }
 
-fn is_slug(text: &str) -> bool {
+/// Whether a text may be the slug of a toolkit, and with that a part of file names and addresses.
+#[must_use]
+pub fn is_slug(text: &str) -> bool {
     (2..=LONGEST_SLUG).contains(&text.len())
         && text.starts_with(|first: char| first.is_ascii_lowercase())
         && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
