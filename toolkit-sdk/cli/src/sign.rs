@@ -105,7 +105,8 @@ fn secret_key(file: &Path, password: Option<String>) -> Result<SecretKey> {
     if let Ok(key) = parse()?.into_unencrypted_secret_key() {
         return Ok(key);
     }
-    parse()?.into_secret_key(password).with_context(|| format!("cannot open the secret key {shown}"))
+    let opened = parse()?.into_secret_key(password);
+    opened.with_context(|| format!("cannot open the secret key {shown}; TOOLKIT_SIGN_PASSWORD gives its password"))
 }
 
 /// Writes the signature beside a component. Its trusted comment says what was signed.

@@ -24,6 +24,7 @@ pub use auth::{ACCESS_TOKEN, AuthMode, AuthScheme, Check, ClientAuth, Field, OAu
 pub use egress::EgressRule;
 #[cfg(not(target_arch = "wasm32"))]
 pub use form::{FieldProblem, Filled};
+#[cfg(not(target_arch = "wasm32"))]
 pub use problems::is_slug;
 pub use section::{ReadError, SECTION, embed, extract};
 pub use trigger::{Trigger, TriggerKind};
