@@ -66,15 +66,10 @@ fn describe(manifest: &Manifest) {
 }
 
 fn egress(rules: &[EgressRule]) -> String {
-    let rule = |rule: &EgressRule| {
-        let methods = if rule.methods.is_empty() { String::new() } else { format!("{} ", rule.methods.join(",")) };
-        let port = rule.port.map(|port| format!(":{port}")).unwrap_or_default();
-        format!("{methods}{}{port}{}", rule.host, rule.path_prefix.as_deref().unwrap_or_default())
-    };
     if rules.is_empty() {
         "nothing".to_owned()
     } else {
-        rules.iter().map(rule).collect::<Vec<_>>().join("\n          ")
+        rules.iter().map(EgressRule::to_string).collect::<Vec<_>>().join("\n          ")
     }
 }
 

@@ -1,5 +1,7 @@
 //! Which hosts a toolkit may reach.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 /// One host, or all names below one, optionally only some methods and paths.
@@ -18,4 +20,18 @@ pub struct EgressRule {
     /// What the path must begin with; absent means any path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path_prefix: Option<String>,
+}
+
+/// As `toolkit!` takes it: `[METHODS ]HOST[:PORT][/PATH]`.
+impl fmt::Display for EgressRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.methods.is_empty() {
+            write!(f, "{} ", self.methods.join(","))?;
+        }
+        f.write_str(&self.host)?;
+        if let Some(port) = self.port {
+            write!(f, ":{port}")?;
+        }
+        f.write_str(self.path_prefix.as_deref().unwrap_or_default())
+    }
 }

@@ -7,6 +7,8 @@
 mod auth;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod cases;
+#[cfg(not(target_arch = "wasm32"))]
+mod diff;
 mod egress;
 #[cfg(not(target_arch = "wasm32"))]
 mod form;
@@ -21,6 +23,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use auth::{ACCESS_TOKEN, AuthMode, AuthScheme, Check, ClientAuth, Field, OAuth2, Placement, TokenAnswer};
+#[cfg(not(target_arch = "wasm32"))]
+pub use diff::{Change, Party, diff};
 pub use egress::EgressRule;
 #[cfg(not(target_arch = "wasm32"))]
 pub use form::{FieldProblem, Filled};

@@ -141,7 +141,7 @@ pub(super) fn within(inner: &EgressRule, outer: &EgressRule, read_only: bool) ->
 }
 
 /// Whether a rule's host covers a host, or everything below a host with `*`.
-pub(super) fn covers(outer: &str, inner: &str) -> bool {
+pub(crate) fn covers(outer: &str, inner: &str) -> bool {
     let Some(domain) = outer.strip_prefix("*.") else { return outer == inner };
     let below = inner.strip_prefix("*.").unwrap_or(inner).strip_suffix(domain);
     outer == inner || below.is_some_and(|below| below.len() > 1 && below.ends_with('.'))

@@ -16,6 +16,8 @@ mod tools;
 use std::collections::BTreeSet;
 use std::fmt::Display;
 
+pub(crate) use hosts::covers;
+
 use crate::{ABI, Manifest};
 
 const LARGEST_MANIFEST: usize = 2 * 1024 * 1024;

@@ -1,0 +1,109 @@
+//! Ways to connect an account: whether accounts that are connected already go on working.
+
+use super::{
+    Party::{Accounts, Callers},
+    Report,
+};
+use crate::{AuthScheme, Field, Manifest, OAuth2, Placement};
+
+pub(super) fn compare(old: &Manifest, new: &Manifest, report: &mut Report) {
+    report.at("auth", |report| {
+        for scheme in &old.auth {
+            let name = scheme.mode.as_str();
+            match new.scheme(scheme.mode) {
+                Some(other) => report.at(name, |report| schemes(scheme, other, report)),
+                None => report.add(name, "is gone".to_owned(), &[Callers, Accounts]),
+            }
+        }
+        for scheme in new.auth.iter().filter(|scheme| old.scheme(scheme.mode).is_none()) {
+            report.add(scheme.mode.as_str(), "is new".to_owned(), &[]);
+        }
+    });
+}
+
+fn schemes(old: &AuthScheme, new: &AuthScheme, report: &mut Report) {
+    report.reworded("name", old.name != new.name);
+    report.at("fields", |report| {
+        for field in &old.fields {
+            match new.fields.iter().find(|other| other.name == field.name) {
+                Some(other) => report.at(&field.name, |report| fields(field, other, report)),
+                None => report.add(&field.name, "is no longer asked for".to_owned(), &[]),
+            }
+        }
+        for field in new.fields.iter().filter(|field| old.fields.iter().all(|other| other.name != field.name)) {
+            added(field, new, report);
+        }
+    });
+    if old.request != new.request {
+        report.add("request", "puts the credential elsewhere, or in another form".to_owned(), &[]);
+    }
+    report.reworded("base_url", old.base_url != new.base_url);
+    report.reworded("verify", old.verify != new.verify);
+    match (&old.oauth2, &new.oauth2) {
+        (Some(old), Some(new)) => report.at("oauth2", |report| flows(old, new, report)),
+        (None, None) => {}
+        _ => report.add("oauth2", "is there in one version only".to_owned(), &[Accounts]),
+    }
+}
+
+/// Accounts that are connected already have no value for it.
+fn added(field: &Field, scheme: &AuthScheme, report: &mut Report) {
+    let mark = format!("{{{}}}", field.name);
+    let used = scheme.request.iter().any(|placement| {
+        let values: &[&String] = match placement {
+            Placement::Header { value, .. } | Placement::Query { value, .. } | Placement::Path { value, .. } => {
+                &[value]
+            }
+            Placement::Basic { username, password } => &[username, password],
+        };
+        values.iter().any(|value| value.contains(&mark))
+    });
+    match (field.optional, field.default.is_some() && !used) {
+        (true, _) => report.add(&field.name, "is new and may be left empty".to_owned(), &[]),
+        (_, true) => report.add(&field.name, "is new and has a default".to_owned(), &[]),
+        _ => report.add(&field.name, "is newly required".to_owned(), &[Callers, Accounts]),
+    }
+}
+
+fn fields(old: &Field, new: &Field, report: &mut Report) {
+    let needed = |field: &Field| !field.optional && field.default.is_none();
+    match (needed(old), needed(new)) {
+        (false, true) => report.add("required", "is newly required".to_owned(), &[Callers, Accounts]),
+        (true, false) => report.add("required", "is no longer required".to_owned(), &[]),
+        _ => {}
+    }
+    match (&old.pattern, &new.pattern) {
+        (old, new) if old == new => {}
+        (Some(_), None) => report.add("pattern", "is gone".to_owned(), &[]),
+        (_, new) => {
+            let new = new.as_deref().unwrap_or_default();
+            report.add("pattern", format!("must have the form {new}"), &[Callers, Accounts]);
+        }
+    }
+    match (old.secret, new.secret) {
+        (true, false) => report.add("secret", "is given to the toolkit, and no longer secret".to_owned(), &[Accounts]),
+        (false, true) => report.add("secret", "is secret now".to_owned(), &[]),
+        _ => {}
+    }
+    let texts = (&old.title, &old.description, &old.default, old.optional);
+    let same = texts == (&new.title, &new.description, &new.default, new.optional);
+    report.reworded("text", !same && needed(old) == needed(new));
+}
+
+fn flows(old: &OAuth2, new: &OAuth2, report: &mut Report) {
+    for (part, old, new) in
+        [("authorize_url", &old.authorize_url, &new.authorize_url), ("token_url", &old.token_url, &new.token_url)]
+    {
+        if old != new {
+            report.add(part, format!("is {new} instead of {old}; tokens come from elsewhere"), &[Accounts]);
+        }
+    }
+    report.lists("scopes", &old.scopes, &new.scopes, &[Accounts]);
+    let rest = |flow: &OAuth2| OAuth2 {
+        authorize_url: String::new(),
+        token_url: String::new(),
+        scopes: Vec::new(),
+        ..flow.clone()
+    };
+    report.reworded("flow", rest(old) != rest(new));
+}

@@ -1,0 +1,263 @@
+//! What changed between two versions of a toolkit, and whom it breaks.
+//!
+//! Problem: a program that calls a tool and an account that somebody connected both outlive the version they were made for.
+//! Guarantee: when something that worked with the old version cannot be relied on with the new one, there is a line that says so
+//! and is marked as breaking. What cannot be compared is marked as breaking. Equal manifests have no differences, and manifests
+//! that differ in more than their version have some.
+//!
+//! What it rests on: callers send the arguments that a schema declares, and read the data it declares. So a new optional argument
+//! breaks nobody, although an open schema let callers send anything under its name before.
+
+mod auth;
+mod schema;
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{EgressRule, Hints, Manifest, Tool, Trigger};
+
+/// One difference.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Change {
+    /// Where, for example `tools.EXAMPLE_GET_ITEM.input.id`.
+    pub place: String,
+    /// What happened there, in words.
+    pub change: String,
+    /// Whom it breaks; nobody when empty.
+    pub breaks: Vec<Party>,
+}
+
+/// Who can be broken by a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Party {
+    /// Programs and agents that call tools and listen to triggers.
+    Callers,
+    /// Accounts that are connected already, and the people they belong to.
+    Accounts,
+}
+
+use Party::{Accounts, Callers};
+
+impl Change {
+    /// Whether it breaks anybody.
+    #[must_use]
+    pub fn is_breaking(&self) -> bool {
+        !self.breaks.is_empty()
+    }
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.place, self.change)?;
+        match self.breaks.as_slice() {
+            [] => Ok(()),
+            [Callers] => f.write_str(" (breaks callers)"),
+            [Accounts] => f.write_str(" (breaks connected accounts)"),
+            _ => f.write_str(" (breaks callers and connected accounts)"),
+        }
+    }
+}
+
+/// Every difference between two versions of a toolkit, in the order of a manifest. Versions themselves, and the SDK that
+/// built them, are no difference.
+#[must_use]
+pub fn diff(old: &Manifest, new: &Manifest) -> Vec<Change> {
+    let mut report = Report::default();
+    if old.slug != new.slug {
+        let change = format!("is `{}` instead of `{}`: another toolkit", new.slug, old.slug);
+        report.add("slug", change, &[Callers, Accounts]);
+    }
+    let texts = [("abi", &old.abi, &new.abi), ("name", &old.name, &new.name)];
+    for (place, old, new) in texts.into_iter().filter(|(_, old, new)| old != new) {
+        report.add(place, format!("is `{new}` instead of `{old}`"), &[]);
+    }
+    report.reworded("description", old.description != new.description);
+    report.reworded("logo", old.logo != new.logo);
+    report.lists("categories", &old.categories, &new.categories, &[]);
+    auth::compare(old, new, &mut report);
+    let credentials = !old.no_auth();
+    report.egress("egress", &old.egress, &new.egress, credentials);
+    if old.limits != new.limits {
+        report.add("limits", "asks for other limits".to_owned(), &[]);
+    }
+    report.named(
+        "tools",
+        (&old.tools, &new.tools),
+        |tool| &tool.slug,
+        |report, one, other| {
+            tool(report, (old, one), (new, other), credentials);
+        },
+    );
+    report.named(
+        "triggers",
+        (&old.triggers, &new.triggers),
+        |trigger| &trigger.slug,
+        |report, one, other| {
+            trigger(report, one, other, credentials);
+        },
+    );
+    report.changes
+}
+
+fn tool(report: &mut Report, (before, old): (&Manifest, &Tool), (after, new): (&Manifest, &Tool), credentials: bool) {
+    report.reworded("name", old.name != new.name);
+    report.reworded("description", old.description != new.description);
+    let (anonymous, anonymous_now) = (old.no_auth || before.no_auth(), new.no_auth || after.no_auth());
+    if anonymous && !anonymous_now {
+        report.add("no_auth", "needs a connected account now".to_owned(), &[Callers]);
+    } else if old.no_auth != new.no_auth || anonymous != anonymous_now {
+        report.add("no_auth", "needs a connected account no longer, or as before".to_owned(), &[]);
+    }
+    report.schema("input", &old.input, &new.input, schema::Flow::In);
+    report.schema("output", &old.output, &new.output, schema::Flow::Out);
+    hints(report, old.hints, new.hints);
+    report.lists("tags", &old.tags, &new.tags, &[]);
+    report.lists("scopes", &old.scopes, &new.scopes, &[Accounts]);
+    own_egress(report, old.egress.as_deref(), new.egress.as_deref(), credentials);
+    report.reworded("examples", old.examples != new.examples);
+}
+
+fn trigger(report: &mut Report, old: &Trigger, new: &Trigger, credentials: bool) {
+    report.reworded("name", old.name != new.name);
+    report.reworded("description", old.description != new.description);
+    if old.kind != new.kind {
+        report.add("kind", format!("is {:?} instead of {:?}", new.kind, old.kind), &[Callers, Accounts]);
+    }
+    report.schema("config", &old.config, &new.config, schema::Flow::In);
+    report.schema("payload", &old.payload, &new.payload, schema::Flow::Out);
+    report.lists("scopes", &old.scopes, &new.scopes, &[Accounts]);
+    own_egress(report, old.egress.as_deref(), new.egress.as_deref(), credentials);
+}
+
+/// Of one tool. It can only narrow the toolkit's, whose widening has lines of its own.
+fn own_egress(report: &mut Report, old: Option<&[EgressRule]>, new: Option<&[EgressRule]>, credentials: bool) {
+    match (old, new) {
+        (None, None) => {}
+        (Some(old), Some(new)) => report.egress("egress", old, new, credentials),
+        (None, Some(_)) => report.add("egress", "reaches only some of the toolkit's hosts now".to_owned(), &[]),
+        (Some(_), None) => {
+            let breaks: &[Party] = if credentials { &[Accounts] } else { &[] };
+            report.add("egress", "reaches every host of the toolkit now".to_owned(), breaks);
+        }
+    }
+}
+
+/// What a caller was promised and is promised no longer breaks it.
+fn hints(report: &mut Report, old: Hints, new: Hints) {
+    let words = [
+        ("read_only", old.read_only, new.read_only, true),
+        ("destructive", old.destructive, new.destructive, false),
+        ("idempotent", old.idempotent, new.idempotent, true),
+        ("open_world", old.open_world, new.open_world, false),
+    ];
+    for (name, _, new, promise) in words.into_iter().filter(|(_, old, new, _)| old != new) {
+        let kept = new == promise;
+        let change = if new { "holds now" } else { "holds no longer" };
+        report.add(&format!("hints.{name}"), change.to_owned(), if kept { &[] } else { &[Callers] });
+    }
+}
+
+/// Changes found so far, and the place where the next ones are.
+#[derive(Default)]
+struct Report {
+    place: String,
+    changes: Vec<Change>,
+}
+
+impl Report {
+    fn add(&mut self, part: &str, change: String, breaks: &[Party]) {
+        let place = if self.place.is_empty() { part.to_owned() } else { format!("{}.{part}", self.place) };
+        self.changes.push(Change { place, change, breaks: breaks.to_vec() });
+    }
+
+    /// Adds a change of the very thing at the place.
+    fn here(&mut self, change: String, breaks: &[Party]) {
+        self.changes.push(Change { place: self.place.clone(), change, breaks: breaks.to_vec() });
+    }
+
+    /// Runs `compare` below a part.
+    fn at(&mut self, part: &str, compare: impl FnOnce(&mut Self)) {
+        let before = self.place.clone();
+        self.place = if before.is_empty() { part.to_owned() } else { format!("{before}.{part}") };
+        compare(self);
+        self.place = before;
+    }
+
+    fn reworded(&mut self, part: &str, differs: bool) {
+        if differs {
+            self.add(part, "is changed".to_owned(), &[]);
+        }
+    }
+
+    /// What was added breaks `breaks`; what was taken away breaks nobody.
+    fn lists(&mut self, part: &str, old: &[String], new: &[String], breaks: &[Party]) {
+        let added: Vec<_> = new.iter().filter(|one| !old.contains(one)).map(String::as_str).collect();
+        let gone: Vec<_> = old.iter().filter(|one| !new.contains(one)).map(String::as_str).collect();
+        if !added.is_empty() {
+            self.add(
+                part,
+                format!("{} new: {}", if added.len() == 1 { "is" } else { "are" }, added.join(", ")),
+                breaks,
+            );
+        }
+        if !gone.is_empty() {
+            self.add(part, format!("{} gone: {}", if gone.len() == 1 { "is" } else { "are" }, gone.join(", ")), &[]);
+        }
+        if added.is_empty() && gone.is_empty() && old != new {
+            self.add(part, "are in another order".to_owned(), &[]);
+        }
+    }
+
+    /// A credential may go wherever a toolkit may: a host more is one that the owners of accounts did not know of.
+    fn egress(&mut self, part: &str, old: &[EgressRule], new: &[EgressRule], credentials: bool) {
+        let known = |rule: &EgressRule| old.iter().any(|old| crate::problems::covers(&old.host, &rule.host));
+        for rule in new.iter().filter(|rule| !old.contains(rule)) {
+            let breaks: &[Party] = if credentials && !known(rule) { &[Accounts] } else { &[] };
+            self.add(part, format!("may reach {rule}"), breaks);
+        }
+        for rule in old.iter().filter(|rule| !new.contains(rule)) {
+            self.add(part, format!("no longer says that it may reach {rule}"), &[]);
+        }
+        if old != new && old.len() == new.len() && old.iter().all(|rule| new.contains(rule)) {
+            self.add(part, "is in another order".to_owned(), &[]);
+        }
+    }
+
+    fn schema(&mut self, part: &str, old: &serde_json::Value, new: &serde_json::Value, flow: schema::Flow) {
+        self.at(part, |report| schema::compare(old, new, flow, report));
+    }
+
+    /// Things with names: those that are gone break callers.
+    fn named<T>(
+        &mut self,
+        part: &str,
+        (old, new): (&[T], &[T]),
+        name: impl Fn(&T) -> &String,
+        compare: impl Fn(&mut Self, &T, &T),
+    ) {
+        self.at(part, |report| {
+            for one in old {
+                match new.iter().find(|other| name(other) == name(one)) {
+                    Some(other) => report.at(name(one), |report| compare(report, one, other)),
+                    None => report.add(name(one), "is gone".to_owned(), &[Callers]),
+                }
+            }
+            for other in new.iter().filter(|other| old.iter().all(|one| name(one) != name(other))) {
+                report.add(name(other), "is new".to_owned(), &[]);
+            }
+            let names = |list: &[T]| list.iter().map(|one| name(one).clone()).collect::<Vec<_>>();
+            let (mut before, mut after) = (names(old), names(new));
+            let moved = before != after;
+            before.sort();
+            after.sort();
+            if moved && before == after {
+                report.here("are in another order".to_owned(), &[]);
+            }
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,395 @@
+//! Two JSON Schemas: what one takes and the other does not.
+//!
+//! The question is asked twice, in both directions, and each time answered by structure: whatever the second schema demands must
+//! follow from something that the first demands. What does not follow is a finding, so a demand that is not understood is one.
+//! Schemas come from toolkits: the work is bounded, and a pair that takes more is a finding too.
+
+mod node;
+
+use std::collections::{BTreeMap, HashSet};
+
+use serde_json::{Map, Value};
+
+use super::{Party, Report};
+use node::{ARRAY, Node, OBJECT, STRING, mask_of};
+
+/// Steps of one comparison. A schema of 64 KiB against one like it takes some ten thousand.
+const STEPS: usize = 200_000;
+/// Longest text of a value in a line.
+const SHOWN: usize = 120;
+/// Demands that are compared by being equal, together.
+const WHOLE: [&str; 20] = [
+    "additionalItems",
+    "contains",
+    "dependencies",
+    "dependentRequired",
+    "dependentSchemas",
+    "else",
+    "format",
+    "if",
+    "maxContains",
+    "minContains",
+    "multipleOf",
+    "not",
+    "pattern",
+    "patternProperties",
+    "prefixItems",
+    "propertyNames",
+    "then",
+    "unevaluatedItems",
+    "unevaluatedProperties",
+    "uniqueItems",
+];
+/// Bounds: the keyword, whether more is stricter, and which values it is about.
+const BOUNDS: [(&str, bool, u8); 10] = [
+    ("exclusiveMaximum", false, node::NUMBER),
+    ("exclusiveMinimum", true, node::NUMBER),
+    ("maximum", false, node::NUMBER),
+    ("minimum", true, node::NUMBER),
+    ("maxItems", false, ARRAY),
+    ("minItems", true, ARRAY),
+    ("maxLength", false, STRING),
+    ("minLength", true, STRING),
+    ("maxProperties", false, OBJECT),
+    ("minProperties", true, OBJECT),
+];
+
+/// Which way values go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Flow {
+    /// Callers send them: what is taken no longer breaks them.
+    In,
+    /// Callers read them: what did not come before breaks them.
+    Out,
+}
+
+/// Something that the first schema takes, or promises, and the second does not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Finding {
+    /// What the first says.
+    first: Option<String>,
+    /// What the second says.
+    second: Option<String>,
+    /// The second still takes it: a property that it does not name.
+    tolerated: bool,
+}
+
+/// Findings by place and keyword.
+type Findings = BTreeMap<(String, &'static str), Finding>;
+
+/// Reports the differences at the place of the report.
+pub(super) fn compare(old: &Value, new: &Value, flow: Flow, report: &mut Report) {
+    if old == new {
+        return;
+    }
+    let mut narrowed = findings(old, new);
+    let mut widened = findings(new, old);
+    let keys: Vec<_> = narrowed.keys().chain(widened.keys()).cloned().collect();
+    let mut seen = HashSet::new();
+    for key in keys {
+        if seen.insert(key.clone()) {
+            let (narrow, wide) = (narrowed.remove(&key), widened.remove(&key));
+            line(&key.0, key.1, narrow, wide, flow, report);
+        }
+    }
+    if seen.is_empty() {
+        report.here("is described differently".to_owned(), &[]);
+    }
+}
+
+fn line(place: &str, keyword: &str, narrow: Option<Finding>, wide: Option<Finding>, flow: Flow, report: &mut Report) {
+    let strict = |finding: &Option<Finding>| finding.as_ref().is_some_and(|finding| !finding.tolerated);
+    let breaking = match (flow, keyword) {
+        // What callers sent or read is gone, whether or not it is tolerated.
+        (_, "property") if narrow.is_some() => true,
+        (Flow::In, _) => strict(&narrow),
+        (Flow::Out, _) => strict(&wide),
+    };
+    let (gone, came) = (narrow.is_some(), wide.is_some());
+    let (old, new) = match (narrow, wide) {
+        (Some(finding), _) => (finding.first, finding.second),
+        (None, Some(finding)) => (finding.second, finding.first),
+        (None, None) => (None, None),
+    };
+    let change = match (keyword, old, new) {
+        ("property", ..) => if gone { "is gone" } else { "is new" }.to_owned(),
+        ("required", ..) if gone => "is newly required".to_owned(),
+        ("required", ..) => "is no longer required".to_owned(),
+        ("work", ..) => "is too intricate to be compared".to_owned(),
+        ("form", ..) => match (gone, came) {
+            (true, true) => "has other forms",
+            (true, false) => "has fewer forms",
+            _ => "has more forms",
+        }
+        .to_owned(),
+        (keyword, Some(old), Some(new)) => format!("`{keyword}` is {new} instead of {old}"),
+        (keyword, None, Some(new)) => format!("`{keyword}` is new: {new}"),
+        (keyword, Some(old), None) => format!("`{keyword}` is gone: {old}"),
+        (keyword, None, None) => format!("`{keyword}` is different"),
+    };
+    let breaks: &[Party] = if breaking { &[Party::Callers] } else { &[] };
+    if place.is_empty() { report.here(change, breaks) } else { report.add(place, change, breaks) }
+}
+
+/// What `first` takes and `second` does not.
+fn findings(first: &Value, second: &Value) -> Findings {
+    let mut comparison = Comparison { steps: STEPS, found: Findings::new(), open: HashSet::new() };
+    comparison.nodes(&Node::of(first, first), &Node::of(second, second), "");
+    comparison.found
+}
+
+struct Comparison {
+    /// Left.
+    steps: usize,
+    found: Findings,
+    /// Pairs under way: a recursive schema comes back to them.
+    open: HashSet<(Vec<usize>, Vec<usize>)>,
+}
+
+impl Comparison {
+    fn find(&mut self, place: &str, keyword: &'static str, first: Option<&Value>, second: Option<&Value>) {
+        self.put(place, keyword, first.map(shown), second.map(shown), false);
+    }
+
+    fn put(
+        &mut self,
+        place: &str,
+        keyword: &'static str,
+        first: Option<String>,
+        second: Option<String>,
+        tolerated: bool,
+    ) {
+        let found = self.found.entry((place.to_owned(), keyword));
+        let finding = Finding { first, second, tolerated };
+        found.and_modify(|found| found.tolerated &= tolerated).or_insert(finding);
+    }
+
+    fn nodes(&mut self, first: &Node<'_>, second: &Node<'_>, place: &str) {
+        if self.steps == 0 {
+            return self.put("", "work", None, None, false);
+        }
+        self.steps -= 1;
+        if first.takes_nothing() {
+            return;
+        }
+        // Whatever form the first takes,
+        if let Some(choice) = first.choice() {
+            for form in choice.forms {
+                self.nodes(&first.opened(choice, form), second, place);
+            }
+            return;
+        }
+        // the second takes in one of its own.
+        if let Some(choice) = second.choice() {
+            return self.forms(first, second, choice, place);
+        }
+        let pair = (first.key(), second.key());
+        if self.open.insert(pair.clone()) {
+            self.demands(first, second, place);
+            self.open.remove(&pair);
+        }
+    }
+
+    fn forms(&mut self, first: &Node<'_>, second: &Node<'_>, choice: node::Choice<'_>, place: &str) {
+        let mut best: Option<Findings> = None;
+        for form in choice.forms {
+            let opened = second.opened(choice, form);
+            let found = self.trial(first, &opened, place);
+            let alone = !choice.exactly_one
+                || first.was_in(choice)
+                || choice
+                    .forms
+                    .iter()
+                    .all(|other| std::ptr::eq(other, form) || first.excludes(&second.opened(choice, other)));
+            if found.is_empty() && alone {
+                return;
+            }
+            let related = alone && first.is_like(&opened);
+            if related && !found.is_empty() && best.as_ref().is_none_or(|best| found.len() < best.len()) {
+                best = Some(found);
+            }
+        }
+        let parts = first.parts();
+        if parts.len() > 1 {
+            return parts.iter().for_each(|part| self.nodes(part, second, place));
+        }
+        match best {
+            Some(found) => found.into_iter().for_each(|((place, keyword), finding)| {
+                self.put(&place, keyword, finding.first, finding.second, finding.tolerated);
+            }),
+            None => self.find(place, "form", None, None),
+        }
+    }
+
+    /// Findings of a comparison that may not count.
+    fn trial(&mut self, first: &Node<'_>, second: &Node<'_>, place: &str) -> Findings {
+        let before = std::mem::take(&mut self.found);
+        self.nodes(first, second, place);
+        std::mem::replace(&mut self.found, before)
+    }
+
+    /// Whether each demand of the second follows from one of the first. Neither has choices left.
+    fn demands(&mut self, first: &Node<'_>, second: &Node<'_>, place: &str) {
+        if second.never {
+            return self.find(place, "false", None, None);
+        }
+        let kinds = first.mask();
+        for demand in &second.maps {
+            if kinds & !mask_of(demand) != 0 {
+                self.find(place, "type", first.keyword("type"), demand.get("type"));
+            }
+            self.values(first, demand, place);
+            for (keyword, more, about) in BOUNDS.into_iter().filter(|(_, _, about)| kinds & about != 0) {
+                if let Some(bound) = demand.get(keyword)
+                    && !first.values(keyword).any(|own| is_as_strict(own, bound, more))
+                    && !(more && about != node::NUMBER && *bound == 0)
+                {
+                    self.find(place, keyword, first.keyword(keyword), Some(bound));
+                }
+            }
+            self.whole(first, demand, place);
+            if kinds & OBJECT != 0 {
+                self.object(first, second, demand, place);
+            }
+            if kinds & ARRAY != 0 {
+                self.items(first, second, demand, place);
+            }
+        }
+        if kinds & OBJECT != 0 {
+            for name in first.declared().difference(&second.declared()) {
+                if !first.forbids(name) {
+                    self.put(&below(place, name), "property", None, None, true);
+                }
+            }
+        }
+    }
+
+    fn values(&mut self, first: &Node<'_>, demand: &Map<String, Value>, place: &str) {
+        for keyword in ["enum", "const"] {
+            let Some(second) = demand.get(keyword) else { continue };
+            let allowed = if keyword == "enum" {
+                second.as_array().map_or(&[][..], Vec::as_slice)
+            } else {
+                std::slice::from_ref(second)
+            };
+            let known = first.finite();
+            if !known.as_ref().is_some_and(|known| known.iter().all(|value| allowed.contains(value))) {
+                let own = known.map(|values| Value::Array(values.into_iter().cloned().collect()));
+                self.find(place, if keyword == "enum" { "enum" } else { "const" }, own.as_ref(), Some(second));
+            }
+        }
+    }
+
+    /// Demands that are only understood as a whole.
+    fn whole(&mut self, first: &Node<'_>, demand: &Map<String, Value>, place: &str) {
+        let is_whole = |keyword: &str| WHOLE.contains(&keyword) || (keyword == "items" && demand[keyword].is_array());
+        let lone = demand.keys().any(|keyword| keyword.starts_with("unevaluated"));
+        let follows = |keywords: &[&str]| {
+            first.maps.iter().any(|own| {
+                let alike =
+                    |keyword: &&str| own.get(*keyword) == demand.get(*keyword) && closed_in_itself(&demand[*keyword]);
+                if lone { *own == demand && demand.values().all(closed_in_itself) } else { keywords.iter().all(alike) }
+            })
+        };
+        let together: Vec<_> = demand.keys().map(String::as_str).filter(|keyword| is_whole(keyword)).collect();
+        let (free, bound): (Vec<_>, Vec<_>) = together
+            .into_iter()
+            .partition(|keyword| ["format", "multipleOf", "not", "pattern", "uniqueItems"].contains(keyword));
+        for keyword in free {
+            if !follows(&[keyword]) {
+                self.unlike(place, keyword, first, demand);
+            }
+        }
+        if (!bound.is_empty() || lone) && !follows(&bound) {
+            self.unlike(place, bound.first().copied().unwrap_or("$ref"), first, demand);
+        }
+    }
+
+    fn unlike(&mut self, place: &str, keyword: &str, first: &Node<'_>, demand: &Map<String, Value>) {
+        let name = WHOLE.into_iter().chain(["items"]).find(|known| *known == keyword).unwrap_or("$ref");
+        self.find(place, name, first.keyword(keyword), demand.get(keyword));
+    }
+
+    fn object(&mut self, first: &Node<'_>, second: &Node<'_>, demand: &Map<String, Value>, place: &str) {
+        let needed = demand.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+        for name in needed.filter(|name| !first.requires(name)) {
+            self.find(&below(place, name), "required", None, None);
+        }
+        let declared = first.declared();
+        let more = first.more();
+        let named = demand.get("properties").and_then(Value::as_object);
+        for (name, schema) in named.into_iter().flatten() {
+            let here = below(place, name);
+            if declared.contains(name.as_str()) {
+                self.nodes(&first.property(name), &second.child(schema), &here);
+            } else if let Some(more) = &more {
+                self.nodes(more, &second.child(schema), &here);
+            }
+        }
+        let Some(rest) = demand.get("additionalProperties").filter(|rest| **rest != Value::Bool(true)) else { return };
+        for name in declared.iter().filter(|name| named.is_none_or(|named| !named.contains_key(**name))) {
+            let here = below(place, name);
+            if *rest != Value::Bool(false) {
+                self.nodes(&first.property(name), &second.child(rest), &here);
+            } else if !first.forbids(name) {
+                self.put(&here, "property", None, None, false);
+            }
+        }
+        match more {
+            None => {}
+            Some(_) if *rest == Value::Bool(false) => {
+                self.find(place, "additionalProperties", first.keyword("additionalProperties"), Some(rest));
+            }
+            Some(more) => self.nodes(&more, &second.child(rest), &below(place, "*")),
+        }
+    }
+
+    fn items(&mut self, first: &Node<'_>, second: &Node<'_>, demand: &Map<String, Value>, place: &str) {
+        let Some(schema) = demand.get("items").filter(|items| !items.is_array()) else { return };
+        match first.items() {
+            Some(items) => self.nodes(&items, &second.child(schema), &below(place, "[]")),
+            // Places of a list have schemas of their own: only the very same ones follow.
+            None => {
+                let alike = |own: &&Map<String, Value>| {
+                    ["items", "prefixItems", "additionalItems"]
+                        .iter()
+                        .all(|keyword| own.get(*keyword) == demand.get(*keyword))
+                };
+                if !(first.maps.iter().any(alike) && closed_in_itself(schema)) {
+                    self.find(place, "items", first.keyword("items"), Some(schema));
+                }
+            }
+        }
+    }
+}
+
+/// Whether a bound is as strict as another.
+fn is_as_strict(own: &Value, other: &Value, more: bool) -> bool {
+    let order = match (own.as_i64(), other.as_i64(), own.as_f64(), other.as_f64()) {
+        (Some(own), Some(other), ..) => Some(own.cmp(&other)),
+        (.., Some(own), Some(other)) if own != other => own.partial_cmp(&other),
+        _ => (own == other).then_some(std::cmp::Ordering::Equal),
+    };
+    order.is_some_and(|order| order.is_eq() || order.is_gt() == more)
+}
+
+/// Whether a schema means the same wherever it stands: it refers to nothing.
+fn closed_in_itself(schema: &Value) -> bool {
+    match schema {
+        Value::Object(members) => !members.contains_key("$ref") && members.values().all(closed_in_itself),
+        Value::Array(items) => items.iter().all(closed_in_itself),
+        _ => true,
+    }
+}
+
+fn below(place: &str, name: &str) -> String {
+    if place.is_empty() { name.to_owned() } else { format!("{place}.{name}") }
+}
+
+fn shown(value: &Value) -> String {
+    let text = value.to_string();
+    match text.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    }
+}

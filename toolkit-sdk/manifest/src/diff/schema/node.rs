@@ -1,0 +1,284 @@
+//! A schema at one place: everything that is demanded there, gathered through references and `allOf`.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value};
+
+pub(super) const NULL: u8 = 1;
+pub(super) const BOOLEAN: u8 = 2;
+pub(super) const INTEGER: u8 = 4;
+/// A number with a fraction.
+pub(super) const FRACTION: u8 = 8;
+pub(super) const NUMBER: u8 = INTEGER | FRACTION;
+pub(super) const STRING: u8 = 16;
+pub(super) const ARRAY: u8 = 32;
+pub(super) const OBJECT: u8 = 64;
+const ALL: u8 = 127;
+const KINDS: [u8; 7] = [NULL, BOOLEAN, INTEGER, FRACTION, STRING, ARRAY, OBJECT];
+/// References in a row; more lead in a circle.
+const DEEPEST: usize = 64;
+/// More values than this are not taken one by one.
+const MOST_VALUES: usize = 64;
+/// How deep two objects are searched for what tells them apart.
+const APART: usize = 3;
+
+/// All demands on one value; each must hold.
+#[derive(Debug, Clone)]
+pub(super) struct Node<'a> {
+    root: &'a Value,
+    pub(super) maps: Vec<&'a Map<String, Value>>,
+    choices: Vec<Choice<'a>>,
+    /// Choices of which one form is among the demands.
+    made: Vec<Choice<'a>>,
+    /// Nothing passes.
+    pub(super) never: bool,
+    /// Only values of these kinds.
+    kinds: u8,
+    /// Only this value.
+    value: Option<&'a Value>,
+}
+
+/// `anyOf` or `oneOf`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Choice<'a> {
+    pub(super) forms: &'a [Value],
+    pub(super) exactly_one: bool,
+}
+
+impl<'a> Node<'a> {
+    pub(super) fn of(schema: &'a Value, root: &'a Value) -> Self {
+        let mut node = Self::anything(root);
+        node.take(schema, 0);
+        node
+    }
+
+    fn anything(root: &'a Value) -> Self {
+        let (maps, choices, made) = (Vec::new(), Vec::new(), Vec::new());
+        Self { root, maps, choices, made, never: false, kinds: ALL, value: None }
+    }
+
+    /// A schema inside this one.
+    pub(super) fn child(&self, schema: &'a Value) -> Self {
+        Self::of(schema, self.root)
+    }
+
+    fn take(&mut self, schema: &'a Value, depth: usize) {
+        let Value::Object(map) = schema else {
+            self.never |= *schema == Value::Bool(false);
+            return;
+        };
+        // What only refers demands nothing of its own, and a recursive schema is known again by its demands.
+        if !(map.len() == 1 && map.contains_key("$ref")) {
+            self.maps.push(map);
+        }
+        if let Some(Value::Array(all)) = map.get("allOf") {
+            all.iter().for_each(|schema| self.take(schema, depth + 1));
+        }
+        for (keyword, exactly_one) in [("anyOf", false), ("oneOf", true)] {
+            if let Some(Value::Array(forms)) = map.get(keyword) {
+                self.choices.push(Choice { forms, exactly_one });
+            }
+        }
+        if let Some(reference) = map.get("$ref") {
+            let target = reference.as_str().and_then(|text| self.root.pointer(text.strip_prefix('#')?));
+            match target.filter(|_| depth < DEEPEST) {
+                Some(target) => self.take(target, depth + 1),
+                // A schema that cannot be read lets nothing pass.
+                None => self.never = true,
+            }
+        }
+    }
+
+    /// A choice that is still to be made.
+    pub(super) fn choice(&self) -> Option<Choice<'a>> {
+        self.choices.last().copied()
+    }
+
+    /// The node with one form of its last choice among its demands.
+    pub(super) fn opened(&self, choice: Choice<'a>, form: &'a Value) -> Self {
+        let mut node = self.clone();
+        node.choices.pop();
+        node.made.push(choice);
+        node.take(form, 0);
+        node
+    }
+
+    /// Whether its values have passed the very same choice.
+    pub(super) fn was_in(&self, choice: Choice<'_>) -> bool {
+        let closed = |choice: Choice<'_>| choice.forms.iter().all(super::closed_in_itself);
+        self.made.iter().any(|made| made.exactly_one && made.forms == choice.forms && closed(choice))
+    }
+
+    /// Tells one node from another.
+    pub(super) fn key(&self) -> Vec<usize> {
+        let maps = self.maps.iter().map(|map| std::ptr::from_ref(*map).addr());
+        let value = self.value.map_or(0, |value| std::ptr::from_ref(value).addr());
+        maps.chain([usize::from(self.kinds), value]).collect()
+    }
+
+    /// Kinds of values that may pass.
+    pub(super) fn mask(&self) -> u8 {
+        let kinds = self.maps.iter().fold(self.kinds, |kinds, map| kinds & mask_of(map));
+        match self.finite() {
+            Some(values) => kinds & values.iter().fold(0, |mask, value| mask | kind_of(value)),
+            None => kinds,
+        }
+    }
+
+    pub(super) fn takes_nothing(&self) -> bool {
+        self.never || self.mask() == 0
+    }
+
+    /// The values that may pass, when they are listed.
+    pub(super) fn finite(&self) -> Option<Vec<&'a Value>> {
+        if let Some(value) = self.value {
+            return Some(vec![value]);
+        }
+        let mut lists = self.maps.iter().filter_map(|map| match (map.get("const"), map.get("enum")) {
+            (Some(value), _) => Some(std::slice::from_ref(value)),
+            (None, Some(Value::Array(values))) => Some(values.as_slice()),
+            _ => None,
+        });
+        let mut values: Vec<_> = lists.next()?.iter().collect();
+        lists.for_each(|list| values.retain(|value| list.contains(value)));
+        Some(values)
+    }
+
+    /// Parts that together take what it takes: by value, or by kind.
+    pub(super) fn parts(&self) -> Vec<Self> {
+        if self.value.is_some() {
+            return Vec::new();
+        }
+        if let Some(values) = self.finite().filter(|values| values.len() <= MOST_VALUES) {
+            return values.into_iter().map(|value| Self { value: Some(value), ..self.clone() }).collect();
+        }
+        let mask = self.mask();
+        KINDS.into_iter().filter(|kind| mask & kind != 0).map(|kind| Self { kinds: kind, ..self.clone() }).collect()
+    }
+
+    pub(super) fn values(&self, keyword: &str) -> impl Iterator<Item = &'a Value> {
+        self.maps.iter().filter_map(move |map| map.get(keyword))
+    }
+
+    pub(super) fn keyword(&self, keyword: &str) -> Option<&'a Value> {
+        self.values(keyword).next()
+    }
+
+    pub(super) fn requires(&self, name: &str) -> bool {
+        self.values("required").filter_map(Value::as_array).flatten().any(|required| required == name)
+    }
+
+    /// Names of properties that it declares.
+    pub(super) fn declared(&self) -> BTreeSet<&'a str> {
+        self.values("properties").filter_map(Value::as_object).flat_map(|map| map.keys().map(String::as_str)).collect()
+    }
+
+    /// The demands on a declared property.
+    pub(super) fn property(&self, name: &str) -> Self {
+        let mut node = Self::anything(self.root);
+        for map in &self.maps {
+            match (property_of(map, name), map.get("additionalProperties")) {
+                (Some(schema), _) => node.take(schema, 0),
+                (None, Some(rest)) => node.take(rest, 0),
+                (None, None) => {}
+            }
+        }
+        node
+    }
+
+    /// Whether no value has this property.
+    pub(super) fn forbids(&self, name: &str) -> bool {
+        self.property(name).takes_nothing()
+    }
+
+    /// The demands on properties that it does not declare, when there can be some. A schema with properties is read as if they
+    /// were all.
+    pub(super) fn more(&self) -> Option<Self> {
+        let rest: Vec<_> = self.values("additionalProperties").filter(|rest| **rest != Value::Bool(true)).collect();
+        if self.keyword("patternProperties").is_some() {
+            return Some(Self::anything(self.root));
+        }
+        if rest.contains(&&Value::Bool(false)) || (rest.is_empty() && self.keyword("properties").is_some()) {
+            return None;
+        }
+        let mut node = Self::anything(self.root);
+        rest.into_iter().for_each(|schema| node.take(schema, 0));
+        Some(node)
+    }
+
+    /// The demands on every item of a list; none when places have their own.
+    pub(super) fn items(&self) -> Option<Self> {
+        if self.keyword("prefixItems").is_some() || self.values("items").any(Value::is_array) {
+            return None;
+        }
+        let mut node = Self::anything(self.root);
+        self.values("items").for_each(|schema| node.take(schema, 0));
+        Some(node)
+    }
+
+    /// Whether no value can pass both: they differ in kind, in listed values, or in a property that both have.
+    pub(super) fn excludes(&self, other: &Self) -> bool {
+        self.is_apart(other, APART)
+    }
+
+    /// Whether it may be a later version of the other: the same kind, and no listed value of a property tells them apart.
+    pub(super) fn is_like(&self, other: &Self) -> bool {
+        let needed = self.values("required").filter_map(Value::as_array).flatten().filter_map(Value::as_str);
+        let apart = |name: &str| match (self.property(name).finite(), other.property(name).finite()) {
+            (Some(own), Some(others)) => !own.iter().any(|value| others.contains(value)),
+            _ => false,
+        };
+        self.mask() & other.mask() != 0 && !needed.filter(|name| other.requires(name)).any(apart)
+    }
+
+    fn is_apart(&self, other: &Self, depth: usize) -> bool {
+        if self.never || other.never || self.mask() & other.mask() == 0 {
+            return true;
+        }
+        if let (Some(own), Some(others)) = (self.finite(), other.finite())
+            && !own.iter().any(|value| others.contains(value))
+        {
+            return true;
+        }
+        if depth == 0 || self.mask() != OBJECT || other.mask() != OBJECT {
+            return false;
+        }
+        let needed = self.values("required").chain(other.values("required")).filter_map(Value::as_array).flatten();
+        needed.filter_map(Value::as_str).any(|name| self.property(name).is_apart(&other.property(name), depth - 1))
+    }
+}
+
+fn property_of<'a>(map: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
+    map.get("properties")?.as_object()?.get(name)
+}
+
+/// Kinds of values that the `type` of a schema allows.
+pub(super) fn mask_of(map: &Map<String, Value>) -> u8 {
+    let mask = |name: &Value| match name.as_str() {
+        Some("null") => NULL,
+        Some("boolean") => BOOLEAN,
+        Some("integer") => INTEGER,
+        Some("number") => NUMBER,
+        Some("string") => STRING,
+        Some("array") => ARRAY,
+        Some("object") => OBJECT,
+        _ => 0,
+    };
+    match map.get("type") {
+        None => ALL,
+        Some(Value::Array(names)) => names.iter().fold(0, |all, name| all | mask(name)),
+        Some(name) => mask(name),
+    }
+}
+
+fn kind_of(value: &Value) -> u8 {
+    match value {
+        Value::Null => NULL,
+        Value::Bool(_) => BOOLEAN,
+        Value::Number(number) if number.as_f64().is_some_and(|number| number.fract() == 0.0) => INTEGER,
+        Value::Number(_) => FRACTION,
+        Value::String(_) => STRING,
+        Value::Array(_) => ARRAY,
+        Value::Object(_) => OBJECT,
+    }
+}
