@@ -27,7 +27,7 @@ use Key::{Organisation, Project};
 use Takes::{Component, Json, MaybeJson, Nothing};
 
 /// Every route below the prefixes.
-pub(crate) const ROUTES: [(&str, &str, Key, Takes); 29] = [
+pub(crate) const ROUTES: [(&str, &str, Key, Takes); 31] = [
     ("GET", "/auth/session/info", Project, Nothing),
     ("POST", "/org/owner/project/new", Organisation, Json),
     ("GET", "/org/owner/project/list", Organisation, Nothing),
@@ -35,10 +35,12 @@ pub(crate) const ROUTES: [(&str, &str, Key, Takes); 29] = [
     ("DELETE", "/org/owner/project/{nano_id}", Organisation, Nothing),
     ("POST", "/org/owner/project/{nano_id}/regenerate_api_key", Organisation, Nothing),
     ("GET", "/org/toolkits", Organisation, Nothing),
+    ("GET", "/toolkits/{slug}/versions/{version}", Organisation, Nothing),
     ("PUT", "/toolkits/{slug}/versions/{version}", Organisation, Component),
     ("DELETE", "/toolkits/{slug}/versions/{version}", Organisation, Nothing),
     ("GET", "/toolkits", Project, Nothing),
     ("GET", "/toolkits/categories", Project, Nothing),
+    ("GET", "/toolkits/changelog", Project, Nothing),
     ("GET", "/toolkits/{slug}", Project, Nothing),
     ("GET", "/tools", Project, Nothing),
     ("GET", "/tools/enum", Project, Nothing),

@@ -9,6 +9,7 @@ mod given;
 mod hostile;
 
 mod auth_configs;
+mod changes;
 mod connected_accounts;
 mod logs;
 mod projects;

@@ -101,6 +101,16 @@ pub enum Error {
         /// Version.
         version: String,
     },
+    /// The version would break what works with an earlier one of its day; one line each. 422 and not 409, which clients repeat.
+    #[error("the version breaks what works with {slug} {version} of the same day: {}", first(.lines))]
+    BreakingChange {
+        /// Toolkit.
+        slug: String,
+        /// The earlier version.
+        version: String,
+        /// What breaks.
+        lines: Vec<String>,
+    },
     /// No such version of the toolkit.
     #[error("version {version} of toolkit {slug} not found")]
     VersionNotFound {
@@ -291,6 +301,7 @@ impl Error {
             Self::ComponentTooLarge => row(2504, "Toolkit_ComponentTooLarge", 413, "leave out dependencies or data"),
             Self::ComponentLimit(_) => row(2505, "Toolkit_ComponentLimit", 422, "make the component smaller or simpler; the limits of compiling are settings of the server"),
             Self::Quarantined { .. } => row(2507, "Toolkit_Quarantined", 503, "nothing was started: use or publish another version, or tell the operator, whose log has the reason; a restart ends it"),
+            Self::BreakingChange { .. } => row(2511, "Toolkit_BreakingChange", 422, "publish it under another day, or say that you mean it: `toolkit publish --breaking`, or `?breaking=true`"),
             Self::SignatureMissing => row(2508, "Toolkit_SignatureMissing", 403, "sign the component with `toolkit sign`, and send the signature in `x-toolkit-signature`"),
             Self::SignatureInvalid(_) => row(2509, "Toolkit_SignatureInvalid", 403, "sign these very bytes again with `toolkit sign`"),
             Self::SignerUnknown(_) => row(2510, "Toolkit_SignerUnknown", 403, "sign with a trusted key, or have the operator add this one to `publish.trusted_keys`"),
@@ -330,6 +341,7 @@ impl Error {
             | Self::ComponentInvalid(lines)
             | Self::ComponentLimit(lines)
             | Self::AccountFields(lines)
+            | Self::BreakingChange { lines, .. }
             | Self::ArgumentsInvalid { problems: lines, .. } => lines,
             _ => &[],
         }
@@ -428,6 +440,7 @@ mod tests {
             Error::ComponentTooLarge,
             Error::ComponentLimit(lines()),
             Error::Quarantined { slug: text(), version: text() },
+            Error::BreakingChange { slug: text(), version: text(), lines: lines() },
             Error::SignatureMissing,
             Error::SignatureInvalid(text()),
             Error::SignerUnknown(text()),

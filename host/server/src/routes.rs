@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::{
     Router,
-    routing::{MethodRouter, delete, get, patch, post, put},
+    routing::{MethodRouter, delete, get, patch, post},
 };
 
 use crate::{
@@ -27,10 +27,14 @@ fn table() -> Vec<(&'static str, MethodRouter<Arc<Server>>)> {
         ("/org/owner/project/{nano_id}", get(projects::read).delete(projects::remove)),
         ("/org/owner/project/{nano_id}/regenerate_api_key", post(projects::regenerate_key)),
         ("/org/toolkits", get(toolkits::published)),
-        ("/toolkits/{slug}/versions/{version}", put(toolkits::publish).delete(toolkits::deprecate)),
+        (
+            "/toolkits/{slug}/versions/{version}",
+            get(toolkits::read_version).put(toolkits::publish).delete(toolkits::deprecate),
+        ),
         // the catalogue
         ("/toolkits", get(toolkits::list)),
         ("/toolkits/categories", get(toolkits::categories)),
+        ("/toolkits/changelog", get(toolkits::changelog)),
         ("/toolkits/{slug}", get(toolkits::read)),
         ("/tools", get(tools::list)),
         ("/tools/enum", get(tools::slugs)),

@@ -10,6 +10,7 @@ mod check;
 mod compiler;
 mod component;
 mod dev;
+mod diff;
 mod host;
 mod inspect;
 mod new;
@@ -46,6 +47,7 @@ enum Command {
     Build(build::Build),
     Check(check::Check),
     Dev(dev::Dev),
+    Diff(diff::Diff),
     Run(run::Run),
     Inspect(inspect::Inspect),
     Publish(publish::Publish),
@@ -78,6 +80,7 @@ async fn run(command: Command) -> Result<ExitCode> {
         Command::Build(options) => build::run(&options)?,
         Command::Check(options) => return check::run(&options).await,
         Command::Dev(options) => return dev::run(&options).await,
+        Command::Diff(options) => return diff::run(&options).await,
         Command::Run(options) => return self::run::run(&options).await,
         Command::Inspect(options) => inspect::run(&options)?,
         Command::Publish(options) => return publish::run(&options).await,

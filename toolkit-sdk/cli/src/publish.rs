@@ -2,11 +2,11 @@
 
 use std::{path::Path, process::ExitCode, time::Duration};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use clap::Args;
 use manifest::{Manifest, Version};
-use reqwest::{Client, StatusCode};
+use reqwest::{Client, Method, RequestBuilder, StatusCode};
 use serde::Serialize;
 use serde_json::Value;
 use url::Url;
@@ -21,18 +21,28 @@ const PATIENCE: Duration = Duration::from_secs(180);
 pub(crate) struct Publish {
     #[command(flatten)]
     what: What,
+    #[command(flatten)]
+    server: Server,
+    /// Dated version to build, instead of the one in the source.
+    #[arg(long, value_name = "YYYYMMDD_NN")]
+    version: Option<Version>,
+    /// Also when it breaks what works with an earlier version of the same day; `toolkit diff` shows what that is.
+    #[arg(long)]
+    breaking: bool,
+    /// Print a JSON array.
+    #[arg(long)]
+    json: bool,
+}
+
+/// A running server.
+#[derive(Debug, Args)]
+pub(crate) struct Server {
     /// Address of the server.
     #[arg(long, env = "TOOLHOST_URL", default_value = "http://127.0.0.1:8080")]
     url: Url,
     /// Key of the organization.
     #[arg(long, env = "TOOLHOST_ORG_API_KEY", hide_env_values = true)]
     org_key: Option<String>,
-    /// Dated version to build, instead of the one in the source.
-    #[arg(long, value_name = "YYYYMMDD_NN")]
-    version: Option<Version>,
-    /// Print a JSON array.
-    #[arg(long)]
-    json: bool,
 }
 
 /// What the server said about one component.
@@ -46,12 +56,9 @@ pub(crate) struct Published {
 
 /// Runs the command. A refusal makes the exit code 1.
 pub(crate) async fn run(options: &Publish) -> Result<ExitCode> {
-    let key = options.org_key.as_deref().filter(|key| !key.is_empty());
-    let key = key.context("there is no organization key; set TOOLHOST_ORG_API_KEY, or give --org-key")?;
-    let client = client()?;
     let mut all = Vec::new();
     for file in options.what.components(options.version.as_ref())? {
-        let published = publish(&client, &options.url, key, &file).await?;
+        let published = publish(options, &file).await?;
         if !options.json {
             print(&published);
         }
@@ -63,43 +70,79 @@ pub(crate) async fn run(options: &Publish) -> Result<ExitCode> {
     Ok(if all.iter().all(|one| one.status < 300) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
+async fn publish(options: &Publish, file: &Path) -> Result<Published> {
+    let (bytes, manifest) = component::read(file)?;
+    let _spinner = progress::spinner(&format!("publishing {} {}", manifest.slug, manifest.version));
+    let signature = sign::read_beside(file, &bytes)?;
+    options.server.publish((bytes, manifest), signature, options.breaking).await
+}
+
+impl Server {
+    pub(crate) fn new(url: Url, org_key: String) -> Self {
+        Self { url, org_key: Some(org_key) }
+    }
+
+    /// Sends the bytes of a component, with its manifest and the signature of the bytes.
+    pub(crate) async fn publish(
+        &self,
+        (bytes, manifest): (Vec<u8>, Manifest),
+        signature: Option<String>,
+        breaking: bool,
+    ) -> Result<Published> {
+        let (slug, version) = (manifest.slug, manifest.version);
+        let mut request = self.request(Method::PUT, &slug, version.as_str())?;
+        if breaking {
+            request = request.query(&[("breaking", "true")]);
+        }
+        if let Some(signature) = signature {
+            request = request.header("x-toolkit-signature", STANDARD.encode(signature));
+        }
+        let request = request.header("content-type", "application/wasm").body(bytes);
+        let (status, answer) = self.answer(request).await?;
+        Ok(Published { slug, version, status, answer })
+    }
+
+    /// The manifest of a published version.
+    pub(crate) async fn manifest(&self, slug: &str, version: &str) -> Result<Manifest> {
+        let (status, answer) = self.answer(self.request(Method::GET, slug, version)?).await?;
+        if status != 200 {
+            bail!("cannot read {slug}@{version}: {}", refusal(status, &answer));
+        }
+        serde_json::from_value(answer["manifest"].clone())
+            .with_context(|| format!("the manifest of {slug}@{version} does not fit this command"))
+    }
+
+    fn request(&self, method: Method, slug: &str, version: &str) -> Result<RequestBuilder> {
+        let key = self.org_key.as_deref().filter(|key| !key.is_empty());
+        let key = key.context("there is no organization key; set TOOLHOST_ORG_API_KEY, or give --org-key")?;
+        Ok(client()?.request(method, address(&self.url, slug, version)?).header("x-org-api-key", key))
+    }
+
+    /// Status and JSON; a text where the answer is none.
+    async fn answer(&self, request: RequestBuilder) -> Result<(u16, Value)> {
+        let response = request.send().await.with_context(|| {
+            format!(
+                "cannot reach {}; is the server running? `toolhost serve` starts one, --url names another",
+                self.url
+            )
+        })?;
+        let status = response.status().as_u16();
+        let text = response.text().await.context("the server's answer was cut off")?;
+        Ok((status, serde_json::from_str(&text).unwrap_or(Value::String(text))))
+    }
+}
+
 #[expect(clippy::disallowed_methods, reason = "the server is where the author says, on loopback most of the time")]
 pub(crate) fn client() -> Result<Client> {
     Client::builder().timeout(PATIENCE).build().context("cannot set up TLS")
 }
 
-async fn publish(client: &Client, server: &Url, key: &str, file: &Path) -> Result<Published> {
-    let (bytes, manifest) = component::read(file)?;
-    let _spinner = progress::spinner(&format!("publishing {} {}", manifest.slug, manifest.version));
-    let signature = sign::read_beside(file, &bytes)?;
-    send(client, server, key, (bytes, manifest), signature).await
-}
-
-/// Sends the bytes of a component, with its manifest and the signature of the bytes.
-pub(crate) async fn send(
-    client: &Client,
-    server: &Url,
-    key: &str,
-    (bytes, manifest): (Vec<u8>, Manifest),
-    signature: Option<String>,
-) -> Result<Published> {
-    let (slug, version) = (manifest.slug, manifest.version);
-    let address = address(server, &slug, &version)?;
-    let mut request = client.put(address).header("x-org-api-key", key);
-    if let Some(signature) = signature {
-        request = request.header("x-toolkit-signature", STANDARD.encode(signature));
+/// Where a version stands. Only what can be in a path goes into it.
+fn address(server: &Url, slug: &str, version: &str) -> Result<Url> {
+    let plain = |text: &str| text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    if !plain(slug) || !plain(version) {
+        bail!("`{slug}@{version}` is not a toolkit's slug and a version, for example example@20261121_00");
     }
-    let sent = request.header("content-type", "application/wasm").body(bytes).send().await;
-    let response = sent.with_context(|| {
-        format!("cannot reach {server}; is the server running? `toolhost serve` starts one, --url names another")
-    })?;
-    let status = response.status();
-    let text = response.text().await.context("the server's answer was cut off")?;
-    let answer = serde_json::from_str(&text).unwrap_or(Value::String(text));
-    Ok(Published { slug, version, status: status.as_u16(), answer })
-}
-
-fn address(server: &Url, slug: &str, version: &Version) -> Result<Url> {
     let base = server.as_str().trim_end_matches('/');
     let address = format!("{base}/api/v3/toolkits/{slug}/versions/{version}");
     address.parse().with_context(|| format!("{address} is not an address"))
@@ -136,9 +179,7 @@ mod tests {
 
     #[test]
     fn a_version_has_its_own_address_below_any_server() {
-        let address = |server: &str| {
-            address(&server.parse().unwrap(), "hello", &"20261121_00".parse().unwrap()).unwrap().to_string()
-        };
+        let address = |server: &str| address(&server.parse().unwrap(), "hello", "20261121_00").unwrap().to_string();
         assert_eq!(
             address("http://127.0.0.1:8080"),
             "http://127.0.0.1:8080/api/v3/toolkits/hello/versions/20261121_00"

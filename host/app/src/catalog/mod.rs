@@ -4,6 +4,7 @@
 //! publication. It is read from the store once, at start; after that the only way it changes is [`publish`] and
 //! [`deprecate`], which commit first and swap then.
 
+mod changes;
 mod check;
 mod publish;
 mod search;
@@ -21,10 +22,11 @@ use sandbox::{Digest, Limits, Policy};
 use serde_json::{Value, json};
 use store::Time;
 
+pub use changes::{Entry, changelog};
 pub use check::Schema;
 pub use manifest::{AuthMode, AuthScheme, Field};
 pub(crate) use publish::{COLLECTION, blob};
-pub use publish::{Published, deprecate, identity, load, publish};
+pub use publish::{Published, Terms, deprecate, identity, load, manifest_of, publish};
 pub use search::{ToolFilter, ToolkitFilter, ToolkitKind, VersionWish};
 pub use signature::TrustedKeys;
 pub use versions::{BASE, LATEST};
@@ -37,6 +39,7 @@ pub struct Catalog {
     current: ArcSwap<Index>,
     /// Held while a publication commits and swaps, so that swaps happen in the order of commits.
     changing: tokio::sync::Mutex<()>,
+    texts: changes::Texts,
 }
 
 /// One state of the catalogue.
@@ -128,7 +131,11 @@ pub struct Found {
 
 impl Catalog {
     fn new(index: Index) -> Self {
-        Self { current: ArcSwap::from_pointee(index), changing: tokio::sync::Mutex::default() }
+        Self {
+            current: ArcSwap::from_pointee(index),
+            changing: tokio::sync::Mutex::default(),
+            texts: changes::Texts::default(),
+        }
     }
 
     /// The present state, to look at at leisure.

@@ -12,7 +12,7 @@ use sandbox::{Digest, InstallError};
 use serde::{Deserialize, Serialize};
 use store::{Batch, Collection, CommitError, Document, Field, Kind, Query, Store, Time};
 
-use super::{Catalog, Index, Release};
+use super::{Catalog, Index, Release, changes};
 use crate::{App, Error, INSTALLATION, Result};
 
 /// The largest component, in bytes.
@@ -81,22 +81,25 @@ pub fn identity(component: &[u8]) -> Result<(String, String)> {
     Ok((manifest.slug, manifest.version.into()))
 }
 
-/// Publishes a component under a version. The signature is a minisign file over the component.
+/// What a publication brings besides the component.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Terms<'a> {
+    /// A minisign file over the component.
+    pub signature: Option<&'a str>,
+    /// Whether the version may break what worked with an earlier one of the same day.
+    pub breaking: bool,
+}
+
+/// Publishes a component under a version.
 ///
 /// # Errors
-/// When a signature is required and not good, the version holds other bytes, the component breaks rules or limits, or the store
-/// refuses. Nothing is changed then.
-pub async fn publish(
-    app: &App,
-    slug: &str,
-    version: &str,
-    component: Bytes,
-    signature: Option<&str>,
-) -> Result<Published> {
+/// When a signature is required and not good, the version holds other bytes, the component breaks rules or limits, or what
+/// worked with an earlier version of the same day, or the store refuses. Nothing is changed then.
+pub async fn publish(app: &App, slug: &str, version: &str, component: Bytes, terms: Terms<'_>) -> Result<Published> {
     if component.len() > COMPONENT {
         return Err(Error::ComponentTooLarge);
     }
-    let signed_by = app.trusted.check(&component, signature)?;
+    let signed_by = app.trusted.check(&component, terms.signature)?;
     let digest = Digest::of(&component);
     if let Some(release) = same(app, slug, version, digest)? {
         return Ok(Published { release, new: false });
@@ -129,7 +132,16 @@ pub async fn publish(
         signed_by,
         deprecated_at: None,
     };
-    enter(app, stored).await
+    enter(app, stored, terms.breaking).await
+}
+
+/// The manifest of a version.
+///
+/// # Errors
+/// When there is no such version, or the store cannot be read.
+pub async fn manifest_of(app: &App, slug: &str, version: &str) -> Result<Manifest> {
+    let missing = || Error::VersionNotFound { slug: super::cut(slug), version: super::cut(version) };
+    Ok(app.store.get::<Stored>(INSTALLATION, &id(slug, version)).await?.ok_or_else(missing)?.body.manifest)
 }
 
 /// Leaves a version to those who name it exactly. Doing it again changes nothing.
@@ -160,8 +172,11 @@ impl Catalog {
     }
 }
 
-async fn enter(app: &App, stored: Stored) -> Result<Published> {
+async fn enter(app: &App, stored: Stored, breaking: bool) -> Result<Published> {
     let _changing = app.catalog.changing.lock().await;
+    if !breaking {
+        changes::keeps_the_days_promises(app, &stored.manifest).await?;
+    }
     let now = app.clock.now();
     let id = id(&stored.slug, &stored.version);
     match app.store.commit(Batch::at(now).insert(INSTALLATION, &id, &stored)).await {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use app::{
     Error,
-    catalog::{self, AuthMode, AuthScheme, Field, LATEST, Release, Toolkit, ToolkitFilter, ToolkitKind},
+    catalog::{self, AuthMode, AuthScheme, Entry, Field, LATEST, Release, Terms, Toolkit, ToolkitFilter, ToolkitKind},
     clock::iso,
 };
 use axum::{extract::State, http::HeaderMap, response::Response};
@@ -70,17 +70,45 @@ pub(crate) async fn published(_key: OrgKey, State(server): State<Arc<Server>>, q
     ok(&cursor_list("items", items, page, total))
 }
 
+/// Lists what changed from version to version of every toolkit.
+pub(crate) async fn changelog(_key: ProjectKey, State(server): State<Arc<Server>>) -> Reply<Response> {
+    let all = catalog::changelog(&server.app).await?;
+    let items: Vec<_> = all.iter().map(|(toolkit, entries)| changes_view(toolkit, entries)).collect();
+    ok(&json!({ "items": items }))
+}
+
+fn changes_view(toolkit: &Toolkit, entries: &[Entry]) -> Value {
+    let name = &toolkit.current().name;
+    let version = |entry: &Entry| json!({ "version": entry.version, "changelog": entry.text });
+    let versions: Vec<_> = entries.iter().map(version).collect();
+    json!({ "slug": toolkit.slug, "name": name, "display_name": name, "versions": versions })
+}
+
+/// Reads a version with its manifest, for those who publish.
+pub(crate) async fn read_version(
+    _key: OrgKey,
+    State(server): State<Arc<Server>>,
+    Path((slug, version)): Path<(String, String)>,
+) -> Reply<Response> {
+    let release = server.app.catalog.release(&slug, &version)?;
+    let mut view = published_view(&release);
+    view["manifest"] = json!(catalog::manifest_of(&server.app, &release.slug, release.version.as_str()).await?);
+    ok(&view)
+}
+
 /// Publishes a component under a version: 201, or 200 when it was there already.
 pub(crate) async fn publish(
     _key: OrgKey,
     State(server): State<Arc<Server>>,
     Path((slug, version)): Path<(String, String)>,
+    query: Query,
     headers: HeaderMap,
     ComponentBytes(component): ComponentBytes,
 ) -> Reply<Response> {
     let signature = signature(&headers)?;
+    let terms = Terms { signature: signature.as_deref(), breaking: query.boolean("breaking")?.unwrap_or(false) };
     let slug = slug.to_ascii_lowercase();
-    let published = catalog::publish(&server.app, &slug, &version, component, signature.as_deref()).await?;
+    let published = catalog::publish(&server.app, &slug, &version, component, terms).await?;
     let view = published_view(&published.release);
     if published.new { created(&view) } else { ok(&view) }
 }

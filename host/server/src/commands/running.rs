@@ -42,7 +42,8 @@ impl Running {
         let file = config.env_file();
         let kept = std::fs::read_to_string(&file).map(Zeroizing::new).unwrap_or_default();
         let kept = |name: &str| {
-            let mut pairs = kept.lines().filter_map(|line| line.split_once('='));
+            let lines = kept.lines().map(|line| line.strip_prefix("export ").unwrap_or(line));
+            let mut pairs = lines.filter_map(|line| line.split_once('='));
             pairs.find(|(own, value)| *own == name && !value.is_empty()).map(|(_, value)| value.to_owned())
         };
         let missing = |flag: &str| format!("{} does not say how to reach the server; give {flag}", file.display());

@@ -188,7 +188,8 @@ async fn publish_one(server: &Server, path: &Path) -> Result<()> {
     let bytes = tokio::fs::read(path).await.context("cannot be read")?;
     let (slug, version) = app::catalog::identity(&bytes)?;
     let signature = toolkits::signature_beside(path)?;
-    app::catalog::publish(&server.app, &slug, &version, bytes.into(), signature.as_deref()).await?;
+    let terms = app::catalog::Terms { signature: signature.as_deref(), breaking: false };
+    app::catalog::publish(&server.app, &slug, &version, bytes.into(), terms).await?;
     Ok(())
 }
 

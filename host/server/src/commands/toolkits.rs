@@ -11,6 +11,7 @@ use std::{
 };
 
 use anyhow::Context;
+use app::catalog::Terms;
 use bytes::Bytes;
 use registry::{Access, Place, SCHEME};
 use serde_json::Value;
@@ -47,6 +48,9 @@ enum What {
         from: String,
         #[command(flatten)]
         access: Box<Access>,
+        /// Also when it breaks what works with an earlier version of the same day
+        #[arg(long)]
+        breaking: bool,
         /// Print one JSON object
         #[arg(long)]
         json: bool,
@@ -82,11 +86,12 @@ struct Fetched {
 
 pub(crate) async fn run(config: &Config, args: &Args, terminal: Terminal) -> Result<ExitCode, Stop> {
     match &args.what {
-        What::Add { from, access, json } => {
+        What::Add { from, access, breaking, json } => {
             // Before the store is opened: a slow registry must not keep a server from starting.
             let fetched = fetch(from, access).await?;
             let target = Target::find(config, &args.server).await?;
-            let done = target.publish(fetched.component, fetched.signature.as_deref()).await;
+            let terms = Terms { signature: fetched.signature.as_deref(), breaking: *breaking };
+            let done = target.publish(fetched.component, terms).await;
             target.close().await;
             let (new, view) = done?;
             tell(&view, &fetched.origin, new, *json, terminal);

@@ -28,6 +28,11 @@ impl Api {
         Ok(Self { client: publish::client()?, url, org_key, key })
     }
 
+    /// The server as one to publish to.
+    pub(crate) fn publisher(&self) -> publish::Server {
+        publish::Server::new(self.url.clone(), self.org_key.clone())
+    }
+
     /// The address of the server, without a slash at its end.
     pub(crate) fn base(&self) -> &str {
         self.url.as_str().trim_end_matches('/')

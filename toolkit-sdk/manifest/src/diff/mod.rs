@@ -160,10 +160,17 @@ fn hints(report: &mut Report, old: Hints, new: Hints) {
 }
 
 /// Changes found so far, and the place where the next ones are.
-#[derive(Default)]
 struct Report {
     place: String,
     changes: Vec<Change>,
+    /// What is left for comparing schemas.
+    steps: usize,
+}
+
+impl Default for Report {
+    fn default() -> Self {
+        Self { place: String::new(), changes: Vec::new(), steps: schema::STEPS }
+    }
 }
 
 impl Report {

@@ -13,8 +13,10 @@ use serde_json::{Map, Value};
 use super::{Party, Report};
 use node::{ARRAY, Node, OBJECT, STRING, mask_of};
 
-/// Steps of one comparison. A schema of 64 KiB against one like it takes some ten thousand.
-const STEPS: usize = 200_000;
+/// Steps of the comparisons of two manifests. A schema of 64 KiB against one like it takes some ten thousand.
+pub(super) const STEPS: usize = 1_000_000;
+/// Listed values that are compared in one step.
+const VALUES: usize = 64;
 /// Longest text of a value in a line.
 const SHOWN: usize = 120;
 /// Demands that are compared by being equal, together.
@@ -82,8 +84,8 @@ pub(super) fn compare(old: &Value, new: &Value, flow: Flow, report: &mut Report)
     if old == new {
         return;
     }
-    let mut narrowed = findings(old, new);
-    let mut widened = findings(new, old);
+    let mut narrowed = findings(old, new, &mut report.steps);
+    let mut widened = findings(new, old, &mut report.steps);
     let keys: Vec<_> = narrowed.keys().chain(widened.keys()).cloned().collect();
     let mut seen = HashSet::new();
     for key in keys {
@@ -132,9 +134,10 @@ fn line(place: &str, keyword: &str, narrow: Option<Finding>, wide: Option<Findin
 }
 
 /// What `first` takes and `second` does not.
-fn findings(first: &Value, second: &Value) -> Findings {
-    let mut comparison = Comparison { steps: STEPS, found: Findings::new(), open: HashSet::new() };
+fn findings(first: &Value, second: &Value, steps: &mut usize) -> Findings {
+    let mut comparison = Comparison { steps: *steps, found: Findings::new(), open: HashSet::new() };
     comparison.nodes(&Node::of(first, first), &Node::of(second, second), "");
+    *steps = comparison.steps;
     comparison.found
 }
 
@@ -273,6 +276,8 @@ impl Comparison {
                 std::slice::from_ref(second)
             };
             let known = first.finite();
+            let work = known.as_ref().map_or(0, Vec::len) * allowed.len() / VALUES;
+            self.steps = self.steps.saturating_sub(work);
             if !known.as_ref().is_some_and(|known| known.iter().all(|value| allowed.contains(value))) {
                 let own = known.map(|values| Value::Array(values.into_iter().cloned().collect()));
                 self.find(place, if keyword == "enum" { "enum" } else { "const" }, own.as_ref(), Some(second));

@@ -3,7 +3,7 @@
 //! The store belongs to one process, so its lock tells which of the two it is.
 
 use anyhow::{Context, anyhow};
-use app::catalog;
+use app::catalog::{self, Terms};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use net::{Body, Method};
@@ -50,17 +50,17 @@ impl Target {
     }
 
     /// Publishes a component as what it says it is. Answers whether it is new, and its record.
-    pub(super) async fn publish(&self, component: Bytes, signature: Option<&str>) -> Result<(bool, Value), Stop> {
+    pub(super) async fn publish(&self, component: Bytes, terms: Terms<'_>) -> Result<(bool, Value), Stop> {
         let (slug, version) = catalog::identity(&component).map_err(refusal)?;
         match self {
             Self::Stopped(opened) => {
-                let done = catalog::publish(&opened.app, &slug, &version, component, signature).await;
+                let done = catalog::publish(&opened.app, &slug, &version, component, terms).await;
                 let done = done.map_err(refusal)?;
                 Ok((done.new, published_view(&done.release)))
             }
             Self::Running(server) => {
-                let path = format!("toolkits/{slug}/versions/{version}");
-                let signature = signature.map(|text| (SIGNATURE, STANDARD.encode(text)));
+                let path = format!("toolkits/{slug}/versions/{version}?breaking={}", terms.breaking);
+                let signature = terms.signature.map(|text| (SIGNATURE, STANDARD.encode(text)));
                 let (status, view) = server.ask(Method::PUT, &path, Body::Bytes(component), signature).await?;
                 Ok((status == 201, json(&view)?))
             }

@@ -1,0 +1,98 @@
+//! What changed from version to version, and what may not change within a day.
+//!
+//! A version is a day and a number within it. The number is for corrections: whoever moves from one to the next of the same day
+//! finds everything as it was, unless the publisher has said otherwise in so many words.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use manifest::{Change, Manifest, Version};
+
+use super::{Toolkit, manifest_of};
+use crate::{App, Error, Result};
+
+/// Versions of one toolkit that a changelog lists.
+const VERSIONS: usize = 10;
+/// Lines of one version.
+const LINES: usize = 100;
+/// Characters of a version that are its day.
+const DAY: usize = 8;
+
+/// Texts of the changelog by toolkit, version and the version before. Published versions never change, so neither do these.
+pub(super) type Texts = Mutex<HashMap<(Arc<str>, String, Option<String>), Arc<str>>>;
+
+/// A version in the changelog.
+#[derive(Debug)]
+pub struct Entry {
+    /// The version.
+    pub version: String,
+    /// What changed since the version before, one difference a line.
+    pub text: Arc<str>,
+}
+
+/// The newest versions of every toolkit, newest first, each with what changed.
+///
+/// # Errors
+/// When the store cannot be read.
+pub async fn changelog(app: &App) -> Result<Vec<(Arc<Toolkit>, Vec<Entry>)>> {
+    let mut all = Vec::new();
+    for toolkit in app.catalog.index().toolkits() {
+        let versions = toolkit.versions();
+        let mut entries = Vec::new();
+        for (place, version) in versions.iter().enumerate().take(VERSIONS) {
+            let text = text(app, &toolkit.slug, version, versions.get(place + 1).copied()).await?;
+            entries.push(Entry { version: (*version).to_owned(), text });
+        }
+        all.push((toolkit.clone(), entries));
+    }
+    Ok(all)
+}
+
+async fn text(app: &App, slug: &Arc<str>, version: &str, before: Option<&str>) -> Result<Arc<str>> {
+    let key = (slug.clone(), version.to_owned(), before.map(str::to_owned));
+    let texts = || app.catalog.texts.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(text) = texts().get(&key) {
+        return Ok(text.clone());
+    }
+    let text: Arc<str> = match before {
+        None => "the first version".into(),
+        Some(before) => {
+            let changes =
+                difference(manifest_of(app, slug, before).await?, manifest_of(app, slug, version).await?).await?;
+            let mut lines: Vec<_> = changes.iter().take(LINES).map(|change| format!("- {change}")).collect();
+            if changes.len() > LINES {
+                lines.push(format!("- and {} more", changes.len() - LINES));
+            }
+            if lines.is_empty() { "nothing but the code".into() } else { lines.join("\n").into() }
+        }
+    };
+    texts().insert(key, text.clone());
+    Ok(text)
+}
+
+/// Refuses what breaks those who use the newest earlier version of the same day.
+pub(super) async fn keeps_the_days_promises(app: &App, manifest: &Manifest) -> Result<()> {
+    let Some(before) = before_on_its_day(app, &manifest.slug, &manifest.version) else { return Ok(()) };
+    let changes = difference(manifest_of(app, &manifest.slug, &before).await?, manifest.clone()).await?;
+    let lines: Vec<_> = changes.iter().filter(|change| change.is_breaking()).map(Change::to_string).collect();
+    if lines.is_empty() {
+        return Ok(());
+    }
+    Err(Error::BreakingChange { slug: manifest.slug.clone(), version: before, lines })
+}
+
+fn before_on_its_day(app: &App, slug: &str, version: &Version) -> Option<String> {
+    let index = app.catalog.index();
+    let earlier = index.toolkit(slug)?.releases.range(..version.as_str().to_owned());
+    let mut relied_on = earlier.rev().filter(|(_, release)| release.deprecated_at.is_none());
+    let (before, _) = relied_on.next()?;
+    (before[..DAY] == version.as_str()[..DAY]).then(|| before.clone())
+}
+
+/// Comparing large manifests takes longer than a task may hold its thread.
+async fn difference(old: Manifest, new: Manifest) -> Result<Vec<Change>> {
+    let compared = tokio::task::spawn_blocking(move || manifest::diff(&old, &new)).await;
+    compared.map_err(|_| Error::Unavailable("the versions could not be compared".to_owned()))
+}
