@@ -27,6 +27,7 @@ mod dev;
 mod distribution;
 mod documents;
 mod isolation;
+mod languages;
 mod limits;
 mod refused;
 mod sandbox;

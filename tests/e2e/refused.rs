@@ -80,8 +80,8 @@ async fn a_component_just_over_the_limit() {
     let host = Host::shared().await;
     let slug = given::slug();
     let mut component = guest::with_manifest(Guest::echo().component(), &guest::manifest(&slug));
-    guest::append(&mut component, 0, &[&[4][..], b"fill", &vec![0; 16 << 20]].concat());
-    refused(host, "17 MiB", component, &slug).await.expect(413);
+    guest::append(&mut component, 0, &[&[4][..], b"fill", &vec![0; 24 << 20]].concat());
+    refused(host, "25 MiB", component, &slug).await.expect(413);
 }
 
 #[tokio::test]

@@ -346,6 +346,17 @@ pub fn beside(name: &str) -> PathBuf {
     found.unwrap_or_else(|| panic!("there is no `{name}` to test: `cargo build --workspace` first"))
 }
 
+/// The author's command, built beside the server.
+///
+/// # Panics
+/// When it is not there.
+#[must_use]
+pub fn author() -> PathBuf {
+    let found = binary().with_file_name("toolkit");
+    assert!(found.is_file(), "there is no author's command to test: `cargo build --package toolkit-sdk-cli` first");
+    found
+}
+
 /// Starts a process that dies with this one, however this one ends.
 pub(crate) fn spawn(command: Command) -> Child {
     type Order = (Command, mpsc::Sender<std::io::Result<Child>>);

@@ -123,7 +123,7 @@ pub enum Error {
     #[error("the component cannot be published: {}", first(.0))]
     ComponentInvalid(Vec<String>),
     /// The component is larger than a component may be. 413: it was not looked at.
-    #[error("the component is larger than 16 MiB")]
+    #[error("the component is larger than 24 MiB")]
     ComponentTooLarge,
     /// Nothing is wrong with the component, but it holds more than one may, or compiling it took more than it may; one line
     /// each. 422: understood, and refused for its cost.

@@ -37,8 +37,8 @@ pub enum InstallError {
     /// It is broken, or asks for what does not exist here. Every problem, one line each.
     #[error("the component was refused: {}", .0.join("; "))]
     Refused(Vec<String>),
-    /// Larger than 16 MiB.
-    #[error("the component is larger than 16 MiB")]
+    /// Larger than 24 MiB.
+    #[error("the component is larger than 24 MiB")]
     TooLarge,
     /// Nothing is wrong with it, but it holds more than a component may, or compiling it takes more time or memory than
     /// allowed. One line each.

@@ -55,6 +55,7 @@ use quarantine::Quarantine;
 use ticker::Ticker;
 use turns::GuestThreads;
 
+pub use check::gives;
 pub use compile::compile_child;
 pub use digest::{Digest, InvalidDigest};
 pub use grant::{Credential, Grant, GrantError, Secret};

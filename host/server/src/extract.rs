@@ -67,14 +67,14 @@ impl FromRequest<Arc<Server>> for ExecuteBytes {
     }
 }
 
-/// A component: at most 16 MiB of whatever it is.
+/// A component: at most 24 MiB of whatever it is.
 pub(crate) struct ComponentBytes(pub Bytes);
 
 impl FromRequest<Arc<Server>> for ComponentBytes {
     type Rejection = Failure;
 
     async fn from_request(request: Request, _: &Arc<Server>) -> Reply<Self> {
-        read(request, 16 << 20).await.map(Self)
+        read(request, 24 << 20).await.map(Self)
     }
 }
 

@@ -12,7 +12,10 @@ use manifest::{Manifest, Version};
 use serde::Serialize;
 
 use crate::{
-    compiler, component, progress,
+    compiler,
+    component::{self, Component},
+    foreign::Source,
+    progress,
     toolchain::{self, Mode},
     workspace::{Module, Workspace},
 };
@@ -113,49 +116,66 @@ pub(crate) fn build(what: &What, version: Option<&Version>, out: Option<&Path>) 
     if let Some(file) = what.file() {
         bail!("{} is a file; name the folder of a toolkit", file.display());
     }
-    let mode = toolchain::find(what.toolchain)?;
     let folder = what.folder();
-    let workspace = Workspace::read(mode, &folder)?;
-    let packages = if what.all { workspace.all()? } else { workspace.select(&folder)? };
-    let modules = workspace.compile(mode, &packages)?;
-    let out = out.map_or_else(|| workspace.root.join("dist"), Path::to_owned);
-    fs::create_dir_all(&out).with_context(|| format!("cannot make the folder {}", out.display()))?;
-    let counter = progress::counter("encoding", modules.len());
+    let others = if what.all { Source::below(&folder) } else { Source::at(&folder).into_iter().collect() };
     let mut built: Vec<Built> = Vec::new();
-    for module in &modules {
-        let next = finish(module, version, &workspace.cache(mode), &out)?;
-        if let Some(first) = built.iter().find(|first| first.file == next.file) {
-            let (first, second) = (first.folder.display(), next.folder.display());
-            bail!("{first} and {second} have the same slug `{}`; rename one of them", next.manifest.slug);
-        }
-        built.push(next);
-        counter.step();
+    if others.is_empty() || folder.join("Cargo.toml").is_file() {
+        built.extend(from_rust(what, &folder, version, out)?);
+    }
+    for source in &others {
+        built.push(from_another(source, version, out)?);
     }
     built.sort_by(|one, other| one.file.cmp(&other.file));
+    if let Some(pair) = built.windows(2).find(|pair| pair[0].file == pair[1].file) {
+        let (first, second) = (pair[0].folder.display(), pair[1].folder.display());
+        bail!("{first} and {second} have the same slug `{}`; rename one of them", pair[0].manifest.slug);
+    }
     Ok(built)
 }
 
-/// Encodes one module and writes the component and its digest.
-fn finish(module: &Module, version: Option<&Version>, cache: &Path, out: &Path) -> Result<Built> {
-    let name = &module.package.name;
-    let core = fs::read(&module.file).with_context(|| format!("cannot read {}", module.file.display()))?;
-    let lean = compiler::lean(&module.file);
-    let lean =
-        lean.map(|file| fs::read(&file).with_context(|| format!("cannot read {}", file.display()))).transpose()?;
-    let made = component::describe(&core, cache)
-        .and_then(|described| component::make(lean.as_ref().unwrap_or(&core), described, version, &today()?))
-        .with_context(|| format!("cannot build `{name}`"))?;
+/// Crates: compiled by one run of cargo, then encoded one by one.
+fn from_rust(what: &What, folder: &Path, version: Option<&Version>, out: Option<&Path>) -> Result<Vec<Built>> {
+    let mode = toolchain::find(what.toolchain)?;
+    let workspace = Workspace::read(mode, folder)?;
+    let packages = if what.all { workspace.all()? } else { workspace.select(folder)? };
+    let modules = workspace.compile(mode, &packages)?;
+    let out = out.map_or_else(|| workspace.root.join("dist"), Path::to_owned);
+    let counter = progress::counter("encoding", modules.len());
+    let build = |module: &Module| {
+        let core = fs::read(&module.file).with_context(|| format!("cannot read {}", module.file.display()))?;
+        let lean = compiler::lean(&module.file);
+        let lean =
+            lean.map(|file| fs::read(&file).with_context(|| format!("cannot read {}", file.display()))).transpose()?;
+        let made = component::describe(&core, &workspace.cache(mode))
+            .and_then(|described| component::make(lean.as_ref().unwrap_or(&core), described, version, &today()?))
+            .with_context(|| format!("cannot build `{}`", module.package.name))?;
+        counter.step();
+        finish(made, &module.package.folder, &out)
+    };
+    modules.iter().map(build).collect()
+}
+
+fn from_another(source: &Source, version: Option<&Version>, out: Option<&Path>) -> Result<Built> {
+    let made = source
+        .compile()
+        .and_then(|compiled| component::describe_with(compiled.component, compiled.described, version, &today()?))
+        .with_context(|| format!("cannot build {}", source.folder.display()))?;
+    finish(made, &source.folder, &out.map_or_else(|| source.folder.join("dist"), Path::to_owned))
+}
+
+/// Writes a component and its digest.
+fn finish(made: Component, folder: &Path, out: &Path) -> Result<Built> {
     let slug = &made.manifest.slug;
     if !slug.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_') {
-        bail!("`{slug}`, the slug of `{name}`, cannot name a file; use a-z, 0-9 and _");
+        bail!("`{slug}`, the slug of {}, cannot name a file; use a-z, 0-9 and _", folder.display());
     }
+    fs::create_dir_all(out).with_context(|| format!("cannot make the folder {}", out.display()))?;
     let file = out.join(format!("{slug}.wasm"));
     let sha256 = sandbox::Digest::of(&made.bytes).to_string();
     write(&file, &made.bytes)?;
     write(&out.join(format!("{slug}.wasm.sha256")), format!("{sha256}  {slug}.wasm\n").as_bytes())?;
     let size = made.bytes.len() as u64;
-    let folder = module.package.folder.clone();
-    Ok(Built { file, folder, sha256, size, imports: made.imports, manifest: made.manifest })
+    Ok(Built { file, folder: folder.to_owned(), sha256, size, imports: made.imports, manifest: made.manifest })
 }
 
 fn write(file: &Path, bytes: &[u8]) -> Result<()> {

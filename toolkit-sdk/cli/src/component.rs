@@ -30,7 +30,6 @@ pub(crate) struct Component {
 /// Makes the component of a core module, whose description [`describe`] gives. `version` wins over the author's, `today` stands
 /// in where there is neither.
 pub(crate) fn make(core: &[u8], described: Value, version: Option<&Version>, today: &Version) -> Result<Component> {
-    let manifest = stamp(described, version, today)?;
     let encoded = ComponentEncoder::default()
         .validate(true)
         .module(core)
@@ -44,7 +43,19 @@ pub(crate) fn make(core: &[u8], described: Value, version: Option<&Version>, tod
             foreign.join(", ")
         );
     }
-    Ok(Component { bytes: manifest::embed(encoded, &manifest), manifest, imports })
+    describe_with(encoded, described, version, today)
+}
+
+/// Puts the manifest into a component.
+pub(crate) fn describe_with(
+    component: Vec<u8>,
+    described: Value,
+    version: Option<&Version>,
+    today: &Version,
+) -> Result<Component> {
+    let manifest = stamp(described, version, today)?;
+    let imports = imports(&component)?;
+    Ok(Component { bytes: manifest::embed(component, &manifest), manifest, imports })
 }
 
 /// Reads a component that is going somewhere, and what it says about itself.

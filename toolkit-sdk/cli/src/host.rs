@@ -136,7 +136,7 @@ fn egress(manifest: &Manifest, own: Option<&Vec<EgressRule>>) -> Vec<EgressRule>
 
 /// This command's folder in the user's cache.
 #[expect(clippy::disallowed_methods, reason = "where a user's cache lies is said by the environment alone")]
-fn cache() -> Result<PathBuf> {
+pub(crate) fn cache() -> Result<PathBuf> {
     let from = |name: &str| env::var_os(name).filter(|path| !path.is_empty()).map(PathBuf::from);
     let caches = from("XDG_CACHE_HOME").or_else(|| Some(from("HOME")?.join(".cache")));
     let folder =

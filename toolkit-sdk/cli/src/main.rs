@@ -11,6 +11,7 @@ mod compiler;
 mod component;
 mod dev;
 mod diff;
+mod foreign;
 mod host;
 mod inspect;
 mod new;

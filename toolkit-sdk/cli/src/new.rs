@@ -9,16 +9,37 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use heck::{ToSnakeCase, ToTitleCase};
 
-use crate::toolchain;
+use crate::{
+    foreign::{self, Language},
+    toolchain,
+};
 
 const CARGO: &str = include_str!("../template/Cargo.toml.template");
 const WORKSPACE: &str = include_str!("../template/workspace.template");
-const FILES: [(&str, &str); 5] = [
-    (".gitignore", include_str!("../template/gitignore")),
+/// In every language.
+const FILES: [(&str, &str); 3] = [
     ("cases/greet/failure.json", include_str!("../template/failure.json")),
     ("cases/greet/success.json", include_str!("../template/success.json")),
     ("logo.svg", include_str!("../template/logo.svg")),
+];
+const RUST: [(&str, &str); 2] = [
+    (".gitignore", include_str!("../template/gitignore")),
     ("src/lib.rs", include_str!("../template/lib.rs.template")),
+];
+const JS: [(&str, &str); 6] = [
+    (".gitignore", include_str!("../template/js/gitignore")),
+    ("cases/get_item/failure.json", include_str!("../template/item_failure.json")),
+    ("cases/get_item/success.json", include_str!("../template/item_success.json")),
+    ("jsconfig.json", include_str!("../template/js/jsconfig.json")),
+    ("package.json", include_str!("../template/js/package.json")),
+    ("tools.js", include_str!("../template/js/tools.js")),
+];
+const PYTHON: [(&str, &str); 5] = [
+    (".gitignore", include_str!("../template/python/gitignore")),
+    ("cases/get_item/failure.json", include_str!("../template/item_failure.json")),
+    ("cases/get_item/success.json", include_str!("../template/item_success.json")),
+    ("pyrightconfig.json", include_str!("../template/python/pyrightconfig.json")),
+    ("tools.py", include_str!("../template/python/tools.py")),
 ];
 
 /// Where the SDK lies in its repository.
@@ -29,7 +50,10 @@ const SDK: &str = "toolkit-sdk/sdk";
 pub(crate) struct New {
     /// Its name, or a path that ends in it, for example `hacker-news`.
     name: PathBuf,
-    /// Folder of the SDK, or its version [default: the SDK of the repository around, else this command's version].
+    /// The language of its tools [default: Rust].
+    #[arg(long, value_enum)]
+    lang: Option<Language>,
+    /// Folder of the Rust SDK, or its version [default: the SDK of the repository around, else this command's version].
     #[arg(long, env = "TOOLKIT_SDK_PATH", value_name = "PATH|VERSION")]
     sdk: Option<String>,
 }
@@ -41,20 +65,31 @@ pub(crate) fn run(options: &New) -> Result<()> {
     if folder.exists() {
         bail!("{} is there already; choose another name, or remove it", folder.display());
     }
-    let sdk = dependency(options.sdk.as_deref())?;
-    let cargo = names.fill(CARGO).replace("{{sdk}}", &sdk);
-    write(&folder.join("Cargo.toml"), &cargo)?;
-    for (path, template) in FILES {
-        write(&folder.join(path), &names.fill(template))?;
+    match options.lang {
+        None => new_crate(folder, &names, options.sdk.as_deref())?,
+        Some(language) => {
+            let own: &[_] = if language == Language::Js { &JS } else { &PYTHON };
+            names.write(folder, own)?;
+            foreign::unpack(&folder.join(foreign::KEPT), language)?;
+        }
     }
-    if !belongs_to_a_workspace(folder)? {
-        write(&folder.join("Cargo.toml"), &format!("{cargo}{WORKSPACE}"))?;
-    }
+    names.write(folder, &FILES)?;
     println!("made {}\n\nnext:", folder.display());
     println!("  cd {}", folder.display());
     println!("  toolkit check                         # build it, run its cases in the sandbox");
     println!("  toolkit dev                           # serve it on the real API, swap it at every change");
     println!("  toolkit run . greet --arg name=Ada    # run a tool");
+    Ok(())
+}
+
+fn new_crate(folder: &Path, names: &Names, sdk: Option<&str>) -> Result<()> {
+    let sdk = dependency(sdk)?;
+    let cargo = names.fill(CARGO).replace("{{sdk}}", &sdk);
+    write(&folder.join("Cargo.toml"), &cargo)?;
+    names.write(folder, &RUST)?;
+    if !belongs_to_a_workspace(folder)? {
+        write(&folder.join("Cargo.toml"), &format!("{cargo}{WORKSPACE}"))?;
+    }
     Ok(())
 }
 
@@ -75,6 +110,10 @@ impl Names {
             bail!("`{name}` cannot name a toolkit; use 2 to 48 letters, digits and dashes, a letter first");
         }
         Ok(Self { name: slug.replace('_', "-"), title: slug.to_title_case(), slug })
+    }
+
+    fn write(&self, folder: &Path, templates: &[(&str, &str)]) -> Result<()> {
+        templates.iter().try_for_each(|(path, template)| write(&folder.join(path), &self.fill(template)))
     }
 
     fn fill(&self, template: &str) -> String {
@@ -154,7 +193,7 @@ mod tests {
     #[test]
     fn nothing_of_a_template_is_left_unfilled() {
         let names = Names::of(Path::new("hello")).unwrap();
-        for (path, template) in FILES {
+        for (path, template) in FILES.iter().chain(&RUST).chain(&JS).chain(&PYTHON) {
             assert!(!names.fill(template).contains("{{"), "{path}");
         }
         assert_eq!(names.fill(CARGO).matches("{{").count(), 1, "only the SDK is filled later");

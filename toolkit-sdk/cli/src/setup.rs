@@ -10,6 +10,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 
 use crate::{
+    foreign::{self, Language},
     progress,
     toolchain::{self, Mode, PACKAGES, Step, TARGET, Tried},
 };
@@ -20,6 +21,9 @@ const TARGET_TIME: Duration = Duration::from_secs(90);
 /// Find or install what compiles toolkits.
 #[derive(Debug, Args)]
 pub(crate) struct Setup {
+    /// For toolkits in another language than Rust; may stand several times.
+    #[arg(long, value_enum, conflicts_with = "toolchain")]
+    lang: Vec<Language>,
     /// Only look for this one.
     #[arg(long, value_enum, env = "TOOLKIT_TOOLCHAIN")]
     toolchain: Option<Mode>,
@@ -30,6 +34,9 @@ pub(crate) struct Setup {
 
 /// Runs the command.
 pub(crate) fn run(options: &Setup) -> Result<()> {
+    if !options.lang.is_empty() {
+        return options.lang.iter().try_for_each(|language| other(*language, options.json));
+    }
     let mode = match options.toolchain {
         Some(wanted) => toolchain::wanted_mode(toolchain::probe(), wanted)?,
         None => search()?,
@@ -38,6 +45,24 @@ pub(crate) fn run(options: &Setup) -> Result<()> {
         println!("{}", serde_json::json!({ "toolchain": mode.folder(), "description": mode.describe() }));
     } else {
         println!("toolkits are compiled by {}", mode.describe());
+    }
+    Ok(())
+}
+
+/// Installs the compiler of another language, and what it needs of the machine where that is possible.
+fn other(language: Language, json: bool) -> Result<()> {
+    let packages = language.packages();
+    if !language.is_installed() {
+        if !toolchain::probe().apt {
+            bail!("{}", language.missing());
+        }
+        install(packages)?;
+    }
+    foreign::prepare(language)?;
+    if json {
+        println!("{}", serde_json::json!({ "language": language.word() }));
+    } else {
+        println!("{} toolkits can be compiled", language.word());
     }
     Ok(())
 }
@@ -53,7 +78,7 @@ fn search() -> Result<Mode> {
             }
             Step::Install => {
                 tried.packages = true;
-                install()?;
+                install(&PACKAGES).with_context(toolchain::ways_out)?;
             }
             Step::GiveUp => bail!("no toolchain compiles for {TARGET} here\n\n{}", toolchain::ways_out()),
         }
@@ -85,14 +110,14 @@ fn wait(mut child: Child, limit: Duration) {
     }
 }
 
-fn install() -> Result<()> {
-    eprintln!("apt-get install -y {}", PACKAGES.join(" "));
+fn install(packages: &[&str]) -> Result<()> {
+    eprintln!("apt-get install -y {}", packages.join(" "));
     let mut command = Command::new("apt-get");
-    command.args(["install", "-y", "--no-install-recommends"]).args(PACKAGES).env("DEBIAN_FRONTEND", "noninteractive");
+    command.args(["install", "-y", "--no-install-recommends"]).args(packages).env("DEBIAN_FRONTEND", "noninteractive");
     // What apt tells is for the person; standard output is kept for the answer.
     let status = command.stdout(Stdio::null()).status().context("cannot run apt-get")?;
     if !status.success() {
-        bail!("apt-get could not install {}\n\n{}", PACKAGES.join(" "), toolchain::ways_out());
+        bail!("apt-get could not install {}", packages.join(" "));
     }
     Ok(())
 }

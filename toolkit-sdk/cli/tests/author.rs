@@ -16,11 +16,18 @@ const TOOLKITS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../toolkits");
 
 struct Author {
     folder: tempfile::TempDir,
+    cache: PathBuf,
 }
 
 impl Author {
     fn new() -> Self {
-        Self { folder: tempfile::tempdir().expect("a folder for temporary files") }
+        let folder = tempfile::tempdir().expect("a folder for temporary files");
+        Self { cache: folder.path().join("cache"), folder }
+    }
+
+    /// With compilers of other languages that are installed once for all runs.
+    fn of_another_language() -> Self {
+        Self { cache: Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache"), ..Self::new() }
     }
 
     fn path(&self, relative: &str) -> PathBuf {
@@ -30,7 +37,7 @@ impl Author {
     fn toolkit(&self, arguments: &[&str]) -> Output {
         let mut command = Command::new(env!("CARGO_BIN_EXE_toolkit"));
         command.args(arguments).current_dir(self.folder.path());
-        command.env("XDG_CACHE_HOME", self.path("cache"));
+        command.env("XDG_CACHE_HOME", &self.cache);
         command.env("CARGO_TARGET_DIR", Path::new(TOOLKITS).join("target"));
         command.env_remove("TOOLHOST_ORG_API_KEY");
         command.output().expect("the command under test")
@@ -131,6 +138,48 @@ fn failing_cases_are_shown_and_blessed(author: &Author, component: &str) {
     let now: Value = serde_json::from_slice(&fs::read(&success).unwrap()).unwrap();
     assert_eq!(now.to_string(), r#"{"data":{"text":"Hello, Ada!"},"arguments":{"name":"Ada"}}"#);
     author.json(&[&check[..], &["--json"]].concat());
+}
+
+/// Makes, checks and runs one, then breaks it.
+fn another_language(language: &str, source: &str, mistake: (&str, &str), complaint: &str) {
+    let author = Author::of_another_language();
+    let made = author.toolkit(&["new", "hello-there", "--lang", language]);
+    assert!(made.status.success(), "{}", text(&made));
+
+    let checked = author.json(&["check", "hello-there", "--json"]);
+    assert_eq!(checked[0]["problems"], json!([]), "{checked}");
+    assert_eq!(checked[0]["cases"].as_array().unwrap().len(), 4, "{checked}");
+    let component = author.path("hello-there/dist/hello_there.wasm");
+    let component = component.to_str().unwrap();
+    let inspected = author.json(&["inspect", component, "--json"]);
+    assert_eq!(inspected["problems"], json!([]));
+    let tool = &inspected["manifest"]["tools"][0];
+    assert_eq!(tool["name"], "Greet");
+    assert_eq!(tool["hints"]["read_only"], true);
+    assert_eq!(tool["input"]["properties"]["name"]["description"], "Who to greet.");
+    assert!(inspected["manifest"]["logo"].as_str().unwrap().starts_with("<svg"), "{inspected}");
+
+    let ran = author.json(&["run", "hello-there", "greet", "--arg", "name=Grace", "--json"]);
+    assert_eq!(ran["data"], json!({ "text": "Hello, Grace!" }));
+    let failed = author.refused(&["run", component, "greet", "--arg", "name="]);
+    assert!(failed.contains("invalid_input: `name` is empty"), "{failed}");
+
+    let file = author.path("hello-there").join(source);
+    let written = fs::read_to_string(&file).unwrap().replace(mistake.0, mistake.1);
+    fs::write(&file, written).unwrap();
+    let refused = author.refused(&["build", "hello-there"]);
+    assert!(refused.contains(complaint), "{refused}");
+}
+
+#[test]
+fn a_new_toolkit_in_javascript_builds_passes_and_runs_at_once() {
+    another_language("js", "tools.js", ("readOnly: true", "readonly: true"), "`readonly` is unknown to a tool");
+}
+
+#[test]
+fn a_new_toolkit_in_python_builds_passes_and_runs_at_once() {
+    let (typed, untyped) = (") -> Greeting:", "):");
+    another_language("python", "tools.py", (typed, untyped), "`greet` says what it answers");
 }
 
 #[test]

@@ -28,9 +28,8 @@ pub use access::Access;
 
 /// Annotation of the manifest with the minisign signature of the component, as it stands in its file.
 pub const SIGNATURE: &str = "toolhost.toolkit.minisign";
-/// The largest component, in bytes. More than a server takes, which has a limit of its own: it bounds what a registry can
-/// make a command hold.
-const COMPONENT: usize = 64 << 20;
+/// The largest component, in bytes: what a server takes.
+const COMPONENT: usize = 24 << 20;
 /// What a reference may begin with.
 pub const SCHEME: &str = "oci://";
 

@@ -16,7 +16,7 @@ use super::{Catalog, Index, Release, changes};
 use crate::{App, Error, INSTALLATION, Result};
 
 /// The largest component, in bytes.
-const COMPONENT: usize = 16 << 20;
+const COMPONENT: usize = 24 << 20;
 const PAGE: u64 = 500;
 
 /// The collection of published versions. The id is `<slug>.<version>`.

@@ -1,0 +1,404 @@
+//! What a toolkit in another language says about itself, and the manifest it makes.
+//!
+//! A compiled toolkit is a snapshot of its memory after loading, and the library leaves the declaration there as bytes:
+//! `toolhost:declaration:`, its length in eight digits, a colon, JSON in ASCII. So it is written by the very engine that will
+//! run the toolkit, and neither building nor describing one runs its code outside of WebAssembly.
+
+use std::{fs, path::Path};
+
+use anyhow::{Context, Result, bail};
+use base64::{Engine, engine::general_purpose::STANDARD};
+use heck::ToSnakeCase;
+use manifest::{
+    AuthMode, AuthScheme, Check, EgressRule, Field, Hints, Limits, OAuth2, Placement, Trigger, TriggerKind,
+};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use wasmparser::{Parser, Payload};
+
+const MARK: &[u8] = b"toolhost:declaration:";
+/// Digits of the length.
+const DIGITS: usize = 8;
+
+/// As the libraries write it. What is checked here is what the manifest cannot say any more; the rest is checked there.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Declaration {
+    slug: String,
+    name: String,
+    description: String,
+    #[serde(default)]
+    categories: Vec<String>,
+    version: Option<String>,
+    /// A file in the toolkit's folder.
+    logo: Option<String>,
+    #[serde(default)]
+    auth: Vec<Scheme>,
+    #[serde(default)]
+    egress: Vec<String>,
+    #[serde(default)]
+    limits: Limits,
+    #[serde(default)]
+    tools: Vec<Tool>,
+    #[serde(default)]
+    triggers: Vec<Told>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Tool {
+    /// The part of the slug after the toolkit's, in any case.
+    key: String,
+    name: Option<String>,
+    description: String,
+    input: Value,
+    output: Value,
+    #[serde(default)]
+    read_only: bool,
+    #[serde(default)]
+    destructive: bool,
+    #[serde(default)]
+    idempotent: bool,
+    #[serde(default)]
+    open_world: bool,
+    #[serde(default)]
+    important: bool,
+    #[serde(default)]
+    no_auth: bool,
+    #[serde(default)]
+    tags: Vec<String>,
+    #[serde(default)]
+    scopes: Vec<String>,
+    egress: Option<Vec<String>>,
+    #[serde(default)]
+    examples: Vec<Value>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Told {
+    key: String,
+    kind: TriggerKind,
+    name: Option<String>,
+    description: String,
+    config: Value,
+    payload: Value,
+    #[serde(default)]
+    scopes: Vec<String>,
+    egress: Option<Vec<String>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Scheme {
+    mode: String,
+    name: Option<String>,
+    title: Option<String>,
+    help: Option<String>,
+    header: Option<String>,
+    query: Option<String>,
+    value: Option<String>,
+    fields: Option<Vec<Asked>>,
+    request: Option<Vec<Placement>>,
+    base_url: Option<String>,
+    verify: Option<String>,
+    oauth2: Option<OAuth2>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Asked {
+    name: String,
+    title: Option<String>,
+    help: Option<String>,
+    #[serde(default)]
+    secret: bool,
+    #[serde(default)]
+    optional: bool,
+    default: Option<String>,
+    pattern: Option<String>,
+}
+
+/// Reads the declaration out of a compiled toolkit.
+pub(super) fn find(component: &[u8]) -> Result<Declaration> {
+    let mut found: Option<&[u8]> = None;
+    for payload in Parser::new(0).parse_all(component) {
+        let Payload::DataSection(section) = payload.context("cannot read the compiled toolkit")? else { continue };
+        for segment in section {
+            let data = segment.context("cannot read the compiled toolkit's data")?.data;
+            for text in texts(data) {
+                // Copies may have been left behind; what differs would be another toolkit.
+                match found {
+                    Some(first) if first != text => bail!("the compiled toolkit declares itself twice, differently"),
+                    _ => found = Some(text),
+                }
+            }
+        }
+    }
+    let text = found.context("the compiled toolkit has no declaration in it; this is a fault of `toolkit`")?;
+    serde_json::from_slice(text).context("the toolkit's declaration is not as expected")
+}
+
+/// JSON texts behind the mark.
+fn texts(data: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let starts = data.windows(MARK.len()).enumerate().filter(|(_, window)| *window == MARK);
+    starts.filter_map(move |(at, _)| {
+        let rest = data.get(at + MARK.len()..)?;
+        let length: usize = std::str::from_utf8(rest.get(..DIGITS)?).ok()?.parse().ok()?;
+        let text = rest.get(DIGITS + 1..)?.get(..length)?;
+        serde_json::from_slice::<serde::de::IgnoredAny>(text).is_ok().then_some(text)
+    })
+}
+
+impl Declaration {
+    /// The manifest as JSON, without a version when the author gave none. `folder` is where the logo lies.
+    pub(super) fn manifest(self, folder: &Path, sdk: &str) -> Result<Value> {
+        let slug = self.slug;
+        let logo = self.logo.map(|logo| read_logo(folder, &logo)).transpose()?;
+        let tools = self.tools.into_iter().map(|tool| tool.manifest(&slug)).collect::<Result<Vec<_>>>()?;
+        let triggers = self.triggers.into_iter().map(|told| told.manifest(&slug)).collect::<Result<Vec<_>>>()?;
+        Ok(json!({
+            "abi": manifest::ABI,
+            "sdk": sdk,
+            "name": self.name,
+            "description": self.description,
+            "logo": logo,
+            "categories": self.categories,
+            "version": self.version,
+            "auth": self.auth.into_iter().map(Scheme::manifest).collect::<Result<Vec<_>>>()?,
+            "egress": rules(&self.egress)?,
+            "tools": tools,
+            "triggers": triggers,
+            "limits": self.limits,
+            "slug": slug,
+        }))
+    }
+}
+
+impl Tool {
+    fn manifest(self, slug: &str) -> Result<manifest::Tool> {
+        let important = self.important.then(|| "important".to_owned());
+        Ok(manifest::Tool {
+            slug: format!("{slug}_{}", self.key).to_ascii_uppercase(),
+            name: self.name.unwrap_or_else(|| words(&self.key)),
+            description: self.description,
+            input: self.input,
+            output: self.output,
+            hints: Hints {
+                read_only: self.read_only,
+                destructive: self.destructive,
+                idempotent: self.idempotent,
+                open_world: self.open_world,
+            },
+            tags: important.into_iter().chain(self.tags).collect(),
+            scopes: self.scopes,
+            egress: self.egress.as_deref().map(rules).transpose()?,
+            no_auth: self.no_auth,
+            examples: self.examples,
+        })
+    }
+}
+
+impl Told {
+    fn manifest(self, slug: &str) -> Result<Trigger> {
+        Ok(Trigger {
+            slug: format!("{slug}_{}", self.key).to_ascii_uppercase(),
+            name: self.name.unwrap_or_else(|| words(&self.key)),
+            description: self.description,
+            kind: self.kind,
+            config: self.config,
+            payload: self.payload,
+            scopes: self.scopes,
+            egress: self.egress.as_deref().map(rules).transpose()?,
+        })
+    }
+}
+
+impl Scheme {
+    fn manifest(self) -> Result<AuthScheme> {
+        let secret =
+            |name: &str, title: &str| Asked::new(name, self.title.as_deref().unwrap_or(title), self.help.clone(), true);
+        let (mode, name, fields, value) = match self.mode.as_str() {
+            "api_key" => (AuthMode::ApiKey, "API key", vec![secret("api_key", "API key")], "{api_key}"),
+            "bearer_token" => (AuthMode::BearerToken, "Token", vec![secret("token", "Token")], "Bearer {token}"),
+            "basic" => {
+                let user = Asked::new("username", "User name", None, false);
+                (AuthMode::Basic, "User name and password", vec![user, secret("password", "Password")], "")
+            }
+            "oauth2" => (AuthMode::Oauth2, "OAuth 2.0", Vec::new(), "Bearer {access_token}"),
+            "no_auth" => (AuthMode::NoAuth, "No account", Vec::new(), ""),
+            other => bail!("`{other}` is not a way to connect an account"),
+        };
+        let value = self.value.unwrap_or_else(|| value.to_owned());
+        let request = match (self.request, self.header, self.query) {
+            (Some(request), ..) => request,
+            (None, Some(name), _) => vec![Placement::Header { name, value }],
+            (None, None, Some(name)) => vec![Placement::Query { name, value }],
+            (None, None, None) => match mode {
+                AuthMode::BearerToken | AuthMode::Oauth2 => {
+                    vec![Placement::Header { name: "authorization".to_owned(), value }]
+                }
+                AuthMode::Basic => {
+                    vec![Placement::Basic { username: "{username}".to_owned(), password: "{password}".to_owned() }]
+                }
+                AuthMode::NoAuth => Vec::new(),
+                AuthMode::ApiKey => bail!("an API key goes somewhere; name a `header`, a `query` or a `request`"),
+            },
+        };
+        Ok(AuthScheme {
+            mode,
+            name: self.name.unwrap_or_else(|| name.to_owned()),
+            fields: self.fields.unwrap_or(fields).into_iter().map(Asked::manifest).collect(),
+            request,
+            base_url: self.base_url,
+            verify: self.verify.as_deref().map(check),
+            oauth2: self.oauth2,
+        })
+    }
+}
+
+impl Asked {
+    fn new(name: &str, title: &str, help: Option<String>, secret: bool) -> Self {
+        let (name, title) = (name.to_owned(), Some(title.to_owned()));
+        Self { name, title, help, secret, optional: false, default: None, pattern: None }
+    }
+
+    fn manifest(self) -> Field {
+        Field {
+            title: self.title.unwrap_or_else(|| words(&self.name)),
+            name: self.name,
+            description: self.help.unwrap_or_default(),
+            secret: self.secret,
+            optional: self.optional,
+            default: self.default,
+            pattern: self.pattern,
+        }
+    }
+}
+
+/// `get_item` and `getItem` become `Get item`, `api_key` becomes `API key`.
+fn words(name: &str) -> String {
+    let text = name.to_snake_case().replace('_', " ");
+    if let Some(rest) = text.strip_prefix("api ") {
+        return format!("API {rest}");
+    }
+    let mut letters = text.chars();
+    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
+}
+
+/// `https://…` or `POST https://…`.
+fn check(text: &str) -> Check {
+    let (method, url) = text.split_once(' ').unwrap_or(("GET", text));
+    Check { method: method.to_owned(), url: url.to_owned() }
+}
+
+fn rules(texts: &[String]) -> Result<Vec<EgressRule>> {
+    texts.iter().map(|text| rule(text)).collect()
+}
+
+/// `[METHODS ]HOST[:PORT][/PATH]`.
+fn rule(text: &str) -> Result<EgressRule> {
+    let (methods, target) = text
+        .split_once(' ')
+        .map_or((Vec::new(), text), |(methods, target)| (methods.split(',').map(str::to_owned).collect(), target));
+    let (authority, path) = match target.find('/') {
+        Some(at) => (&target[..at], Some(target[at..].to_owned())),
+        None => (target, None),
+    };
+    let (host, port) = match authority.split_once(':') {
+        Some((host, port)) => match port.parse() {
+            Ok(port) => (host, Some(port)),
+            Err(_) => {
+                bail!("`{text}` is not an egress rule; write `api.example.com` or `GET,POST api.example.com:8443/v1/`")
+            }
+        },
+        None => (authority, None),
+    };
+    Ok(EgressRule { host: host.to_owned(), port, methods, path_prefix: path })
+}
+
+/// An SVG document as it is, a PNG as a `data:` URL.
+fn read_logo(folder: &Path, logo: &str) -> Result<String> {
+    let file = folder.join(logo);
+    let bytes = fs::read(&file).with_context(|| format!("cannot read the logo {}", file.display()))?;
+    match Path::new(logo).extension().and_then(|end| end.to_str()) {
+        Some("svg") => String::from_utf8(bytes).with_context(|| format!("{} is not an SVG text", file.display())),
+        Some("png") => Ok(format!("data:image/png;base64,{}", STANDARD.encode(bytes))),
+        _ => bail!("the logo {} is a file that ends in .svg or .png", file.display()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn manifest(declaration: &Value) -> Result<manifest::Manifest> {
+        let declaration: Declaration = serde_json::from_value(declaration.clone())?;
+        let mut manifest = declaration.manifest(Path::new("."), "toolkit-sdk 0.0.0 (test)")?;
+        manifest["version"] = "20260101_00".into();
+        Ok(serde_json::from_value(manifest)?)
+    }
+
+    fn declared(more: &Value) -> Value {
+        let mut declaration = json!({ "slug": "hello", "name": "Hello", "description": "Greets." });
+        declaration.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        declaration
+    }
+
+    #[test]
+    fn a_declaration_makes_the_manifest_that_the_rust_library_makes() {
+        let made = manifest(&declared(&json!({
+            "auth": [{ "mode": "bearer_token", "help": "Settings", "verify": "/me" }, { "mode": "basic" }],
+            "egress": ["GET,POST api.example.com:8443/v1/", "*.example.com"],
+            "tools": [{
+                "key": "get_item", "description": "Reads one.", "read_only": true, "important": true, "tags": ["items"],
+                "input": { "type": "object", "properties": {} }, "output": {}, "egress": ["api.example.com"],
+            }],
+            "triggers": [{ "key": "newItem", "kind": "poll", "description": "Fires.", "config": {}, "payload": {} }],
+        })));
+        let made = made.unwrap();
+        assert_eq!(made.tools[0].slug, "HELLO_GET_ITEM");
+        assert_eq!(made.tools[0].name, "Get item");
+        assert_eq!(made.tools[0].tags, ["important", "items"]);
+        assert_eq!(made.triggers[0].slug, "HELLO_NEWITEM");
+        assert_eq!(made.egress[0].port, Some(8443));
+        assert_eq!(made.egress[0].methods, ["GET", "POST"]);
+        assert_eq!(made.egress[0].path_prefix.as_deref(), Some("/v1/"));
+        assert_eq!(made.auth[0].fields[0].description, "Settings");
+        let bearer = Placement::Header { name: "authorization".to_owned(), value: "Bearer {token}".to_owned() };
+        assert_eq!(made.auth[0].request, [bearer]);
+        assert_eq!(made.auth[0].verify.as_ref().unwrap().method, "GET");
+        assert_eq!(made.auth[1].fields.len(), 2);
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_named() {
+        for (more, part) in [
+            (json!({ "auth": [{ "mode": "api_key" }] }), "an API key goes somewhere"),
+            (json!({ "auth": [{ "mode": "magic" }] }), "`magic`"),
+            (json!({ "egress": ["api.example.com:x"] }), "`api.example.com:x`"),
+            (json!({ "logo": "missing.svg" }), "missing.svg"),
+            (json!({ "invented": 1 }), "invented"),
+        ] {
+            let problem = format!("{:#}", manifest(&declared(&more)).unwrap_err());
+            assert!(problem.contains(part), "{problem}");
+        }
+    }
+
+    fn snapshot(texts: &[&str]) -> Vec<u8> {
+        let written: Vec<_> =
+            texts.iter().map(|json| format!("toolhost:declaration:{:08}:{json}", json.len())).collect();
+        let data: String = written.iter().map(|text| format!("(data (i32.const 0) {text:?})")).collect();
+        wat::parse_str(format!("(component (core module (memory 1) {data}))")).unwrap()
+    }
+
+    #[test]
+    fn the_declaration_is_found_in_the_memory_of_the_compiled_toolkit() {
+        let one = r#"{"slug":"one","name":"One","description":"1"}"#;
+        assert_eq!(find(&snapshot(&[one, one])).unwrap().slug, "one");
+        assert!(find(&snapshot(&[])).unwrap_err().to_string().contains("no declaration"));
+        let other = r#"{"slug":"two","name":"Two","description":"2"}"#;
+        assert!(find(&snapshot(&[one, other])).unwrap_err().to_string().contains("twice"));
+        assert!(find(&snapshot(&["{\"cut short"])).is_err());
+    }
+}

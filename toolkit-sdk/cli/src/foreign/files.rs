@@ -1,0 +1,158 @@
+//! Files that this command brings along, and what a toolkit is compiled from.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, Result};
+
+use super::Language;
+
+/// A file's path and text.
+pub(super) type File = (&'static str, &'static str);
+
+const WIT: File = ("wit/toolkit.wit", include_str!("../../../wit/v1/toolkit.wit"));
+
+const JS_LIBRARY: [File; 12] = [
+    ("toolkit-sdk/bytes.js", include_str!("../../../js/sdk/bytes.js")),
+    ("toolkit-sdk/context.js", include_str!("../../../js/sdk/context.js")),
+    ("toolkit-sdk/declare.js", include_str!("../../../js/sdk/declare.js")),
+    ("toolkit-sdk/error.js", include_str!("../../../js/sdk/error.js")),
+    ("toolkit-sdk/failure.js", include_str!("../../../js/sdk/failure.js")),
+    ("toolkit-sdk/file.js", include_str!("../../../js/sdk/file.js")),
+    ("toolkit-sdk/http.js", include_str!("../../../js/sdk/http.js")),
+    ("toolkit-sdk/index.d.ts", include_str!("../../../js/sdk/index.d.ts")),
+    ("toolkit-sdk/index.js", include_str!("../../../js/sdk/index.js")),
+    ("toolkit-sdk/platform.js", include_str!("../../../js/sdk/platform.js")),
+    ("toolkit-sdk/runtime.js", include_str!("../../../js/sdk/runtime.js")),
+    ("toolkit-sdk/trigger.js", include_str!("../../../js/sdk/trigger.js")),
+];
+const JS_COMPILER: [File; 4] = [
+    WIT,
+    ("build.mjs", include_str!("../../../js/build.mjs")),
+    ("package-lock.json", include_str!("../../../js/package-lock.json")),
+    ("package.json", include_str!("../../../js/package.json")),
+];
+
+const PYTHON_LIBRARY: [File; 11] = [
+    ("toolkit_entry.py", include_str!("../../../python/toolkit_entry.py")),
+    ("toolkit_sdk/__init__.py", include_str!("../../../python/toolkit_sdk/__init__.py")),
+    ("toolkit_sdk/context.py", include_str!("../../../python/toolkit_sdk/context.py")),
+    ("toolkit_sdk/declare.py", include_str!("../../../python/toolkit_sdk/declare.py")),
+    ("toolkit_sdk/error.py", include_str!("../../../python/toolkit_sdk/error.py")),
+    ("toolkit_sdk/failure.py", include_str!("../../../python/toolkit_sdk/failure.py")),
+    ("toolkit_sdk/file.py", include_str!("../../../python/toolkit_sdk/file.py")),
+    ("toolkit_sdk/http.py", include_str!("../../../python/toolkit_sdk/http.py")),
+    ("toolkit_sdk/runtime.py", include_str!("../../../python/toolkit_sdk/runtime.py")),
+    ("toolkit_sdk/trigger.py", include_str!("../../../python/toolkit_sdk/trigger.py")),
+    ("toolkit_sdk/types.py", include_str!("../../../python/toolkit_sdk/types.py")),
+];
+const PYTHON_COMPILER: [File; 2] = [WIT, ("requirements.txt", include_str!("../../../python/requirements.txt"))];
+
+impl Language {
+    /// What a toolkit is compiled with.
+    pub(super) fn compiler(self) -> &'static [File] {
+        match self {
+            Self::Js => &JS_COMPILER,
+            Self::Python => &PYTHON_COMPILER,
+        }
+    }
+
+    /// What a toolkit is compiled together with.
+    fn library(self) -> &'static [File] {
+        match self {
+            Self::Js => &JS_LIBRARY,
+            Self::Python => &PYTHON_LIBRARY,
+        }
+    }
+}
+
+/// Writes the library into a toolkit's own folder, where the compiler and the author's editor find it.
+pub(crate) fn unpack(folder: &Path, language: Language) -> Result<()> {
+    write(folder, language.library())
+}
+
+/// Writes files below a folder.
+pub(super) fn write(folder: &Path, files: &[File]) -> Result<()> {
+    for (path, text) in files {
+        let file = folder.join(path);
+        if let Some(parent) = file.parent() {
+            fs::create_dir_all(parent).with_context(|| format!("cannot make the folder {}", parent.display()))?;
+        }
+        fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))?;
+    }
+    Ok(())
+}
+
+/// A digest of texts, in order.
+pub(super) fn digest_of<'a>(files: impl IntoIterator<Item = (&'a str, &'a [u8])>) -> String {
+    let mut all = Vec::new();
+    for (path, text) in files {
+        for part in [path.as_bytes(), text] {
+            all.extend((part.len() as u64).to_le_bytes());
+            all.extend(part);
+        }
+    }
+    sandbox::Digest::of(&all).to_string()
+}
+
+/// A digest of everything that a toolkit is compiled from: its own files, the library, the compiler's version. What package
+/// managers install is named by their own files, which are among them.
+pub(super) fn digest(folder: &Path, language: Language) -> Result<String> {
+    let mut own = Vec::new();
+    collect(folder, &mut own)?;
+    own.sort();
+    let mut texts = Vec::new();
+    for file in &own {
+        let bytes = fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
+        texts.push((file.to_string_lossy().into_owned(), bytes));
+    }
+    let ours = language.library().iter().chain(language.compiler());
+    let ours = ours.map(|(path, text)| (*path, text.as_bytes()));
+    Ok(digest_of(texts.iter().map(|(path, bytes)| (path.as_str(), bytes.as_slice())).chain(ours)))
+}
+
+/// The author's files: not what is hidden, made by tools, or a case.
+fn collect(folder: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
+    const ASIDE: [&str; 5] = ["__pycache__", "cases", "dist", "node_modules", "target"];
+    let entries = fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        if name.starts_with('.') || ASIDE.contains(&&*name) {
+            continue;
+        }
+        let path = entry.path();
+        if path.is_dir() { collect(&path, found)? } else { found.push(path) }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_toolkit_is_compiled_anew_when_a_file_of_its_own_changed_and_only_then() {
+        let folder = tempfile::tempdir().unwrap();
+        let digest = || digest(folder.path(), Language::Js).unwrap();
+        let put = |path: &str, text: &str| {
+            let file = folder.path().join(path);
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(file, text).unwrap();
+        };
+        put("tools.js", "1");
+        let first = digest();
+        for made in ["dist/hello.wasm", "node_modules/zod/index.js", ".toolkit/component.wasm", "cases/greet/a.json"] {
+            put(made, "x");
+        }
+        assert_eq!(digest(), first);
+        put("lib/more.js", "2");
+        let second = digest();
+        assert_ne!(second, first);
+        put("lib/more.js", "3");
+        assert_ne!(digest(), second);
+        assert_ne!(super::digest(folder.path(), Language::Python).unwrap(), digest());
+    }
+}

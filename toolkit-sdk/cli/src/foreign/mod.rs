@@ -1,0 +1,119 @@
+//! Toolkits in other languages than Rust: from a folder to a component.
+//!
+//! Problem: an engine of such a language is a program of its own, with its own compiler from its own registry, and it imports
+//! more than a toolkit may have. An author should need nothing but the language's package manager.
+//!
+//! Guarantee: the compiler's version is pinned by this command and the library is part of it; what comes out imports only
+//! what the host gives; the toolkit's code is never run outside of WebAssembly; a toolkit whose files did not change is not
+//! compiled again. Rests on [`compiler`], [`close`], [`declaration`].
+
+mod close;
+mod compiler;
+mod declaration;
+mod files;
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, Result};
+use clap::ValueEnum;
+use serde_json::Value;
+
+use crate::progress;
+
+pub(crate) use {compiler::prepare, files::unpack};
+
+/// Name and version of the library, as manifests state it.
+const SDK: &str = concat!("toolkit-sdk ", env!("CARGO_PKG_VERSION"));
+/// The interface that every toolkit exports.
+const ENTRY: &str = "toolhost:toolkit/entry@1.0.0";
+/// What this command keeps in a toolkit's folder.
+pub(crate) const KEPT: &str = ".toolkit";
+
+/// A language that toolkits are written in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Language {
+    /// JavaScript or TypeScript, `tools.js` or `tools.ts`.
+    Js,
+    /// Python, `tools.py`.
+    Python,
+}
+
+/// The folder of a toolkit in another language.
+#[derive(Debug)]
+pub(crate) struct Source {
+    pub(crate) folder: PathBuf,
+    language: Language,
+    entry: &'static str,
+}
+
+/// A toolkit as a component, not yet with a manifest.
+pub(crate) struct Compiled {
+    pub(crate) component: Vec<u8>,
+    /// The manifest, without a version when the author gave none.
+    pub(crate) described: Value,
+}
+
+impl Language {
+    /// Its name, in lower case.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Js => "javascript",
+            Self::Python => "python",
+        }
+    }
+}
+
+impl Source {
+    /// The toolkit in this folder, when it is one in another language.
+    pub(crate) fn at(folder: &Path) -> Option<Self> {
+        if folder.join("Cargo.toml").is_file() {
+            return None;
+        }
+        let entries = [("tools.js", Language::Js), ("tools.ts", Language::Js), ("tools.py", Language::Python)];
+        let (entry, language) = entries.into_iter().find(|(entry, _)| folder.join(entry).is_file())?;
+        Some(Self { folder: folder.to_owned(), language, entry })
+    }
+
+    /// Those in folders of this folder, by name.
+    pub(crate) fn below(folder: &Path) -> Vec<Self> {
+        let folders = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+        let mut found: Vec<_> = folders.filter_map(|folder| Self::at(&folder)).collect();
+        found.sort_by(|one, other| one.folder.cmp(&other.folder));
+        found
+    }
+
+    /// Compiles it, unless nothing changed since it was compiled last.
+    pub(crate) fn compile(&self) -> Result<Compiled> {
+        let place = self.folder.display();
+        let folder = self.folder.canonicalize().with_context(|| format!("cannot read {place}"))?;
+        let kept = folder.join(KEPT);
+        let stamp = files::digest(&folder, self.language)?;
+        let (component, stamped) = (kept.join("component.wasm"), kept.join("component.from"));
+        let fresh = match fs::read_to_string(&stamped) {
+            Ok(last) if last == stamp => fs::read(&component).ok(),
+            _ => None,
+        };
+        let component = match fresh {
+            Some(bytes) => bytes,
+            None => {
+                let compiler = compiler::prepare(self.language)?;
+                files::unpack(&kept, self.language)?;
+                let _spinner = progress::spinner(&format!("compiling {place}, which takes a while"));
+                let raw = kept.join("compiled.wasm");
+                compiler.compile(&folder, self.entry, &kept, &raw)?;
+                let bytes = fs::read(&raw).with_context(|| format!("cannot read {}", raw.display()))?;
+                let closed = close::close(&bytes, ENTRY, sandbox::gives)?;
+                fs::remove_file(&raw).with_context(|| format!("cannot remove {}", raw.display()))?;
+                fs::write(&component, &closed).with_context(|| format!("cannot write {}", component.display()))?;
+                fs::write(&stamped, stamp).with_context(|| format!("cannot write {}", stamped.display()))?;
+                closed
+            }
+        };
+        let sdk = format!("{SDK} ({})", self.language.word());
+        let described = declaration::find(&component)?.manifest(&folder, &sdk)?;
+        Ok(Compiled { component, described })
+    }
+}

@@ -1,0 +1,9 @@
+"""What is compiled: the author's `tools.py` behind the platform's contract."""
+
+from toolkit_sdk.runtime import Entry, start
+
+import tools
+
+start(tools)
+
+__all__ = ["Entry"]
