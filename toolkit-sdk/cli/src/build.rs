@@ -15,9 +15,11 @@ use crate::{
     compiler,
     component::{self, Component},
     foreign::Source,
+    host,
+    import::{folder, interpreter},
     progress,
     toolchain::{self, Mode},
-    workspace::{Module, Workspace},
+    workspace::{Module, Package, Workspace},
 };
 
 /// Where `--all` looks when no path is given.
@@ -117,6 +119,9 @@ pub(crate) fn build(what: &What, version: Option<&Version>, out: Option<&Path>) 
         bail!("{} is a file; name the folder of a toolkit", file.display());
     }
     let folder = what.folder();
+    if folder::is_alone(&folder) {
+        return Ok(vec![imported(what, &folder, version, out)?]);
+    }
     let others = if what.all { Source::below(&folder) } else { Source::at(&folder).into_iter().collect() };
     let mut built: Vec<Built> = Vec::new();
     if others.is_empty() || folder.join("Cargo.toml").is_file() {
@@ -142,17 +147,31 @@ fn from_rust(what: &What, folder: &Path, version: Option<&Version>, out: Option<
     let out = out.map_or_else(|| workspace.root.join("dist"), Path::to_owned);
     let counter = progress::counter("encoding", modules.len());
     let build = |module: &Module| {
-        let core = fs::read(&module.file).with_context(|| format!("cannot read {}", module.file.display()))?;
-        let lean = compiler::lean(&module.file);
-        let lean =
-            lean.map(|file| fs::read(&file).with_context(|| format!("cannot read {}", file.display()))).transpose()?;
-        let made = component::describe(&core, &workspace.cache(mode))
-            .and_then(|described| component::make(lean.as_ref().unwrap_or(&core), described, version, &today()?))
-            .with_context(|| format!("cannot build `{}`", module.package.name))?;
+        let made = encoded(module, version, &workspace.cache(mode))?;
         counter.step();
         finish(made, &module.package.folder, &out)
     };
     modules.iter().map(build).collect()
+}
+
+/// An import that is no crate: the guest is the same for all of them.
+fn imported(what: &What, folder: &Path, version: Option<&Version>, out: Option<&Path>) -> Result<Built> {
+    let Module { file, package } = interpreter::compiled(toolchain::find(what.toolchain)?)?;
+    let module = Module { file, package: Package { folder: folder.to_owned(), ..package } };
+    let _spinner = progress::spinner("encoding");
+    let made = encoded(&module, version, &host::cache()?.join("described"))?;
+    finish(made, folder, &out.map_or_else(|| folder.join("dist"), Path::to_owned))
+}
+
+/// A core module as a component, with the import that lies in its folder.
+fn encoded(module: &Module, version: Option<&Version>, cache: &Path) -> Result<Component> {
+    let read = |file: &Path| fs::read(file).with_context(|| format!("cannot read {}", file.display()));
+    let core = read(&module.file)?;
+    let lean = compiler::lean(&module.file).map(|file| read(&file)).transpose()?;
+    component::describe(&core, cache)
+        .and_then(|described| folder::added(&module.package.folder, lean.unwrap_or(core), described))
+        .and_then(|(core, described)| component::make(&core, described, version, &today()?))
+        .with_context(|| format!("cannot build `{}`", module.package.name))
 }
 
 fn from_another(source: &Source, version: Option<&Version>, out: Option<&Path>) -> Result<Built> {

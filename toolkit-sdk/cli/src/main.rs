@@ -13,6 +13,7 @@ mod dev;
 mod diff;
 mod foreign;
 mod host;
+mod import;
 mod inspect;
 mod new;
 mod outcome;
@@ -50,6 +51,7 @@ enum Command {
     Dev(dev::Dev),
     Diff(diff::Diff),
     Run(run::Run),
+    Import(import::Import),
     Inspect(inspect::Inspect),
     Publish(publish::Publish),
     Pull(pull::Pull),
@@ -82,6 +84,7 @@ async fn run(command: Command) -> Result<ExitCode> {
         Command::Check(options) => return check::run(&options).await,
         Command::Dev(options) => return dev::run(&options).await,
         Command::Diff(options) => return diff::run(&options).await,
+        Command::Import(options) => import::run(&options)?,
         Command::Run(options) => return self::run::run(&options).await,
         Command::Inspect(options) => inspect::run(&options)?,
         Command::Publish(options) => return publish::run(&options).await,

@@ -122,7 +122,7 @@ impl Names {
 }
 
 /// The SDK as a dependency in `Cargo.toml`.
-fn dependency(asked: Option<&str>) -> Result<String> {
+pub(crate) fn dependency(asked: Option<&str>) -> Result<String> {
     let path = match asked {
         Some(asked) if Path::new(asked).is_dir() => Some(PathBuf::from(asked)),
         Some(version) if version.starts_with(|first: char| first.is_ascii_digit()) => {

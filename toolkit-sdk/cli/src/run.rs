@@ -150,7 +150,7 @@ fn entry(options: &Run, manifest: &Manifest, files: &mut Vec<File>) -> Result<(E
     };
     fits(&tool.input, &arguments, "the arguments do not fit the tool")?;
     let entry = Entry::tool(manifest, tool, arguments.to_string().into());
-    Ok((entry, !tool.no_auth, Some(tool.output.clone())))
+    Ok((entry, !tool.no_auth, (!tool.loose_output).then(|| tool.output.clone())))
 }
 
 fn trigger(options: &Run, manifest: &Manifest, name: &str) -> Result<Entry> {

@@ -160,6 +160,9 @@ pub struct Body {
     /// Whether a call needs it.
     #[serde(default, skip_serializing_if = "is_false")]
     pub required: bool,
+    /// Members that are sent when they are missing; the overlay sets them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub defaults: BTreeMap<String, Value>,
 }
 
 /// How a body is written.

@@ -1,8 +1,8 @@
 //! From the description of an API to a toolkit, without code.
 //!
 //! Each kind of description has a reader, a function from bytes to an [`Api`]. Everything after that is the same for all of
-//! them: an overlay, written by a person, chooses and corrects; then there is a manifest for
-//! agents and a plan for the guest ([`manifest::plan`]).
+//! them: an [`Overlay`], written by a person, chooses and corrects; [`toolkit`](toolkit()) makes a manifest for
+//! agents and the calls of a plan for the guest ([`manifest::plan`]).
 //!
 //! ```text
 //! bytes ──reader──▶ Api ──overlay──▶ Api ──────▶ Manifest + plan ──toolkit build──▶ component
@@ -12,8 +12,20 @@
 //! alone, never on its place; what is made passes [`manifest::Manifest::problems`]; descriptions are from outside, so every
 //! reader is bounded in time and memory and never panics.
 
+mod address;
 mod api;
+mod arguments;
+mod names;
+mod openapi;
+mod overlay;
+mod parse;
 mod said;
+mod schema;
+mod text;
+mod toolkit;
 
 pub use api::{Answer, Api, Body, Error, Field, Media, Operation, Parameter, Result, Server, Unsupported, Variable};
-pub use said::{file, hints, is_file};
+pub use openapi::openapi;
+pub use overlay::{Argument, Change, Choose, Except, HintsChange, Overlay};
+pub use said::{file, hints, is_file, is_platforms};
+pub use toolkit::{Imported, Report, toolkit};

@@ -41,6 +41,37 @@ pub fn is_file(schema: &Value) -> bool {
     schema.get("file_uploadable").and_then(Value::as_bool) == Some(true)
 }
 
+/// Whether only the platform may write this header: it carries credentials, frames the message, or says where it goes.
+#[must_use]
+pub fn is_platforms(header: &str) -> bool {
+    const NAMES: [&str; 23] = [
+        "authorization",
+        "proxy-authorization",
+        "cookie",
+        "cookie2",
+        "x-api-key",
+        "host",
+        "content-length",
+        "transfer-encoding",
+        "connection",
+        "proxy-connection",
+        "keep-alive",
+        "upgrade",
+        "http2-settings",
+        "te",
+        "trailer",
+        "expect",
+        "forwarded",
+        "x-forwarded-for",
+        "x-forwarded-host",
+        "x-forwarded-proto",
+        "x-http-method",
+        "x-http-method-override",
+        "x-method-override",
+    ];
+    NAMES.iter().any(|name| name.eq_ignore_ascii_case(header))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -134,6 +134,7 @@ fn registration(attributes: &Attributes, signature: &Signature) -> syn::Result<T
                     description: ::std::string::String::from(#description),
                     input: #input,
                     output: #outcome,
+                    loose_output: false,
                     hints: ::toolkit_sdk::rt::manifest::Hints {
                         read_only: #read_only,
                         destructive: #destructive,

@@ -4,13 +4,13 @@ use proc_macro2::{Span, TokenStream};
 use quote::quote;
 use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
-use syn::{Ident, LitInt, LitStr, Path, Token, braced, bracketed};
+use syn::{Ident, LitBool, LitInt, LitStr, Path, Token, braced, bracketed};
 
 use crate::auth::Scheme;
 use crate::egress::{self, option};
 use crate::signature::{Problems, all};
 
-const KEYS: &str = "slug, name, description, categories, version, logo, auth, egress, limits, tools, triggers";
+const KEYS: &str = "slug, name, description, categories, version, logo, auth, egress, limits, import, tools, triggers";
 
 #[derive(Default)]
 struct Declaration {
@@ -23,6 +23,7 @@ struct Declaration {
     auth: Vec<Scheme>,
     egress: Vec<LitStr>,
     limits: Vec<(Ident, LitInt)>,
+    import: bool,
     tools: Vec<Path>,
     triggers: Vec<Path>,
 }
@@ -49,7 +50,17 @@ pub(crate) fn expand(input: TokenStream) -> syn::Result<TokenStream> {
     let slug = &declaration.slug;
     let tools = &declaration.tools;
     let triggers = &declaration.triggers;
+    let (place, imported) = if declaration.import {
+        (
+            Some(quote!(::toolkit_sdk::rt::plan_place!(PLAN);)),
+            quote!(::core::option::Option::Some(|tool, arguments| ::toolkit_sdk::rt::imported(&PLAN, tool, arguments))),
+        )
+    } else {
+        (None, quote!(::core::option::Option::None))
+    };
     Ok(quote! {
+        #place
+
         /// The toolkit that `toolkit!` declares.
         #[doc(hidden)]
         pub static TOOLKIT: ::toolkit_sdk::rt::Toolkit = ::toolkit_sdk::rt::Toolkit {
@@ -58,6 +69,7 @@ pub(crate) fn expand(input: TokenStream) -> syn::Result<TokenStream> {
             triggers: &[#(#triggers::REGISTRATION.entry),*],
             #[cfg(not(target_arch = "wasm32"))]
             describe: || #manifest,
+            imported: #imported,
         };
 
         // In a component only the export that the build calls reaches the description.
@@ -98,6 +110,7 @@ impl Declaration {
             "egress" => self.egress = list(input)?,
             "tools" => self.tools = list(input)?,
             "triggers" => self.triggers = list(input)?,
+            "import" => self.import = input.parse::<LitBool>()?.value(),
             "limits" => {
                 let content;
                 braced!(content in input);

@@ -29,7 +29,7 @@ pub use egress::EgressRule;
 #[cfg(not(target_arch = "wasm32"))]
 pub use form::{FieldProblem, Filled};
 #[cfg(not(target_arch = "wasm32"))]
-pub use problems::is_slug;
+pub use problems::{cleaned, host_problem, is_slug};
 pub use section::{ReadError, SECTION, embed, extract};
 pub use trigger::{Trigger, TriggerKind};
 pub use version::{InvalidVersion, Version};
@@ -65,7 +65,7 @@ pub struct Manifest {
     /// Hosts the toolkit may reach. A tool may narrow them, never widen.
     #[serde(default)]
     pub egress: Vec<EgressRule>,
-    /// At most 500.
+    /// At most 2,000.
     #[serde(default)]
     pub tools: Vec<Tool>,
     /// Events the toolkit can report.
@@ -90,6 +90,10 @@ pub struct Tool {
     pub input: Value,
     /// JSON Schema of the data a success answers.
     pub output: Value,
+    /// Whether the data may differ from `output`. A tool that passes on what an application answers cannot promise that it is
+    /// as described: such data only has to be an object.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub loose_output: bool,
     /// What the tool does to the outside world.
     #[serde(default)]
     pub hints: Hints,
@@ -141,6 +145,11 @@ pub struct Limits {
     /// Wall-clock time of one call in milliseconds, waiting included.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wall_ms: Option<u32>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 impl Manifest {

@@ -12,6 +12,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::is_false;
+
 /// Begins a plan; its last byte is the version of the layout.
 pub const MAGIC: [u8; 4] = *b"TPL\x01";
 
@@ -221,9 +223,6 @@ pub struct Pages {
     pub items: String,
     /// The argument that says how many items to read over all pages.
     pub argument: String,
-    /// Query parameter with the items a page has.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub size: Option<String>,
 }
 
 /// Where the next page is. Parameters are query parameters by their wire name, places JSON pointers into the page.
@@ -264,12 +263,7 @@ impl Answer {
     }
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
-fn is_false(value: &bool) -> bool {
-    !value
-}
-
-/// Lays out the calls of tools, by the part of their slugs after the toolkit's name.
+/// Lays out the calls of tools, by their slugs.
 ///
 /// # Errors
 /// When the plan would be larger than 4 GiB.
@@ -291,7 +285,7 @@ pub fn write(calls: &BTreeMap<String, Call>) -> Result<Vec<u8>, std::num::TryFro
     Ok(index)
 }
 
-/// Finds one tool's call in a plan, without reading the others. `None` when there is none, or these bytes are no plan.
+/// Finds the call of one tool, by its slug, without reading the others. `None` when there is none, or these bytes are no plan.
 #[must_use]
 pub fn find(plan: &[u8], name: &str) -> Option<Call> {
     let number = |place: usize| -> Option<usize> {

@@ -46,6 +46,7 @@ mod file;
 mod host;
 pub mod http;
 pub mod log;
+mod plan;
 pub mod random;
 #[doc(hidden)]
 pub mod rt;

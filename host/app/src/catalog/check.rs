@@ -38,6 +38,12 @@ impl Schema {
         Self { text, compiled: OnceLock::new() }
     }
 
+    /// Keeps a schema that only describes: every object passes.
+    #[must_use]
+    pub fn loose(schema: &Value) -> Self {
+        Self { compiled: OnceLock::from(Ok(Check::AnyObject)), ..Self::new(schema) }
+    }
+
     /// The schema as JSON text.
     #[must_use]
     pub fn text(&self) -> &RawValue {
@@ -181,5 +187,9 @@ mod tests {
         assert!(object.check(b"[1]").is_err());
         assert!(object.check(b"{").is_err());
         assert!(object.check_strictly(b"[]").is_err());
+        let loose = Schema::loose(&json!({"type": "object", "required": ["a"]}));
+        loose.check(b"{}").unwrap();
+        assert!(loose.check(b"[]").is_err());
+        assert!(loose.text().get().contains("required"), "it is shown as it is");
     }
 }

@@ -329,7 +329,7 @@ impl Tool {
             name: tool.name,
             description: tool.description,
             input: Schema::new(&tool.input),
-            output: Schema::new(&tool.output),
+            output: if tool.loose_output { Schema::loose(&tool.output) } else { Schema::new(&tool.output) },
             hints: tool.hints,
             tags: tool.tags,
             scopes: tool.scopes,

@@ -228,7 +228,9 @@ fn conflicts(index: &Index, manifest: &Manifest) -> Vec<String> {
         if let Some(other) = index.toolkit_of(&tool.slug).filter(|other| *other.slug != *manifest.slug) {
             problems.push(format!("tools.{}: the name is used by toolkit {}", tool.slug, other.slug));
         }
-        for (name, schema) in [("input", &tool.input), ("output", &tool.output)] {
+        let checked =
+            [("input", &tool.input), ("output", &tool.output)].into_iter().take(2 - usize::from(tool.loose_output));
+        for (name, schema) in checked {
             if let Some(problem) = super::Schema::new(schema).problem() {
                 problems.push(format!("tools.{}.{name}: {problem}", tool.slug));
             }

@@ -41,11 +41,12 @@ pub(super) fn load<'a>(manifest: &'a Manifest, folder: &Path, problems: &mut Vec
             }
         }
     }
-    problems.extend(manifest.tools.iter().flat_map(|tool| missing(manifest, tool, &files)));
+    let written = manifest.tools.iter().filter(|tool| !tool.loose_output);
+    problems.extend(written.flat_map(|tool| missing(manifest, tool, &files)));
     files
 }
 
-/// A tool needs a case that succeeds and one that fails.
+/// A tool needs a case that succeeds and one that fails, unless it has no code of its own and passes answers on.
 fn missing(manifest: &Manifest, tool: &Tool, files: &[CaseFile<'_>]) -> Vec<String> {
     let of = |file: &&CaseFile<'_>| matches!(file.subject, Subject::Tool(other) if other.slug == tool.slug);
     let folder = folder_name(manifest, tool);

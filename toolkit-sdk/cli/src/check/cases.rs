@@ -190,7 +190,7 @@ fn impatient(limits: Limits) -> Limits {
 /// What a server would refuse before the call, or warn about after it.
 fn schema_problems(subject: Subject<'_>, case: &Case, data: &Value) -> Vec<String> {
     let (input, output) = match subject {
-        Subject::Tool(tool) => (&tool.input, Some(&tool.output)),
+        Subject::Tool(tool) => (&tool.input, (!tool.loose_output).then_some(&tool.output)),
         Subject::Trigger(trigger) => (&trigger.config, None),
     };
     let against = |schema: &Value, value: &Value, what: &str| {

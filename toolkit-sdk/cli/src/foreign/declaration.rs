@@ -194,6 +194,7 @@ impl Tool {
             scopes: self.scopes,
             egress: self.egress.as_deref().map(rules).transpose()?,
             no_auth: self.no_auth,
+            loose_output: false,
             examples: self.examples,
         })
     }

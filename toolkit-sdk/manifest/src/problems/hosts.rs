@@ -79,8 +79,9 @@ fn check_rule(rule: &EgressRule, report: &mut Report) {
     }
 }
 
-/// What is wrong with a host of a rule, if anything.
-pub(super) fn host_problem(host: &str) -> Option<String> {
+/// What is wrong with a host of an egress rule, if anything.
+#[must_use]
+pub fn host_problem(host: &str) -> Option<String> {
     let name = host.strip_prefix("*.").unwrap_or(host);
     let wildcard = name.len() != host.len();
     if name.contains('*') {

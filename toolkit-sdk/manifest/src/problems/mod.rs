@@ -17,14 +17,18 @@ use std::collections::BTreeSet;
 use std::fmt::Display;
 
 pub(crate) use hosts::covers;
+pub use hosts::host_problem;
+pub use text::cleaned;
 
 use crate::{ABI, Manifest};
 
-const LARGEST_MANIFEST: usize = 2 * 1024 * 1024;
+/// A description of an application with 1,200 operations makes one of 3 MiB.
+const LARGEST_MANIFEST: usize = 8 * 1024 * 1024;
 const LARGEST_DESCRIPTION: usize = 4 * 1024;
 const LONGEST_NAME: usize = 100;
 const LONGEST_SLUG: usize = 48;
-const MOST_TOOLS: usize = 500;
+/// The largest descriptions of applications have some 1,200 operations.
+const MOST_TOOLS: usize = 2000;
 const MOST_TRIGGERS: usize = 100;
 const MOST_CATEGORIES: usize = 20;
 /// Past this many problems nobody reads on.

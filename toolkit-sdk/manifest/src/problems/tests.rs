@@ -478,3 +478,10 @@ proptest! {
         prop_assert_eq!(problems(&manifest), Vec::<String>::new());
     }
 }
+
+#[test]
+fn a_cleaned_text_is_accepted_and_reads_the_same() {
+    assert_eq!(crate::cleaned("plain\n\ttext, Zürich 中文 ❤\u{fe0f}"), "plain\n\ttext, Zürich 中文 ❤\u{fe0f}");
+    assert_eq!(crate::cleaned("a\u{200b}b\rc\u{202e}\u{7}"), "abc");
+    assert_eq!(crate::cleaned("Zu\u{308}rich E\u{300}"), "Zürich È");
+}

@@ -34,9 +34,45 @@ pub(super) fn visible(text: &str, report: &mut Report) {
     if let Some(hidden) = text.chars().find(|&letter| is_hidden(letter)) {
         report.add(format_args!("remove the invisible character U+{:04X}", u32::from(hidden)));
     }
-    if text.chars().zip(text.chars().skip(1)).any(|(base, mark)| is_decomposed(base, mark)) {
+    if text.chars().zip(text.chars().skip(1)).any(|(base, mark)| composed(base, mark).is_some()) {
         report.add("write letters with accents as one character each (Unicode NFC)");
     }
+}
+
+/// The text without what a manifest refuses in texts: characters that cannot be seen are removed, letters with accents
+/// composed.
+#[must_use]
+pub fn cleaned(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for letter in text.chars().filter(|&letter| !is_hidden(letter)) {
+        match out.chars().next_back().and_then(|base| composed(base, letter)) {
+            Some(one) => {
+                out.pop();
+                out.push(one);
+            }
+            None => out.push(letter),
+        }
+    }
+    out
+}
+
+/// The one character for a vowel and an accent.
+fn composed(base: char, mark: char) -> Option<char> {
+    const MARKS: [char; 4] = ['\u{300}', '\u{301}', '\u{302}', '\u{308}'];
+    const VOWELS: [(char, &str); 10] = [
+        ('A', "ÀÁÂÄ"),
+        ('E', "ÈÉÊË"),
+        ('I', "ÌÍÎÏ"),
+        ('O', "ÒÓÔÖ"),
+        ('U', "ÙÚÛÜ"),
+        ('a', "àáâä"),
+        ('e', "èéêë"),
+        ('i', "ìíîï"),
+        ('o', "òóôö"),
+        ('u', "ùúûü"),
+    ];
+    let (_, letters) = VOWELS.iter().find(|(vowel, _)| *vowel == base)?;
+    letters.chars().nth(MARKS.iter().position(|known| *known == mark)?)
 }
 
 /// Control, zero-width, bidirectional, variation and tag characters, fillers and characters that are none.
@@ -49,10 +85,4 @@ fn is_hidden(letter: char) -> bool {
         0x00ad | 0x034f | 0x061c | 0x115f..=0x1160 | 0x17b4..=0x17b5 | 0x180b..=0x180f
         | 0x200b..=0x200f | 0x2028..=0x202e | 0x2060..=0x206f | 0x3164 | 0xfe00..=0xfe0e | 0xfeff | 0xffa0
         | 0xfff0..=0xfffb | 0xfffe..=0xffff | 0x1d173..=0x1d17a | 0xe0000..=0xe0fff | 0xf_0000..=0x10_ffff)
-}
-
-/// A vowel and an accent that Unicode has as one character: without that, two names that look alike are not equal.
-fn is_decomposed(base: char, mark: char) -> bool {
-    matches!(base, 'A' | 'E' | 'I' | 'O' | 'U' | 'a' | 'e' | 'i' | 'o' | 'u')
-        && matches!(mark, '\u{300}' | '\u{301}' | '\u{302}' | '\u{308}')
 }

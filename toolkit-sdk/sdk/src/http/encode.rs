@@ -2,12 +2,12 @@
 
 use std::fmt::{Display, Write};
 
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// Appends `value`, encoded.
-pub(super) fn push(out: &mut String, value: &str) {
+pub(crate) fn push(out: &mut String, value: &str) {
     out.extend(utf8_percent_encode(value, RESERVED));
 }
 
@@ -24,7 +24,12 @@ pub(super) fn push_pair(out: &mut String, name: &str, value: impl Display) {
     push(out, &text);
 }
 
+/// A name or value of a query as it was before it was encoded.
+pub(crate) fn decoded(text: &str) -> String {
+    percent_decode_str(&text.replace('+', " ")).decode_utf8_lossy().into_owned()
+}
+
 /// Whether a URL parser would take this segment for a step in the path rather than a name; encoding does not prevent it.
-pub(super) fn is_step(segment: &str) -> bool {
+pub(crate) fn is_step(segment: &str) -> bool {
     matches!(segment, "" | "." | "..")
 }

@@ -4,13 +4,13 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{Client, failure};
+use super::{Client, Response, failure};
 use crate::{Result, ToolError};
 
 #[derive(Deserialize)]
-#[serde(bound = "T: DeserializeOwned")]
-struct Answer<T> {
-    data: Option<T>,
+struct Answer {
+    #[serde(default)]
+    data: Value,
     #[serde(default)]
     errors: Vec<Value>,
 }
@@ -23,15 +23,16 @@ impl Client {
     pub fn graphql<T: DeserializeOwned>(&self, path: &str, query: &str, variables: &impl Serialize) -> Result<T> {
         let body = json!({ "query": query, "variables": serde_json::to_value(variables)? });
         let response = self.post(path).json(&body).send()?;
-        // With errors the data is often null or partial, so it is read only without them.
-        let answer: Answer<Value> = response.json()?;
-        if !answer.errors.is_empty() {
-            return Err(refusal(answer.errors));
-        }
-        let data = answer.data.unwrap_or(Value::Null);
-        serde_json::from_value(data)
+        serde_json::from_value(data(&response)?)
             .map_err(|error| ToolError::upstream(format!("the application answered other data than expected: {error}")))
     }
+}
+
+/// What a query answered.
+pub(crate) fn data(response: &Response) -> Result<Value> {
+    // With errors the data is often null or partial, so it is read only without them.
+    let answer: Answer = response.json()?;
+    if answer.errors.is_empty() { Ok(answer.data) } else { Err(refusal(answer.errors)) }
 }
 
 fn refusal(errors: Vec<Value>) -> ToolError {

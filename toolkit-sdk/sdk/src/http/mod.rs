@@ -16,7 +16,7 @@
 //! sets one. `send` answers an error for every status that is not a success, made from what the application says.
 
 mod client;
-mod encode;
+pub(crate) mod encode;
 mod failure;
 mod graphql;
 mod multipart;
@@ -26,6 +26,8 @@ mod response;
 mod retry;
 
 pub use client::Client;
+pub(crate) use encode::decoded;
+pub(crate) use graphql::data as graphql_data;
 pub use multipart::Multipart;
 pub use page::{Items, Paging};
 pub use request::{Request, send_all};

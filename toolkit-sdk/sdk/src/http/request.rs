@@ -26,7 +26,7 @@ pub struct Request {
 }
 
 impl Request {
-    pub(super) fn new(method: &'static str, url: impl Into<String>) -> Self {
+    pub(crate) fn new(method: &'static str, url: impl Into<String>) -> Self {
         Self {
             method,
             url: url.into(),
@@ -100,7 +100,7 @@ impl Request {
     }
 
     /// Sets a query parameter that may be there already.
-    pub(super) fn set_query(mut self, name: &str, value: impl Display) -> Self {
+    pub(crate) fn set_query(mut self, name: &str, value: impl Display) -> Self {
         let mut begin = String::new();
         encode::push(&mut begin, name);
         begin.push('=');
@@ -111,7 +111,7 @@ impl Request {
     }
 
     /// Takes another address, which has its own query.
-    pub(super) fn at(mut self, url: String) -> Self {
+    pub(crate) fn at(mut self, url: String) -> Self {
         self.url = url;
         self.query.clear();
         self

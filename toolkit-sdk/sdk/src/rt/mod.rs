@@ -6,8 +6,10 @@ use serde::de::DeserializeOwned;
 pub use manifest;
 
 pub use crate::__export_toolkit as export_toolkit;
+pub use crate::__plan_place as plan_place;
 #[cfg(target_arch = "wasm32")]
 pub use crate::host::guest::bindings;
+pub use crate::plan::PlanPlace;
 use crate::{Inbound, Polled, Received, Result, ToolError};
 
 mod describe;
@@ -34,9 +36,15 @@ pub struct Toolkit {
     pub slug: &'static str,
     pub tools: &'static [Tool],
     pub triggers: &'static [Trigger],
+<<<<<<< HEAD
     /// What the toolkit is. A component holds it apart from this table: calls must not reach it, so that it can be left out.
     #[cfg(not(target_arch = "wasm32"))]
     pub describe: fn() -> manifest::Manifest,
+=======
+    pub describe: fn(Vec<manifest::Tool>, Vec<manifest::Trigger>) -> manifest::Manifest,
+    /// Runs the tools that `toolkit build` adds from the description of an API.
+    pub imported: Option<fn(&str, &[u8]) -> Option<Result<Vec<u8>>>>,
+>>>>>>> f2b3a79 (Make a toolkit of an OpenAPI description, without code)
 }
 
 /// What an attribute makes of a function. A constant and no static: what uses one part does not hold the other.
@@ -101,10 +109,11 @@ impl Toolkit {
 /// Runs a tool.
 pub fn execute(toolkit: &Toolkit, slug: &str, arguments: Vec<u8>) -> Result<Vec<u8>> {
     let tool = toolkit.suffix(slug).and_then(|suffix| toolkit.tools.iter().find(|tool| tool.suffix == suffix));
-    let Some(tool) = tool else {
-        return Err(ToolError::not_found(format!("this toolkit has no tool `{slug}`")));
-    };
-    (tool.run)(&arguments)
+    if let Some(tool) = tool {
+        return (tool.run)(&arguments);
+    }
+    let imported = toolkit.imported.and_then(|run| run(slug, &arguments));
+    imported.unwrap_or_else(|| Err(ToolError::not_found(format!("this toolkit has no tool `{slug}`"))))
 }
 
 /// Looks for news.
@@ -176,6 +185,44 @@ fn events<T: Serialize>(events: Vec<(String, T)>) -> Result<Vec<(String, Vec<u8>
     events.into_iter().map(|(id, item)| Ok((id, serde_json::to_vec(&item)?))).collect()
 }
 
+<<<<<<< HEAD
+=======
+/// The manifest of a toolkit.
+pub fn describe(toolkit: &Toolkit) -> manifest::Manifest {
+    let prefix = toolkit.slug.to_ascii_uppercase();
+    let slug = |suffix: &str| format!("{prefix}_{suffix}");
+    let tools = toolkit.tools.iter().map(|tool| (tool.describe)(slug(tool.suffix))).collect();
+    let triggers = toolkit.triggers.iter().map(|trigger| (trigger.describe)(slug(trigger.suffix))).collect();
+    (toolkit.describe)(tools, triggers)
+}
+
+/// The manifest as JSON; without `version` unless the author wrote one.
+pub fn manifest_json(toolkit: &Toolkit) -> Vec<u8> {
+    let mut json = serde_json::to_value(describe(toolkit)).unwrap_or_default();
+    if let Value::Object(manifest) = &mut json
+        && !toolkit.stamped
+    {
+        manifest.shift_remove("version");
+    }
+    json.to_string().into_bytes()
+}
+
+/// Runs a tool of the plan that lies at a place.
+pub fn imported(place: &PlanPlace, tool: &str, arguments: &[u8]) -> Option<Result<Vec<u8>>> {
+    crate::plan::execute(place, tool, arguments)
+}
+
+/// The place of the plan. `toolkit build` finds it by its name, which the module exports as a global.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __plan_place {
+    ($name:ident) => {
+        #[cfg_attr(target_arch = "wasm32", unsafe(export_name = "toolkit_plan"))]
+        static $name: $crate::rt::PlanPlace = $crate::rt::PlanPlace::empty();
+    };
+}
+
+>>>>>>> f2b3a79 (Make a toolkit of an OpenAPI description, without code)
 /// Exports the toolkit from a component; nothing elsewhere.
 #[cfg(not(target_arch = "wasm32"))]
 #[doc(hidden)]

@@ -1,0 +1,268 @@
+//! `toolkit import`: from the description of an API to a toolkit, without code.
+
+pub(crate) mod folder;
+pub(crate) mod interpreter;
+mod module;
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    io::Read,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, Result, bail};
+use clap::{Args, ValueEnum};
+use import::{Api, Report, Server, Unsupported};
+use manifest::{AuthMode, AuthScheme, Field, Placement, Version};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::{
+    build::{self, Built, What},
+    progress,
+    toolchain::Mode,
+};
+use folder::Source;
+
+/// Lines of one kind that are shown to a person.
+const SHOWN: usize = 12;
+
+/// Make a toolkit of the description of an API.
+///
+/// The folder then builds, checks and publishes like any toolkit. Run it again when the description changes: `overlay.toml`,
+/// where you choose, rename and correct, stays as it is.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  toolkit import openapi petstore.yaml --slug petstore
+  toolkit import openapi api.json --slug acme --auth bearer --server https://api.acme.com/v1
+  toolkit import openapi api.json --slug acme --overlay acme.toml -o toolkits/acme")]
+pub(crate) struct Import {
+    /// What is described how.
+    kind: Kind,
+    /// The description; `-` for standard input.
+    file: PathBuf,
+    /// Slug of the toolkit.
+    #[arg(long)]
+    slug: String,
+    /// What to choose, rename and correct; copied into the folder.
+    #[arg(long, value_name = "FILE")]
+    overlay: Option<PathBuf>,
+    /// Folder of the toolkit [default: the slug].
+    #[arg(short, long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Base address of the API, where the description has none or another.
+    #[arg(long, value_name = "URL")]
+    server: Option<String>,
+    /// How accounts are connected, where the description does not say: `bearer`, `basic`, `none`, `header:NAME`, `query:NAME`.
+    #[arg(long, value_name = "HOW")]
+    auth: Option<String>,
+    /// Dated version to build.
+    #[arg(long, value_name = "YYYYMMDD_NN")]
+    version: Option<Version>,
+    /// How to compile the guest, the first time [default: the first that works here].
+    #[arg(long, value_enum, env = "TOOLKIT_TOOLCHAIN")]
+    toolchain: Option<Mode>,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// A kind of description.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Kind {
+    /// OpenAPI 3.0 and 3.1, Swagger 2.0; JSON or YAML.
+    Openapi,
+}
+
+impl Kind {
+    fn read(self, bytes: &[u8]) -> import::Result<Api> {
+        match self {
+            Self::Openapi => import::openapi(bytes),
+        }
+    }
+}
+
+/// Runs the command.
+pub(crate) fn run(options: &Import) -> Result<()> {
+    let folder = options.out.clone().unwrap_or_else(|| options.slug.clone().into());
+    let bytes = read(&options.file)?;
+    let api = {
+        let _spinner = progress::spinner(&format!("reading {}", progress::size(bytes.len() as u64)));
+        let api = options.kind.read(&bytes).with_context(|| format!("cannot read {}", options.file.display()))?;
+        options.settle(api)?
+    };
+    Source { kind: options.kind, slug: options.slug.clone(), api }.write(&folder)?;
+    if let Some(given) = &options.overlay {
+        // Read before it is copied: a mistake in it leaves the folder's own as it was.
+        folder::read_overlay(given)?;
+        let file = folder::overlay_like(&folder, given);
+        fs::copy(given, &file).with_context(|| format!("cannot write {}", file.display()))?;
+    }
+    ignore(&folder)?;
+    let made = {
+        let _spinner = progress::spinner("making tools");
+        Source::read(&folder)?.context("the import is gone")?.made(&folder)?
+    };
+    let built = build::build(&What::at(folder, options.toolchain), options.version.as_ref(), None)?;
+    let built = built.first().context("nothing was built")?;
+    if options.json {
+        println!("{}", serde_json::to_string_pretty(&record(built, &made.report))?);
+    } else {
+        print(built, &made.report);
+    }
+    Ok(())
+}
+
+fn read(file: &Path) -> Result<Vec<u8>> {
+    if file == Path::new("-") {
+        let mut bytes = Vec::new();
+        std::io::stdin().read_to_end(&mut bytes).context("cannot read standard input")?;
+        return Ok(bytes);
+    }
+    fs::read(file).with_context(|| format!("cannot read {}", file.display()))
+}
+
+/// What is built is not kept with the sources.
+fn ignore(folder: &Path) -> Result<()> {
+    let file = folder.join(".gitignore");
+    if file.is_file() {
+        return Ok(());
+    }
+    fs::write(&file, "/dist\n/target\n").with_context(|| format!("cannot write {}", file.display()))
+}
+
+impl Import {
+    /// Puts in what the command line says.
+    fn settle(&self, mut api: Api) -> Result<Api> {
+        if let Some(url) = &self.server {
+            let variables = api.servers.first().map(|server| server.variables.clone()).unwrap_or_default();
+            api.servers = vec![Server { url: url.trim_end_matches('/').to_owned(), variables }];
+            api.operations.iter_mut().for_each(|operation| operation.server = None);
+        }
+        if let Some(how) = &self.auth {
+            api.auth = auth(how)?;
+        }
+        Ok(api)
+    }
+}
+
+/// The scheme that a word stands for.
+fn auth(how: &str) -> Result<Vec<AuthScheme>> {
+    let (mode, name, fields, placement) = match how.split_once(':') {
+        None if how == "none" => return Ok(Vec::new()),
+        None if how == "bearer" => {
+            let value = "Bearer {token}".to_owned();
+            let header = Placement::Header { name: "authorization".to_owned(), value };
+            (AuthMode::BearerToken, "Access token", vec![field("token", "Token", true)], header)
+        }
+        None if how == "basic" => {
+            let fields = vec![field("username", "User name", false), field("password", "Password", true)];
+            let (username, password) = ("{username}".to_owned(), "{password}".to_owned());
+            (AuthMode::Basic, "User name and password", fields, Placement::Basic { username, password })
+        }
+        Some((place @ ("header" | "query"), name)) if !name.is_empty() => {
+            let value = "{api_key}".to_owned();
+            let placement = match place {
+                "header" => Placement::Header { name: name.to_ascii_lowercase(), value },
+                _ => Placement::Query { name: name.to_owned(), value },
+            };
+            (AuthMode::ApiKey, "API key", vec![field("api_key", "API key", true)], placement)
+        }
+        _ => bail!("`{how}` is none of bearer, basic, none, header:NAME and query:NAME; the overlay says more"),
+    };
+    let request = vec![placement];
+    Ok(vec![AuthScheme { mode, name: name.to_owned(), fields, request, base_url: None, verify: None, oauth2: None }])
+}
+
+fn field(name: &str, title: &str, secret: bool) -> Field {
+    Field {
+        name: name.to_owned(),
+        title: title.to_owned(),
+        description: String::new(),
+        secret,
+        optional: false,
+        default: None,
+        pattern: None,
+    }
+}
+
+fn record(built: &Built, report: &Report) -> serde_json::Value {
+    json!({
+        "slug": built.manifest.slug,
+        "version": built.manifest.version,
+        "folder": built.folder,
+        "file": built.file,
+        "sha256": built.sha256,
+        "size": built.size,
+        "operations": report.taken,
+        "not_chosen": report.not_chosen,
+        "unsupported": report.unsupported,
+    })
+}
+
+fn print(built: &Built, report: &Report) {
+    let (unusable, parts): (Vec<_>, Vec<_>) = report.unsupported.iter().partition(|entry| entry.unusable);
+    let left_out: std::collections::BTreeSet<_> =
+        unusable.iter().filter_map(|entry| entry.operation.as_ref()).collect();
+    println!("{} {}  {}", built.manifest.slug, built.manifest.version, built.file.display());
+    println!("  size        {}", progress::size(built.size));
+    println!(
+        "  operations  {} taken, {} not chosen, {} left out",
+        report.taken.len(),
+        report.not_chosen,
+        left_out.len()
+    );
+    let auth: Vec<&str> = built.manifest.auth.iter().map(|scheme| scheme.mode.as_str()).collect();
+    println!("  auth        {}", if auth.is_empty() { "none; --auth adds one".to_owned() } else { auth.join(", ") });
+    let hosts: Vec<&str> = built.manifest.egress.iter().map(|rule| rule.host.as_str()).take(SHOWN).collect();
+    println!("  hosts       {}", hosts.join(", "));
+    list("left out, because nothing can be done without", &unusable);
+    list("not carried over", &parts);
+}
+
+/// What is not carried over, each with the operations it is missing from.
+fn list(title: &str, entries: &[&Unsupported]) {
+    if entries.is_empty() {
+        return;
+    }
+    let mut by_what: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for entry in entries {
+        by_what.entry(&entry.what).or_default().extend(entry.operation.as_deref());
+    }
+    println!("  {title}:");
+    let mut groups: Vec<_> = by_what.into_iter().collect();
+    groups.sort_by_key(|(what, operations)| (std::cmp::Reverse(operations.len()), *what));
+    for (what, operations) in groups.iter().take(SHOWN) {
+        match operations.as_slice() {
+            [] => println!("    {what}"),
+            [one] => println!("    {what} ({one})"),
+            [first, ..] => println!("    {what} ({first} and {} more)", operations.len() - 1),
+        }
+    }
+    if groups.len() > SHOWN {
+        println!("    and {} more; --json lists all", groups.len() - SHOWN);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_stands_for_a_way_to_connect() {
+        assert_eq!(auth("none").unwrap(), []);
+        for (how, mode) in [
+            ("bearer", AuthMode::BearerToken),
+            ("basic", AuthMode::Basic),
+            ("header:X-Key", AuthMode::ApiKey),
+            ("query:key", AuthMode::ApiKey),
+        ] {
+            assert_eq!(auth(how).unwrap()[0].mode, mode, "{how}");
+        }
+        for wrong in ["", "token", "header:", "cookie:a"] {
+            assert!(auth(wrong).is_err(), "{wrong}");
+        }
+    }
+}

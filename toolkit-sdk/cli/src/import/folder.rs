@@ -1,0 +1,187 @@
+//! The folder of an import: what was read, `import.json`, and what a person says about it, `overlay.toml`.
+//!
+//! The first is written by `toolkit import` and never edited; the second is the person's and never written over. A folder may
+//! also be a crate: then its own tools stand beside those of the import.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, Result, bail};
+use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
+use import::{Api, Imported, Overlay};
+use manifest::Manifest;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{Kind, module};
+
+const IMPORT: &str = "import.json";
+/// Names of the overlay, the usual one first.
+const OVERLAYS: [&str; 2] = ["overlay.toml", "overlay.json"];
+
+/// What was read.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Source {
+    /// What it was read from.
+    pub(crate) kind: Kind,
+    /// Slug of the toolkit.
+    pub(crate) slug: String,
+    pub(crate) api: Api,
+}
+
+/// Whether a folder is an import and no crate.
+pub(crate) fn is_alone(folder: &Path) -> bool {
+    folder.join(IMPORT).is_file() && !folder.join("Cargo.toml").is_file()
+}
+
+impl Source {
+    /// Writes it into a folder.
+    pub(crate) fn write(&self, folder: &Path) -> Result<()> {
+        fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
+        let file = folder.join(IMPORT);
+        let text = serde_json::to_string_pretty(self)? + "\n";
+        fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))
+    }
+
+    /// The import in a folder, when there is one.
+    pub(crate) fn read(folder: &Path) -> Result<Option<Self>> {
+        let file = folder.join(IMPORT);
+        if !file.is_file() {
+            return Ok(None);
+        }
+        let bytes = fs::read(&file).with_context(|| format!("cannot read {}", file.display()))?;
+        let source = serde_json::from_slice(&bytes);
+        source
+            .map(Some)
+            .with_context(|| format!("{} is not of this command's release; run `toolkit import` again", file.display()))
+    }
+
+    /// Makes the toolkit, with the overlay of the folder.
+    pub(crate) fn made(self, folder: &Path) -> Result<Imported> {
+        let overlay = overlay(folder)?;
+        let slug = self.slug.clone();
+        let mut made = import::toolkit(self.api, &slug, &overlay)
+            .with_context(|| format!("cannot make a toolkit of {}", folder.join(IMPORT).display()))?;
+        made.manifest.logo = overlay.logo.as_deref().map(|logo| read_logo(&folder.join(logo))).transpose()?;
+        Ok(made)
+    }
+}
+
+/// The overlay of a folder; nothing when there is none.
+fn overlay(folder: &Path) -> Result<Overlay> {
+    let Some(file) = OVERLAYS.iter().map(|name| folder.join(name)).find(|file| file.is_file()) else {
+        return Ok(Overlay::default());
+    };
+    read_overlay(&file)
+}
+
+/// Reads an overlay, TOML unless its name says JSON.
+pub(crate) fn read_overlay(file: &Path) -> Result<Overlay> {
+    let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let json = file.extension().is_some_and(|end| end == "json");
+    let overlay = if json { Overlay::from_json(&text) } else { Overlay::from_toml(&text) };
+    overlay.with_context(|| format!("in {}", file.display()))
+}
+
+/// Where a folder's overlay goes that is like this one.
+pub(crate) fn overlay_like(folder: &Path, given: &Path) -> PathBuf {
+    let json = given.extension().is_some_and(|end| end == "json");
+    folder.join(OVERLAYS[usize::from(json)])
+}
+
+/// An SVG document as it is, a PNG as a `data:` URL.
+fn read_logo(file: &Path) -> Result<String> {
+    let bytes = fs::read(file).with_context(|| format!("cannot read the logo {}", file.display()))?;
+    match file.extension().and_then(|end| end.to_str()) {
+        Some("svg") => String::from_utf8(bytes).with_context(|| format!("{} is not text", file.display())),
+        Some("png") => Ok(format!("data:image/png;base64,{}", BASE64.encode(bytes))),
+        _ => bail!("the logo {} ends neither in .svg nor in .png", file.display()),
+    }
+}
+
+/// A guest and its description with what the import of its folder adds; as they are when there is none.
+pub(crate) fn added(folder: &Path, core: Vec<u8>, described: Value) -> Result<(Vec<u8>, Value)> {
+    let Some(source) = Source::read(folder)? else { return Ok((core, described)) };
+    let alone = is_alone(folder);
+    let made = source.made(folder)?;
+    let plan = manifest::plan::write(&made.calls).context("the plan is too large")?;
+    let core = module::with_plan(&core, &plan)?;
+    let own = if alone { described_alone(made)? } else { joined(described, made.manifest)? };
+    Ok((core, own))
+}
+
+/// The description of a toolkit that is its import. Without a version unless the overlay gives one.
+fn described_alone(made: Imported) -> Result<Value> {
+    let mut described = serde_json::to_value(made.manifest)?;
+    if let Some(described) = described.as_object_mut().filter(|_| !made.stamped) {
+        described.shift_remove("version");
+    }
+    Ok(described)
+}
+
+/// The description of a crate with the tools of its import. What the crate says itself stays.
+fn joined(mut described: Value, imported: Manifest) -> Result<Value> {
+    if described["slug"] != *imported.slug {
+        bail!(
+            "the crate's slug is {}, that of its import `{}`; they are one toolkit",
+            described["slug"],
+            imported.slug
+        );
+    }
+    let taken: Vec<String> = names(&described["tools"]);
+    let tools = imported.tools.iter().filter(|tool| !taken.contains(&tool.slug)).map(serde_json::to_value);
+    let tools = tools.collect::<Result<Vec<_>, _>>()?;
+    extend(&mut described["tools"], tools);
+    let rules = imported.egress.iter().map(serde_json::to_value).collect::<Result<Vec<_>, _>>()?;
+    let rules = rules.into_iter().filter(|rule| !described["egress"].as_array().is_some_and(|own| own.contains(rule)));
+    let rules = rules.collect();
+    extend(&mut described["egress"], rules);
+    if described["auth"].as_array().is_none_or(Vec::is_empty) {
+        described["auth"] = serde_json::to_value(imported.auth)?;
+    }
+    Ok(described)
+}
+
+fn names(tools: &Value) -> Vec<String> {
+    tools.as_array().into_iter().flatten().filter_map(|tool| tool["slug"].as_str().map(str::to_owned)).collect()
+}
+
+fn extend(list: &mut Value, more: Vec<Value>) {
+    match list {
+        Value::Array(list) => list.extend(more),
+        other => *other = Value::Array(more),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn imported() -> Manifest {
+        serde_json::from_value(json!({
+            "abi": "1.0.0", "sdk": "s", "slug": "acme", "name": "n", "description": "d", "version": "20260101_00",
+            "auth": [{ "mode": "NO_AUTH", "name": "n" }], "egress": [{ "host": "a.example" }, { "host": "b.example" }],
+            "tools": [
+                { "slug": "ACME_A", "name": "imported", "description": "d", "input": {}, "output": {} },
+                { "slug": "ACME_B", "name": "imported", "description": "d", "input": {}, "output": {} },
+            ],
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn a_crates_own_tools_stand_before_those_of_its_import() {
+        let own = json!({ "slug": "acme", "egress": [{ "host": "a.example" }], "tools": [{ "slug": "ACME_B", "name": "own" }] });
+        let joined = joined(own, imported()).unwrap();
+        assert_eq!(names(&joined["tools"]), ["ACME_B", "ACME_A"]);
+        assert_eq!(joined["tools"][0]["name"], "own");
+        assert_eq!(joined["egress"], json!([{ "host": "a.example" }, { "host": "b.example" }]));
+        assert_eq!(joined["auth"][0]["mode"], "NO_AUTH");
+        assert!(super::joined(json!({ "slug": "other" }), imported()).unwrap_err().to_string().contains("one toolkit"));
+    }
+}

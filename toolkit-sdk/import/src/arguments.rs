@@ -1,0 +1,346 @@
+//! What an agent fills in, and where each argument goes.
+//!
+//! Parameters and the members of the body stand side by side, since that is what agents do best with. Names that stand twice
+//! are told apart by their place; what is no object with members stays one argument.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use manifest::plan::{self, Carries, FormField, Place};
+use serde_json::{Map, Value, json};
+
+use crate::{
+    Body, Field, Media, Operation, is_file, names,
+    schema::{self, Shared, Way},
+};
+
+/// Bytes of one tool's input schema: what an agent can be expected to read.
+const INPUT: usize = 24 << 10;
+/// Bytes of one argument's schema, at most; with many arguments it is less.
+const ARGUMENT: usize = 12 << 10;
+const LEAST: usize = 200;
+/// A name that no argument can have: what is hidden is sent and not asked for.
+const HIDDEN: &str = "\u{0}";
+
+/// The arguments of one operation.
+#[derive(Debug, Default)]
+pub(crate) struct Arguments {
+    /// The input schema.
+    pub(crate) schema: Value,
+    pub(crate) parameters: Vec<plan::Parameter>,
+    pub(crate) body: Option<plan::Body>,
+    /// How the argument for reading all pages is called, where there are pages.
+    pub(crate) pages: Option<String>,
+    /// Whether a schema was cut.
+    pub(crate) cut: bool,
+}
+
+/// Lays out the arguments of an operation.
+pub(crate) fn of(operation: &Operation, shared: &Shared) -> Arguments {
+    let mut made = Making { shared, taken: BTreeSet::new(), entries: Vec::new(), open: false };
+    // In a fixed order of places, so that a name never depends on how the description is sorted.
+    let parameters = [(Place::Path, "path"), (Place::Query, "query"), (Place::Header, "header")];
+    let parameters = parameters.into_iter().flat_map(|(place, suffix)| {
+        operation.parameters.iter().filter(move |parameter| parameter.place == place).map(move |it| (it, suffix))
+    });
+    let parameters = parameters.map(|(parameter, suffix)| made.parameter(parameter, suffix)).collect();
+    let body = operation.body.as_ref().map(|body| made.body(body));
+    let pages = operation.pages.is_some().then(|| made.pages());
+    let open = made.open;
+    let (schema, cut) = made.finish(open);
+    Arguments { schema, parameters, body, pages, cut }
+}
+
+/// One argument as it will be described.
+struct Entry {
+    name: String,
+    schema: Value,
+    required: bool,
+    default: Option<Value>,
+}
+
+struct Making<'a> {
+    shared: &'a Shared,
+    taken: BTreeSet<String>,
+    entries: Vec<Entry>,
+    /// Whether arguments that are not named are taken for the body.
+    open: bool,
+}
+
+impl Making<'_> {
+    fn add(&mut self, name: &str, suffix: &str, schema: &Value, required: bool, default: Option<&Value>) -> String {
+        let argument = names::distinct(names::argument(name), suffix, &self.taken);
+        self.taken.insert(argument.clone());
+        self.entries.push(Entry {
+            name: argument.clone(),
+            schema: schema.clone(),
+            required: required && default.is_none(),
+            default: default.cloned(),
+        });
+        argument
+    }
+
+    fn parameter(&mut self, parameter: &crate::Parameter, suffix: &str) -> plan::Parameter {
+        let crate::Parameter { name, place, style, explode, segments, required, schema, default, hidden } = parameter;
+        let argument = match hidden {
+            true => HIDDEN.to_owned(),
+            false => self.add(name, suffix, schema, *required, default.as_ref()),
+        };
+        plan::Parameter {
+            argument: (argument != *name).then_some(argument),
+            name: name.clone(),
+            place: *place,
+            style: *style,
+            explode: *explode,
+            segments: *segments,
+            default: default.clone(),
+        }
+    }
+
+    fn body(&mut self, body: &Body) -> plan::Body {
+        match &body.media {
+            Media::File { media_type } => {
+                let argument = self.add("body", "file", &body.schema, body.required, None);
+                plan::Body::File { argument, media_type: media_type.clone() }
+            }
+            Media::Text { media_type } => {
+                let argument = self.add("body", "text", &body.schema, body.required, None);
+                plan::Body::Text { argument, media_type: media_type.clone() }
+            }
+            Media::Json { media_type } => self.json(body, media_type.clone()),
+            Media::Form { fields } => plan::Body::Form { fields: self.form(body, fields) },
+            Media::Multipart { fields } => plan::Body::Multipart { fields: self.form(body, fields) },
+            Media::Graphql { document } => {
+                self.members(body);
+                plan::Body::Graphql { document: document.clone() }
+            }
+            Media::Mcp { tool } => {
+                self.members(body);
+                plan::Body::Mcp { tool: tool.clone() }
+            }
+        }
+    }
+
+    fn json(&mut self, body: &Body, media_type: Option<String>) -> plan::Body {
+        let whole = schema::flat(&body.schema, self.shared);
+        if !is_spread(&whole) {
+            let argument = self.add("body", "json", &body.schema, body.required, None);
+            let (defaults, renamed) = (BTreeMap::new(), BTreeMap::new());
+            return plan::Body::Json { argument: Some(argument), media_type, required: false, defaults, renamed };
+        }
+        let mut renamed = BTreeMap::new();
+        for (member, argument) in self.members(body) {
+            if member != argument {
+                renamed.insert(argument, member);
+            }
+        }
+        plan::Body::Json {
+            argument: None,
+            media_type,
+            required: body.required,
+            defaults: body.defaults.clone(),
+            renamed,
+        }
+    }
+
+    /// Adds the members of the body; answers the name of each and of its argument.
+    fn members(&mut self, body: &Body) -> Vec<(String, String)> {
+        let whole = schema::flat(&body.schema, self.shared);
+        let required = whole.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
+        let is_required = |name: &str| body.required && required.iter().any(|it| it.as_str() == Some(name));
+        self.open |=
+            whole.get("additionalProperties").is_some_and(|more| more.is_object() || *more == Value::Bool(true));
+        let members = whole.get("properties").and_then(Value::as_object).cloned().unwrap_or_default();
+        let mut added = Vec::new();
+        for (name, schema) in members {
+            if !schema::only_read(&schema, self.shared) {
+                let argument = self.add(&name, "body", &schema, is_required(&name), body.defaults.get(&name));
+                added.push((name, argument));
+            }
+        }
+        added
+    }
+
+    fn form(&mut self, body: &Body, fields: &[Field]) -> Vec<FormField> {
+        let whole = schema::flat(&body.schema, self.shared);
+        let added = self.members(body);
+        let carries = |name: &str| {
+            let schema = schema::flat(&whole["properties"][name], self.shared);
+            let stated = fields.iter().find(|field| field.name == name).map(|field| field.carries);
+            let file = is_file(&schema) || is_file(&schema["items"]);
+            if file { Carries::File } else { stated.unwrap_or_else(|| usual(&schema, &body.media)) }
+        };
+        let field = |(name, argument): (String, String)| FormField {
+            argument: (argument != name).then_some(argument),
+            carries: carries(&name),
+            default: body.defaults.get(&name).cloned(),
+            name,
+        };
+        let mut fields: Vec<_> = added.into_iter().map(field).collect();
+        // What the overlay hides has no argument, and is sent all the same.
+        let hidden: Vec<_> =
+            body.defaults.iter().filter(|(name, _)| fields.iter().all(|field| field.name != **name)).collect();
+        fields.extend(hidden.into_iter().map(|(name, value)| FormField {
+            argument: Some(HIDDEN.to_owned()),
+            name: name.clone(),
+            carries: Carries::Plain,
+            default: Some(value.clone()),
+        }));
+        fields
+    }
+
+    fn pages(&mut self) -> String {
+        let schema = json!({
+            "type": "integer", "minimum": 1, "maximum": 1000,
+            "description": "Reads further pages until there are this many items. Without it, one page.",
+        });
+        self.add("max_items", "all", &schema, false, None)
+    }
+
+    /// The input schema: what is needed first, each argument with its share of the room.
+    fn finish(mut self, open: bool) -> (Value, bool) {
+        self.entries.sort_by_key(|entry| !entry.required);
+        let count = self.entries.len().max(1);
+        let mut budget = ARGUMENT;
+        loop {
+            let (schema, cut) = self.schema(budget, open);
+            if schema.to_string().len() <= INPUT || budget <= LEAST {
+                return (schema, cut);
+            }
+            budget = (budget / 2).min((INPUT / count * 4).max(LEAST)).max(LEAST);
+        }
+    }
+
+    fn schema(&self, budget: usize, open: bool) -> (Value, bool) {
+        let mut cut = false;
+        let mut properties = Map::new();
+        for entry in &self.entries {
+            let closed = schema::close(&entry.schema, self.shared, Way::In, budget);
+            cut |= closed.cut;
+            let mut schema = closed.schema;
+            if let (Some(default), Some(schema)) = (&entry.default, schema.as_object_mut()) {
+                schema.insert("default".to_owned(), default.clone());
+            }
+            properties.insert(entry.name.clone(), schema);
+        }
+        let mut whole = json!({ "type": "object", "properties": properties });
+        let required: Vec<&str> = self.entries.iter().filter(|it| it.required).map(|it| it.name.as_str()).collect();
+        if !required.is_empty() {
+            whole["required"] = json!(required);
+        }
+        if !open {
+            whole["additionalProperties"] = false.into();
+        }
+        (whole, cut)
+    }
+}
+
+/// Whether the members of a body become arguments.
+fn is_spread(whole: &Value) -> bool {
+    let members = whole.get("properties").and_then(Value::as_object).is_some_and(|members| !members.is_empty());
+    members && whole.get("anyOf").is_none() && whole.get("oneOf").is_none() && allows_object(whole)
+}
+
+fn allows_object(whole: &Value) -> bool {
+    match whole.get("type") {
+        None => true,
+        Some(Value::Array(kinds)) => kinds.iter().any(|kind| kind == "object"),
+        Some(kind) => kind == "object",
+    }
+}
+
+/// How a form carries a value when the description does not say (`OpenAPI` 3.1, Encoding Object).
+fn usual(schema: &Value, media: &Media) -> Carries {
+    let kind = schema.get("type").and_then(Value::as_str).unwrap_or_default();
+    let of_objects = schema["items"].get("properties").is_some() || schema["items"]["type"] == "object";
+    match (kind, media) {
+        ("object", Media::Form { .. }) => Carries::Brackets,
+        ("array", Media::Form { .. }) if of_objects => Carries::Brackets,
+        ("object", _) => Carries::Json,
+        ("array", _) if of_objects => Carries::Json,
+        _ => Carries::Plain,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn arguments(operation: Value) -> Arguments {
+        of(&serde_json::from_value(operation).unwrap(), &Shared::new())
+    }
+
+    fn parameter(name: &str, place: &str) -> Value {
+        json!({ "name": name, "place": place, "style": "form", "required": place == "path", "schema": { "type": "string" } })
+    }
+
+    #[test]
+    fn parameters_and_members_stand_side_by_side() {
+        let made = arguments(json!({
+            "parameters": [parameter("q", "query"), parameter("id", "path")],
+            "body": {
+                "media": { "kind": "json" }, "required": true,
+                "schema": { "type": "object", "properties": { "title": { "type": "string" }, "id": { "type": "integer" } }, "required": ["title"] },
+            },
+        }));
+        let names: Vec<_> = made.schema["properties"].as_object().unwrap().keys().collect();
+        assert_eq!(names, ["id", "title", "q", "id_body"]);
+        assert_eq!(made.schema["required"], json!(["id", "title"]));
+        assert_eq!(made.schema["additionalProperties"], json!(false));
+        let Some(plan::Body::Json { argument: None, required: true, renamed, .. }) = made.body else { panic!() };
+        assert_eq!(renamed, BTreeMap::from([("id_body".to_owned(), "id".to_owned())]));
+    }
+
+    #[test]
+    fn a_body_without_members_is_one_argument() {
+        for schema in [
+            json!({ "type": "array" }),
+            json!({ "type": "object" }),
+            json!({ "oneOf": [{}], "properties": { "a": {} } }),
+        ] {
+            let made =
+                arguments(json!({ "body": { "media": { "kind": "json" }, "schema": schema, "required": true } }));
+            assert_eq!(made.schema["required"], json!(["body"]), "{schema}");
+            assert!(matches!(made.body, Some(plan::Body::Json { argument: Some(_), .. })));
+        }
+    }
+
+    #[test]
+    fn a_form_says_how_each_member_goes() {
+        let schema = json!({ "type": "object", "properties": {
+            "text": { "type": "string" }, "file": crate::file(None), "files": { "type": "array", "items": crate::file(None) },
+            "object": { "type": "object" },
+        }});
+        let body = |kind: &str| json!({ "body": { "media": { "kind": kind }, "schema": schema } });
+        let carried = |made: Arguments| match made.body {
+            Some(plan::Body::Form { fields } | plan::Body::Multipart { fields }) => {
+                fields.iter().map(|it| it.carries).collect::<Vec<_>>()
+            }
+            _ => panic!(),
+        };
+        let expected = [Carries::Plain, Carries::File, Carries::File, Carries::Json];
+        assert_eq!(carried(arguments(body("multipart"))), expected);
+        assert_eq!(carried(arguments(body("form")))[3], Carries::Brackets);
+    }
+
+    #[test]
+    fn what_is_hidden_is_sent_and_not_asked_for() {
+        let mut hidden = parameter("v", "query");
+        hidden["hidden"] = true.into();
+        hidden["default"] = 2.into();
+        let made = arguments(json!({ "parameters": [hidden] }));
+        assert_eq!(made.schema, json!({ "type": "object", "properties": {}, "additionalProperties": false }));
+        assert_eq!(made.parameters[0].default, Some(json!(2)));
+        assert_ne!(made.parameters[0].argument, None);
+    }
+
+    #[test]
+    fn very_many_arguments_share_the_room() {
+        let members: Map<String, Value> = (0..200)
+            .map(|n| (format!("m{n}"), json!({ "type": "string", "description": "word ".repeat(200) })))
+            .collect();
+        let body = json!({ "media": { "kind": "json" }, "schema": { "type": "object", "properties": members } });
+        let made = arguments(json!({ "body": body }));
+        assert!(made.schema.to_string().len() <= 60_000, "{}", made.schema.to_string().len());
+        assert_eq!(made.schema["properties"].as_object().unwrap().len(), 200);
+    }
+}

@@ -1,0 +1,171 @@
+//! Names of tools and arguments: readable, short enough, and a function of the operation alone, so that a description that
+//! grows does not rename what was there.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use heck::ToShoutySnakeCase;
+use sha2::{Digest, Sha256};
+
+use crate::Operation;
+
+/// Letters of a slug, the toolkit's name in it included.
+const SLUG: usize = 64;
+/// Letters of an argument's name; model providers take no longer ones.
+const ARGUMENT: usize = 64;
+/// Letters of the hash that stands for what was cut off.
+const HASH: usize = 6;
+
+/// The slug of each operation, in their order. An operation whose slug the overlay gives keeps that.
+pub(crate) fn slugs(toolkit: &str, operations: &[Operation], given: &BTreeMap<String, String>) -> Vec<String> {
+    let own: Vec<String> = operations.iter().map(|operation| slug(toolkit, operation, given)).collect();
+    let mut seen = BTreeMap::new();
+    for slug in &own {
+        *seen.entry(slug.as_str()).or_insert(0) += 1;
+    }
+    let distinct = |(slug, operation): (&String, &Operation)| match seen[slug.as_str()] {
+        1 => slug.clone(),
+        // Two operations of one name: none of them is the first, so both say which they are.
+        _ => hashed(slug, &format!("{} {} {}", operation.id, operation.method, operation.path)),
+    };
+    own.iter().zip(operations).map(distinct).collect()
+}
+
+fn slug(toolkit: &str, operation: &Operation, given: &BTreeMap<String, String>) -> String {
+    let prefix = toolkit.to_ascii_uppercase();
+    let name = match given.get(&operation.id) {
+        Some(given) => plain(given),
+        None => plain(&operation.id.to_shouty_snake_case()),
+    };
+    let name = name.strip_prefix(&format!("{prefix}_")).unwrap_or(&name);
+    let name = if name.is_empty() { hashed("TOOL", &operation.id) } else { name.to_owned() };
+    let whole = format!("{prefix}_{name}");
+    if whole.len() <= SLUG { whole } else { hashed(&whole, &operation.id) }
+}
+
+/// A-Z, 0-9 and single `_` between them.
+fn plain(text: &str) -> String {
+    let words = text.split(|letter: char| !letter.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    words.map(str::to_ascii_uppercase).collect::<Vec<_>>().join("_")
+}
+
+/// The words that fit, and a hash of the whole.
+fn hashed(slug: &str, whole: &str) -> String {
+    let room = SLUG - HASH - 1;
+    let kept = match slug.get(..room) {
+        Some(kept) if slug.len() > room => kept.rsplit_once('_').map_or(kept, |(words, _)| words),
+        _ => slug,
+    };
+    format!("{}_{}", kept.trim_end_matches('_'), digest(whole).to_ascii_uppercase())
+}
+
+fn digest(text: &str) -> String {
+    let digest = Sha256::digest(text.as_bytes());
+    digest.iter().take(HASH / 2).map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The name of an argument: letters, digits, `_`, `.` and `-`.
+pub(crate) fn argument(name: &str) -> String {
+    let safe = |letter: char| if letter.is_ascii_alphanumeric() || "_.-".contains(letter) { letter } else { '_' };
+    let words: String = name.trim_end_matches("[]").chars().map(safe).collect();
+    let plain = words.trim_matches('_');
+    match plain {
+        "" => format!("value_{}", digest(name)),
+        long if long.len() > ARGUMENT => format!("{}_{}", &long[..ARGUMENT - HASH - 1], digest(name)),
+        // An underscore of its own stays: `_links` is not `links`.
+        _ if words.len() <= ARGUMENT && words == name => words,
+        plain => plain.to_owned(),
+    }
+}
+
+/// A name that is not among those taken; `suffix` says what the other one is.
+pub(crate) fn distinct(name: String, suffix: &str, taken: &BTreeSet<String>) -> String {
+    let mut name = name;
+    while taken.contains(&name) {
+        name = argument(&format!("{name}_{suffix}"));
+    }
+    name
+}
+
+/// The name of an account's field: `[a-z][a-z0-9_]*`, at most 48 letters.
+pub(crate) fn field(name: &str) -> String {
+    let snake = plain(name).to_ascii_lowercase();
+    let snake = snake.trim_start_matches(|letter: char| !letter.is_ascii_lowercase());
+    match snake.get(..snake.len().min(48)).map(|name| name.trim_end_matches('_')) {
+        Some("") | None => "value".to_owned(),
+        Some(name) => name.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn operation(id: &str) -> Operation {
+        let (method, path) = id.split_once(' ').unwrap_or(("GET", "/"));
+        Operation { id: id.to_owned(), method: method.to_owned(), path: path.to_owned(), ..Operation::default() }
+    }
+
+    fn named(ids: &[&str]) -> Vec<String> {
+        let operations: Vec<_> = ids.iter().map(|id| operation(id)).collect();
+        slugs("acme", &operations, &BTreeMap::new())
+    }
+
+    #[test]
+    fn a_tool_is_named_after_its_operation() {
+        let expected = [
+            ("repos/list-for-user", "ACME_REPOS_LIST_FOR_USER"),
+            ("getUserById", "ACME_GET_USER_BY_ID"),
+            ("acme_list_items", "ACME_LIST_ITEMS"),
+            ("GET /users/{id}/posts", "ACME_GET_USERS_ID_POSTS"),
+            ("HTMLToPDF2", "ACME_HTML_TO_PDF2"),
+        ];
+        for (id, slug) in expected {
+            assert_eq!(named(&[id]), [slug], "{id}");
+        }
+        assert_eq!(named(&["größe"])[0].chars().filter(|letter| !letter.is_ascii()).count(), 0);
+        assert!(named(&["日本"])[0].starts_with("ACME_TOOL_"));
+    }
+
+    #[test]
+    fn a_long_name_is_cut_between_words_and_told_apart_by_its_end() {
+        let long = "projects_locations_collections_data_stores_branches_documents_";
+        let names = named(&[&format!("{long}create"), &format!("{long}delete")]);
+        assert!(names.iter().all(|name| name.len() <= 64 && !name.contains("__")), "{names:?}");
+        assert_ne!(names[0], names[1]);
+        assert_eq!(named(&[&format!("{long}create")])[0], names[0], "a name does not depend on the others");
+    }
+
+    #[test]
+    fn names_depend_on_the_operation_and_not_on_its_place() {
+        let forwards = named(&["a/b", "a_b", "c"]);
+        let backwards = named(&["c", "a_b", "a/b"]);
+        assert_eq!(forwards.iter().rev().collect::<Vec<_>>(), backwards.iter().collect::<Vec<_>>());
+        assert_ne!(forwards[0], forwards[1]);
+        assert_eq!(forwards[2], "ACME_C");
+    }
+
+    #[test]
+    fn an_argument_has_a_name_that_model_providers_take() {
+        for (name, expected) in [
+            ("filter[name]", "filter_name"),
+            ("ids[]", "ids"),
+            ("$top", "top"),
+            ("X-Request-Id", "X-Request-Id"),
+            ("_links", "_links"),
+            ("a.b", "a.b"),
+        ] {
+            assert_eq!(argument(name), expected, "{name}");
+        }
+        assert!(argument("日本").starts_with("value_"));
+        assert_eq!(argument(&"x".repeat(200)).len(), 64);
+        let taken = BTreeSet::from(["id".to_owned()]);
+        assert_eq!(distinct("id".to_owned(), "query", &taken), "id_query");
+    }
+
+    #[test]
+    fn a_field_has_a_name_that_templates_take() {
+        for (name, expected) in [("yourDomain", "yourdomain"), ("X-API-Key", "x_api_key"), ("9a", "a"), ("", "value")] {
+            assert_eq!(field(name), expected, "{name}");
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! `OpenAPI` 3.0 and 3.1, and Swagger 2.0, as JSON or YAML.
+//!
+//! A document of 2.0 is first written as one of 3.0. Only references within the document are followed.
+
+mod body;
+mod document;
+mod operation;
+mod pages;
+mod parameter;
+mod schema;
+mod security;
+mod swagger;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value};
+
+use crate::{Api, Error, Operation, Result, Server, Unsupported, Variable, parse, text};
+use document::Document;
+use schema::Schemas;
+use security::Security;
+
+/// Operations of one description. More than any manifest may hold, even before anything is chosen.
+const MOST_OPERATIONS: usize = 20_000;
+const METHODS: [&str; 6] = ["get", "head", "post", "put", "patch", "delete"];
+const NO_TOOLS: [&str; 3] = ["options", "trace", "connect"];
+
+/// Reads a description.
+///
+/// # Errors
+/// When it is neither JSON nor YAML, not of these versions, or too large.
+pub fn openapi(bytes: &[u8]) -> Result<Api> {
+    let root = parse::document(bytes)?;
+    let version = root.get("openapi").or_else(|| root.get("swagger")).map(parse::text).unwrap_or_default();
+    let root = match version.split('.').next() {
+        Some("2") => swagger::upgraded(root),
+        Some("3") => root,
+        _ if version.is_empty() => {
+            return Err(Error::new("this is no OpenAPI document: it has neither `openapi` nor `swagger` at its top"));
+        }
+        _ => return Err(Error::new(format!("OpenAPI {version} is not known; 2.0, 3.0 and 3.1 are"))),
+    };
+    Reader::new(&Document::new(&root)).read()
+}
+
+struct Reader<'a> {
+    document: &'a Document<'a>,
+    schemas: Schemas<'a>,
+    security: Security<'a>,
+    api: Api,
+    /// Names of operations that stand in the document more than once.
+    ambiguous: BTreeSet<&'a str>,
+}
+
+impl<'a> Reader<'a> {
+    fn new(document: &'a Document<'a>) -> Self {
+        Self {
+            document,
+            schemas: Schemas::new(document),
+            security: Security::new(document),
+            api: Api::default(),
+            ambiguous: BTreeSet::new(),
+        }
+    }
+
+    fn read(mut self) -> Result<Api> {
+        let root = self.document.root;
+        let info = &root["info"];
+        self.api.name = text::line(info["title"].as_str().unwrap_or_default(), 100);
+        let about = info["description"].as_str().or_else(|| info["summary"].as_str()).unwrap_or_default();
+        self.api.description = text::block(about.trim().split("\n\n").next().unwrap_or_default(), 1000);
+        self.api.servers = servers(root);
+        self.paths()?;
+        if let Some(hooks) = root.get("webhooks").and_then(Value::as_object).filter(|hooks| !hooks.is_empty()) {
+            let names: Vec<&str> = hooks.keys().take(5).map(String::as_str).collect();
+            let what = format!("{} webhooks become no triggers: {}", hooks.len(), names.join(", "));
+            self.api.unsupported.push(Unsupported::whole(text::line(&what, 300)));
+        }
+        let Self { schemas, security, mut api, .. } = self;
+        security.finish(&mut api);
+        schemas.finish(&mut api);
+        Ok(api)
+    }
+
+    fn paths(&mut self) -> Result<()> {
+        let paths = self.document.root.get("paths").and_then(Value::as_object);
+        let paths: Vec<(&'a String, &'a Map<String, Value>)> = paths
+            .into_iter()
+            .flatten()
+            .filter_map(|(path, item)| Some((path, self.document.follow(item).as_object()?)))
+            .collect();
+        self.ambiguous = ambiguous(&paths);
+        let mut count = 0;
+        for (path, item) in paths {
+            for (method, operation) in item {
+                let method = method.to_ascii_lowercase();
+                if NO_TOOLS.contains(&method.as_str()) {
+                    let id = format!("{} {path}", method.to_ascii_uppercase());
+                    self.api
+                        .unsupported
+                        .push(Unsupported::unusable(&id, format!("the method {}", method.to_ascii_uppercase())));
+                }
+                let Some(operation) = operation.as_object().filter(|_| METHODS.contains(&method.as_str())) else {
+                    continue;
+                };
+                count += 1;
+                if count > MOST_OPERATIONS {
+                    return Err(Error::new(format!("the description has more than {MOST_OPERATIONS} operations")));
+                }
+                let operation = self.operation(path, &method.to_ascii_uppercase(), item, operation);
+                self.api.operations.push(operation);
+            }
+        }
+        Ok(())
+    }
+
+    /// Says that a part of an operation is not carried over.
+    fn part(&mut self, id: &str, what: impl Into<String>) {
+        self.api.unsupported.push(Unsupported::part(id, what));
+    }
+
+    /// The name of an operation that stays when the document grows.
+    fn id(&self, path: &str, method: &str, operation: &Map<String, Value>) -> String {
+        let own = operation.get("operationId").and_then(Value::as_str).map(str::trim).filter(|id| !id.is_empty());
+        match own.filter(|id| id.len() <= 200 && !self.ambiguous.contains(id)) {
+            Some(id) => manifest::cleaned(id),
+            None => manifest::cleaned(&format!("{method} {path}")),
+        }
+    }
+}
+
+fn ambiguous<'a>(paths: &[(&'a String, &'a Map<String, Value>)]) -> BTreeSet<&'a str> {
+    let mut seen: BTreeMap<&str, u32> = BTreeMap::new();
+    let operations =
+        paths.iter().flat_map(|(_, item)| item.iter().filter(|(method, _)| METHODS.contains(&method.as_str())));
+    for id in operations.filter_map(|(_, operation)| operation.get("operationId")?.as_str()) {
+        *seen.entry(id.trim()).or_default() += 1;
+    }
+    seen.into_iter().filter(|(_, count)| *count > 1).map(|(id, _)| id).collect()
+}
+
+/// The servers of a document, a path or an operation.
+fn servers(holder: &Value) -> Vec<Server> {
+    let servers = holder.get("servers").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let mut servers: Vec<Server> = servers.iter().take(100).filter_map(server).collect();
+    // What can be called as it is stands before what cannot, and a real one before one to play with.
+    let rank = |server: &Server| {
+        let play =
+            ["sandbox", "staging", "localhost", "127.0.0.1", "test"].iter().any(|word| server.url.contains(word));
+        (!server.url.starts_with("https://"), play)
+    };
+    servers.sort_by_key(rank);
+    servers
+}
+
+fn server(server: &Value) -> Option<Server> {
+    let url = server.get("url")?.as_str()?.trim();
+    let variables = server.get("variables").and_then(Value::as_object).into_iter().flatten();
+    let variable = |(name, about): (&String, &Value)| Variable {
+        name: name.clone(),
+        default: about.get("default").map(parse::text),
+        choices: about.get("enum").and_then(Value::as_array).into_iter().flatten().map(parse::text).collect(),
+        description: text::block(about["description"].as_str().unwrap_or_default(), 500),
+    };
+    let url = if let Some(rest) = url.strip_prefix("//") { format!("https://{rest}") } else { url.to_owned() };
+    Some(Server { url: url.trim_end_matches('/').to_owned(), variables: variables.map(variable).collect() })
+}
+
+impl Reader<'_> {
+    /// Words for an agent: the summary says what, the description how.
+    fn words(operation: &Map<String, Value>) -> (String, String) {
+        let said = |name: &str| operation.get(name).and_then(Value::as_str).unwrap_or_default().trim();
+        let (summary, description) = (said("summary"), said("description"));
+        let both = match (summary, description) {
+            (summary, "") => summary.to_owned(),
+            ("", description) => description.to_owned(),
+            (summary, description) if description.starts_with(summary.trim_end_matches('.')) => description.to_owned(),
+            (summary, description) => format!("{}.\n\n{description}", summary.trim_end_matches('.')),
+        };
+        (text::line(summary, 100), text::block(&both, 4000))
+    }
+
+    fn labels(operation: &Map<String, Value>) -> Vec<String> {
+        let tags = operation.get("tags").and_then(Value::as_array).into_iter().flatten();
+        tags.filter_map(Value::as_str).map(|tag| text::line(tag, 100)).filter(|tag| !tag.is_empty()).collect()
+    }
+
+    /// An operation without what its parameters, body and answers say.
+    fn outline(&self, path: &str, method: &str, operation: &Map<String, Value>) -> Operation {
+        let (title, description) = Self::words(operation);
+        Operation {
+            id: self.id(path, method, operation),
+            method: method.to_owned(),
+            path: path.to_owned(),
+            title,
+            description,
+            tags: Self::labels(operation),
+            hints: crate::hints(method),
+            deprecated: operation.get("deprecated").and_then(Value::as_bool) == Some(true),
+            ..Operation::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,51 @@
+//! The document and its references.
+
+use std::borrow::Cow;
+
+use serde_json::Value;
+
+/// References that lead to references.
+const LONGEST_CHAIN: usize = 32;
+
+/// A document of version 3.
+#[derive(Debug)]
+pub(super) struct Document<'a> {
+    pub(super) root: &'a Value,
+}
+
+impl<'a> Document<'a> {
+    pub(super) fn new(root: &'a Value) -> Self {
+        Self { root }
+    }
+
+    /// What a value is, or what it refers to. Nothing when that is not in this document.
+    pub(super) fn follow(&self, value: &'a Value) -> &'a Value {
+        let mut value = value;
+        for _ in 0..LONGEST_CHAIN {
+            match value.get("$ref").and_then(Value::as_str) {
+                None => return value,
+                Some(reference) => match self.target(reference) {
+                    Some(target) => value = target,
+                    None => return &Value::Null,
+                },
+            }
+        }
+        &Value::Null
+    }
+
+    /// The same for a value that may be missing.
+    pub(super) fn resolve(&self, value: Option<&'a Value>) -> &'a Value {
+        value.map_or(&Value::Null, |value| self.follow(value))
+    }
+
+    /// What a local reference names.
+    pub(super) fn target(&self, reference: &str) -> Option<&'a Value> {
+        let pointer = reference.strip_prefix('#')?;
+        self.root.pointer(pointer).or_else(|| self.root.pointer(&unescaped(pointer)))
+    }
+}
+
+/// References are written in URLs, so a pointer in one may be percent-encoded.
+fn unescaped(pointer: &str) -> Cow<'_, str> {
+    percent_encoding::percent_decode_str(pointer).decode_utf8_lossy()
+}

@@ -1,0 +1,146 @@
+//! How lists go on, guessed from names that are in wide use. A wrong guess costs nothing: reading further pages is offered, and
+//! an application that answers no next page ends it.
+
+use manifest::plan::{Next, Pages, Place};
+use serde_json::Value;
+
+use crate::Operation;
+
+const CURSORS: [&str; 14] = [
+    "cursor",
+    "after",
+    "page_token",
+    "pageToken",
+    "next_token",
+    "nextToken",
+    "NextToken",
+    "page[cursor]",
+    "page[after]",
+    "start_cursor",
+    "next_page_token",
+    "continuation_token",
+    "continuationToken",
+    "marker",
+];
+const NEXT_CURSORS: [&str; 16] = [
+    "next_cursor",
+    "nextCursor",
+    "nextPageToken",
+    "next_page_token",
+    "nextToken",
+    "NextToken",
+    "next_token",
+    "continuation_token",
+    "continuationToken",
+    "next_page",
+    "cursor",
+    "after",
+    "marker",
+    "end_cursor",
+    "endCursor",
+    "next",
+];
+const NEXT_URLS: [&str; 8] =
+    ["next", "next_url", "next_page_url", "nextLink", "next_page_uri", "@odata.nextLink", "next_href", "href"];
+/// Objects of a page that tell about pages.
+const HOLDERS: [&str; 11] = [
+    "meta",
+    "paging",
+    "pagination",
+    "page_info",
+    "pageInfo",
+    "response_metadata",
+    "links",
+    "_links",
+    "metadata",
+    "cursors",
+    "page",
+];
+const OFFSETS: [&str; 6] = ["offset", "skip", "startAt", "start_at", "$skip", "page[offset]"];
+const PAGES: [&str; 5] = ["page", "page_number", "pageNumber", "page[number]", "Page"];
+const LISTS: [&str; 8] = ["data", "items", "results", "values", "value", "records", "entries", "list"];
+
+/// Guesses how the list that an operation answers goes on.
+pub(super) fn detect(made: &Operation, response: &Value, flat: &mut dyn FnMut(&Value) -> Value) -> Option<Pages> {
+    if made.method != "GET" || made.answer.file {
+        return None;
+    }
+    let page = flat(made.answer.schema.as_ref()?);
+    let items = list(&page, flat)?;
+    let link =
+        response["headers"].as_object().is_some_and(|headers| headers.keys().any(|it| it.eq_ignore_ascii_case("link")));
+    let next = if link { Some(Next::Link) } else { by_cursor(made, &page, flat) };
+    let next = next.or_else(|| by_url(&page, flat)).or_else(|| by_number(made));
+    Some(Pages { next: next?, items, argument: String::new() })
+}
+
+/// Where the list is in a page, when that is beyond doubt.
+fn list(page: &Value, flat: &mut dyn FnMut(&Value) -> Value) -> Option<String> {
+    if page["type"] == "array" {
+        return Some(String::new());
+    }
+    let members = page.get("properties")?.as_object()?;
+    let mut lists: Vec<&String> = Vec::new();
+    for (name, member) in members {
+        if flat(member)["type"] == "array" {
+            lists.push(name);
+        }
+    }
+    let usual = LISTS.iter().find_map(|usual| lists.iter().find(|name| *name == usual));
+    let name = match (usual, lists.as_slice()) {
+        (Some(name), _) | (None, [name]) => name,
+        _ => return None,
+    };
+    Some(format!("/{}", name.replace('~', "~0").replace('/', "~1")))
+}
+
+fn query<'a>(made: &'a Operation, names: &[&str]) -> Option<&'a crate::Parameter> {
+    let named = |name: &&str| made.parameters.iter().find(|it| it.place == Place::Query && it.name == **name);
+    names.iter().find_map(named)
+}
+
+fn by_cursor(made: &Operation, page: &Value, flat: &mut dyn FnMut(&Value) -> Value) -> Option<Next> {
+    let parameter = query(made, &CURSORS)?.name.clone();
+    let place = member(page, &NEXT_CURSORS, &["string", "integer"], flat)?;
+    Some(Next::Cursor { place, parameter })
+}
+
+fn by_url(page: &Value, flat: &mut dyn FnMut(&Value) -> Value) -> Option<Next> {
+    let place = member(page, &NEXT_URLS, &["string"], flat)?;
+    Some(Next::Url { place })
+}
+
+fn by_number(made: &Operation) -> Option<Next> {
+    if let Some(offset) = query(made, &OFFSETS) {
+        return Some(Next::Offset { parameter: offset.name.clone() });
+    }
+    let page = query(made, &PAGES).filter(|page| page.schema["type"] != "object" && page.schema["type"] != "array")?;
+    let from_zero = ["default", "minimum"].iter().any(|word| page.schema[*word].as_i64() == Some(0));
+    Some(Next::Page { parameter: page.name.clone(), first: u32::from(!from_zero) })
+}
+
+/// The place of a member with one of these names, at the top of a page or in what tells about pages.
+fn member(page: &Value, names: &[&str], kinds: &[&str], flat: &mut dyn FnMut(&Value) -> Value) -> Option<String> {
+    let mut holders = vec![(String::new(), page.clone())];
+    for holder in HOLDERS {
+        let inner = flat(&page["properties"][holder]);
+        let deeper = flat(&inner["properties"]["next"]);
+        holders.push((format!("/{holder}"), inner));
+        holders.push((format!("/{holder}/next"), deeper));
+    }
+    for (place, holder) in holders {
+        for name in names {
+            let schema = flat(&holder["properties"][*name]);
+            let fits = |kind: &Value| kinds.iter().any(|known| kind == known);
+            let fits = match &schema["type"] {
+                Value::Array(several) => several.iter().any(fits),
+                one => fits(one),
+            };
+            // A link at the top called `href` is the page's own.
+            if fits && (*name != "href" || place.ends_with("/next")) {
+                return Some(format!("{place}/{}", name.replace('~', "~0").replace('/', "~1")));
+            }
+        }
+    }
+    None
+}

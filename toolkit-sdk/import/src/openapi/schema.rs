@@ -1,0 +1,201 @@
+//! Schemas of `OpenAPI` as JSON Schema.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value, json};
+
+use super::document::Document;
+use crate::{
+    Api, Unsupported,
+    schema::{self, Shared},
+};
+
+/// Schemas that are named for themselves; a document with more is none that people wrote.
+const MOST: usize = 50_000;
+/// Keywords that are the same on both sides.
+const KEPT: [&str; 24] = [
+    "type",
+    "description",
+    "title",
+    "format",
+    "enum",
+    "const",
+    "default",
+    "pattern",
+    "required",
+    "readOnly",
+    "writeOnly",
+    "uniqueItems",
+    "maximum",
+    "minimum",
+    "exclusiveMaximum",
+    "exclusiveMinimum",
+    "multipleOf",
+    "maxItems",
+    "maxLength",
+    "maxProperties",
+    "minItems",
+    "minLength",
+    "minProperties",
+    "contentMediaType",
+];
+
+/// Translates schemas and remembers those that are referred to.
+#[derive(Debug)]
+pub(super) struct Schemas<'a> {
+    document: &'a Document<'a>,
+    /// Names of references.
+    names: BTreeMap<String, String>,
+    /// References that are named and not yet translated.
+    waiting: Vec<String>,
+    done: Shared,
+    missing: BTreeSet<String>,
+}
+
+impl<'a> Schemas<'a> {
+    pub(super) fn new(document: &'a Document<'a>) -> Self {
+        Self { document, names: BTreeMap::new(), waiting: Vec::new(), done: Shared::new(), missing: BTreeSet::new() }
+    }
+
+    /// Translates a schema.
+    pub(super) fn read(&mut self, schema: &Value) -> Value {
+        let Value::Object(own) = schema else {
+            return if schema.is_boolean() { schema.clone() } else { json!({}) };
+        };
+        let mut out = Map::new();
+        if let Some(reference) = own.get("$ref").and_then(Value::as_str) {
+            match self.name(reference) {
+                Some(name) => out.insert("$ref".to_owned(), format!("#/$defs/{name}").into()),
+                None => out.insert("description".to_owned(), "Anything.".into()),
+            };
+        }
+        for keyword in KEPT {
+            if let Some(value) = own.get(keyword).filter(|value| !value.is_null()) {
+                out.insert(keyword.to_owned(), value.clone());
+            }
+        }
+        self.nested(own, &mut out);
+        bounds(own, &mut out);
+        if ["nullable", "x-nullable"].iter().any(|word| own.get(*word).and_then(Value::as_bool) == Some(true)) {
+            return nullable(out);
+        }
+        Value::Object(out)
+    }
+
+    fn nested(&mut self, own: &Map<String, Value>, out: &mut Map<String, Value>) {
+        for keyword in ["items", "additionalProperties"] {
+            match own.get(keyword) {
+                Some(schema @ Value::Object(_)) => {
+                    let schema = self.read(schema);
+                    out.insert(keyword.to_owned(), schema);
+                }
+                Some(flag @ Value::Bool(_)) => {
+                    out.insert(keyword.to_owned(), flag.clone());
+                }
+                _ => {}
+            }
+        }
+        for keyword in ["allOf", "anyOf", "oneOf"] {
+            if let Some(Value::Array(schemas)) = own.get(keyword) {
+                let schemas = schemas.iter().map(|schema| self.read(schema)).collect();
+                out.insert(keyword.to_owned(), schemas);
+            }
+        }
+        if let Some(Value::Object(members)) = own.get("properties") {
+            let members: Map<String, Value> =
+                members.iter().map(|(name, schema)| (name.clone(), self.read(schema))).collect();
+            out.insert("properties".to_owned(), members.into());
+        }
+    }
+
+    /// The name under which a reference's schema is shared. `None` when it leads nowhere.
+    fn name(&mut self, reference: &str) -> Option<String> {
+        if let Some(name) = self.names.get(reference) {
+            return Some(name.clone());
+        }
+        if self.names.len() >= MOST || self.document.target(reference).is_none() {
+            self.missing.insert(reference.to_owned());
+            return None;
+        }
+        let own = reference.strip_prefix("#/components/schemas/").filter(|name| !name.contains(['/', '~', '%']));
+        let name = own.map_or_else(|| reference.trim_start_matches("#/").replace(['/', '~', '%'], "."), str::to_owned);
+        self.names.insert(reference.to_owned(), name.clone());
+        self.waiting.push(reference.to_owned());
+        Some(name)
+    }
+
+    /// Translates all that is referred to.
+    fn settle(&mut self) {
+        while let Some(reference) = self.waiting.pop() {
+            let Some(name) = self.names.get(&reference).cloned() else { continue };
+            if let Some(target) = self.document.target(&reference) {
+                let schema = self.read(target);
+                self.done.insert(name, schema);
+            }
+        }
+    }
+
+    /// A translated schema with the references and parts at its top put together.
+    pub(super) fn flat(&mut self, schema: &Value) -> Value {
+        self.settle();
+        schema::flat(schema, &self.done)
+    }
+
+    /// Hands over all that is referred to, and says what is not there.
+    pub(super) fn finish(mut self, api: &mut Api) {
+        self.settle();
+        api.schemas = self.done;
+        for reference in self.missing {
+            let what = format!("the reference `{}` is not in this document", crate::text::line(&reference, 200));
+            api.unsupported.push(Unsupported::whole(what));
+        }
+    }
+}
+
+/// Until 3.0 a bound was made exclusive by a flag beside it.
+fn bounds(own: &Map<String, Value>, out: &mut Map<String, Value>) {
+    for (flag, bound) in [("exclusiveMaximum", "maximum"), ("exclusiveMinimum", "minimum")] {
+        if let Some(exclusive) = own.get(flag).and_then(Value::as_bool) {
+            out.shift_remove(flag);
+            if let Some(value) = exclusive.then(|| out.shift_remove(bound)).flatten() {
+                out.insert(flag.to_owned(), value);
+            }
+        }
+    }
+}
+
+/// Allows null as well.
+fn nullable(mut out: Map<String, Value>) -> Value {
+    let says_more = out.keys().any(|keyword| keyword != "description");
+    match out.get_mut("type") {
+        Some(Value::String(kind)) => {
+            let kinds = json!([kind.clone(), "null"]);
+            out.insert("type".to_owned(), kinds);
+        }
+        Some(Value::Array(kinds)) if !kinds.contains(&"null".into()) => kinds.push("null".into()),
+        Some(_) => {}
+        None if !says_more => {}
+        None => {
+            let description = out.shift_remove("description");
+            let mut either = json!({ "anyOf": [Value::Object(out), { "type": "null" }] });
+            if let Some(description) = description {
+                either["description"] = description;
+            }
+            return either;
+        }
+    }
+    if let Some(Value::Array(choices)) = out.get_mut("enum")
+        && !choices.contains(&Value::Null)
+    {
+        choices.push(Value::Null);
+    }
+    Value::Object(out)
+}
+
+/// Whether a value is the bytes of a file.
+pub(super) fn is_binary(schema: &Value) -> bool {
+    let text = schema.get("type").is_none_or(|kind| kind == "string" || *kind == json!(["string", "null"]));
+    let format = matches!(schema["format"].as_str(), Some("binary"));
+    let media = schema["contentMediaType"].as_str().is_some_and(|media| media != "application/json");
+    schema["type"] == "file" || (text && (format || media))
+}

@@ -1,0 +1,334 @@
+//! Ways to connect an account, and which operations need one.
+//!
+//! A manifest has at most one scheme of each mode, an `OpenAPI` document any number. So keys that go to different places become
+//! fields of one scheme, those that not every operation asks for optional; of bearer tokens and passwords there is one anyway,
+//! since they all go into the same header.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use manifest::{ACCESS_TOKEN, AuthMode, AuthScheme, ClientAuth, Field, OAuth2, Placement, TokenAnswer};
+use serde_json::Value;
+
+use super::Document;
+use crate::{Api, Unsupported, names, parse, text};
+
+const HELP: usize = 600;
+
+/// Where a scheme's credential goes.
+#[derive(Debug, Clone, PartialEq)]
+enum Kind {
+    Header(String),
+    Query(String),
+    Cookie(String),
+    Bearer,
+    /// Where a person agrees, and where codes become tokens.
+    Flow(String, String),
+    Basic,
+    /// Something that the platform cannot attach.
+    Unknown(String),
+}
+
+#[derive(Debug)]
+struct Scheme<'a> {
+    name: &'a str,
+    kind: Kind,
+    about: &'a Value,
+}
+
+/// The security schemes of a document.
+#[derive(Debug)]
+pub(super) struct Security<'a> {
+    schemes: BTreeMap<&'a str, Scheme<'a>>,
+    general: Option<&'a Value>,
+    /// How often each set of schemes is asked for together.
+    asked: BTreeMap<BTreeSet<&'a str>, usize>,
+    /// Whether anything at all says what it needs.
+    stated: bool,
+}
+
+/// What one operation needs.
+#[derive(Debug, Default)]
+pub(super) struct Needed {
+    pub(super) scopes: Vec<String>,
+    /// Nothing at all.
+    pub(super) none: bool,
+    /// Only something that cannot be attached.
+    pub(super) unsupported: Option<String>,
+}
+
+impl<'a> Security<'a> {
+    pub(super) fn new(document: &'a Document<'a>) -> Self {
+        let all = document.root["components"]["securitySchemes"].as_object();
+        let scheme = |(name, about): (&'a String, &'a Value)| {
+            let about = document.follow(about);
+            (name.as_str(), Scheme { name, kind: kind(about), about })
+        };
+        let schemes: BTreeMap<_, _> = all.into_iter().flatten().take(100).map(scheme).collect();
+        let general = document.root.get("security").filter(|security| security.is_array());
+        Self { schemes, general, asked: BTreeMap::new(), stated: general.is_some() }
+    }
+
+    /// Reads what an operation needs: its own word, else the document's.
+    pub(super) fn of(&mut self, own: Option<&'a Value>) -> Needed {
+        self.stated |= own.is_some_and(Value::is_array);
+        let Some(all) = own.or(self.general).and_then(Value::as_array) else { return Needed::default() };
+        let sets: Vec<BTreeMap<&'a str, &'a Value>> = all
+            .iter()
+            .filter_map(Value::as_object)
+            .map(|set| set.iter().map(|(name, scopes)| (name.as_str(), scopes)).collect())
+            .collect();
+        // What asks for nothing, or names what is not described, is met by any account and by none.
+        let open = sets.iter().any(|set| set.keys().all(|name| !self.schemes.contains_key(name)));
+        let usable = |set: &&BTreeMap<&'a str, &'a Value>| {
+            set.keys().all(|name| !matches!(self.schemes.get(name).map(|it| &it.kind), Some(Kind::Unknown(_))))
+        };
+        let first = sets.iter().find(|set| !set.is_empty() && usable(set));
+        let unsupported = match first {
+            None if !open => sets
+                .iter()
+                .flat_map(BTreeMap::keys)
+                .find_map(|name| matches!(self.schemes.get(name)?.kind, Kind::Unknown(_)).then(|| (*name).to_owned())),
+            _ => None,
+        };
+        let scopes = first.into_iter().flat_map(BTreeMap::values).filter_map(|scopes| scopes.as_array()).flatten();
+        let scopes =
+            scopes.filter_map(Value::as_str).filter(|scope| !scope.is_empty() && !scope.contains(char::is_whitespace));
+        let scopes = scopes.map(str::to_owned).collect();
+        for set in sets.iter().filter(usable) {
+            let names: BTreeSet<&'a str> = set.keys().copied().filter(|name| self.schemes.contains_key(name)).collect();
+            if !names.is_empty() {
+                *self.asked.entry(names).or_default() += 1;
+            }
+        }
+        Needed { scopes, none: open || sets.is_empty(), unsupported }
+    }
+
+    pub(super) fn fills_header(&self, name: &str) -> bool {
+        let fills = |kind: &Kind| match kind {
+            Kind::Header(own) => own.eq_ignore_ascii_case(name),
+            Kind::Bearer | Kind::Flow(..) | Kind::Basic => name.eq_ignore_ascii_case("authorization"),
+            _ => false,
+        };
+        self.schemes.values().any(|scheme| fills(&scheme.kind))
+    }
+
+    pub(super) fn fills_query(&self, name: &str) -> bool {
+        self.schemes.values().any(|scheme| matches!(&scheme.kind, Kind::Query(own) if own == name))
+    }
+
+    pub(super) fn fills_cookie(&self, name: &str) -> bool {
+        self.schemes.values().any(|scheme| matches!(&scheme.kind, Kind::Cookie(own) if own == name))
+    }
+
+    /// Makes the schemes of the manifest.
+    pub(super) fn finish(mut self, api: &mut Api) {
+        if !self.stated {
+            // Schemes that nothing asks for are there all the same.
+            self.asked = self.schemes.keys().map(|name| (BTreeSet::from([*name]), 1)).collect();
+        }
+        for scheme in self.schemes.values() {
+            if let Kind::Unknown(what) = &scheme.kind {
+                api.unsupported.push(Unsupported::whole(format!("the security scheme `{}`: {what}", scheme.name)));
+            }
+        }
+        let mut sets: Vec<(BTreeSet<&'a str>, usize)> = std::mem::take(&mut self.asked).into_iter().collect();
+        sets.retain(|(set, _)| set.iter().all(|name| !matches!(self.schemes[name].kind, Kind::Unknown(_))));
+        sets.sort_by_key(|(set, count)| (std::cmp::Reverse(*count), set.clone()));
+        let modes = self.modes(&sets);
+        for mode in &modes {
+            let own: Vec<&BTreeSet<&str>> =
+                sets.iter().map(|(set, _)| set).filter(|set| self.mode(set) == *mode).collect();
+            api.auth.push(self.scheme(*mode, &own));
+            // Who has a token need not go through the flow for one.
+            if *mode == AuthMode::Oauth2 && !modes.contains(&AuthMode::BearerToken) {
+                api.auth.push(self.scheme(AuthMode::BearerToken, &own));
+            }
+        }
+        // Nothing to connect: then no operation can need it.
+        if api.auth.is_empty() {
+            api.operations.iter_mut().for_each(|operation| operation.no_auth = false);
+        }
+    }
+
+    /// The modes in the order of their use.
+    fn modes(&self, sets: &[(BTreeSet<&'a str>, usize)]) -> Vec<AuthMode> {
+        let mut modes = Vec::new();
+        for mode in sets.iter().map(|(set, _)| self.mode(set)) {
+            if !modes.contains(&mode) {
+                modes.push(mode);
+            }
+        }
+        modes
+    }
+
+    fn mode(&self, set: &BTreeSet<&str>) -> AuthMode {
+        let has = |kind: &Kind| set.iter().any(|name| self.schemes[name].kind == *kind);
+        if set.iter().any(|name| matches!(self.schemes[name].kind, Kind::Flow(..))) {
+            AuthMode::Oauth2
+        } else if has(&Kind::Bearer) {
+            AuthMode::BearerToken
+        } else if has(&Kind::Basic) {
+            AuthMode::Basic
+        } else {
+            AuthMode::ApiKey
+        }
+    }
+
+    fn scheme(&self, mode: AuthMode, sets: &[&BTreeSet<&str>]) -> AuthScheme {
+        let mut all: Vec<&Scheme<'_>> = Vec::new();
+        for scheme in sets.iter().flat_map(|set| set.iter()).map(|name| &self.schemes[name]) {
+            if all.iter().all(|known| known.kind != scheme.kind) {
+                all.push(scheme);
+            }
+        }
+        let name = match mode {
+            AuthMode::BearerToken => "Access token",
+            AuthMode::Oauth2 => "OAuth 2.0",
+            AuthMode::Basic => "User name and password",
+            _ => "API key",
+        };
+        let mut made = AuthScheme {
+            mode,
+            name: name.to_owned(),
+            fields: Vec::new(),
+            request: Vec::new(),
+            base_url: None,
+            verify: None,
+            oauth2: None,
+        };
+        let key = |kind: &Kind| matches!(kind, Kind::Header(_) | Kind::Query(_) | Kind::Cookie(_));
+        let keys = all.iter().filter(|scheme| key(&scheme.kind)).count();
+        for scheme in all.iter().take(15) {
+            let everywhere = sets.iter().all(|set| set.iter().any(|name| self.schemes[name].kind == scheme.kind));
+            add(&mut made, scheme, keys == 1, !everywhere);
+        }
+        made
+    }
+}
+
+/// Adds the fields and placements of one scheme.
+fn add(made: &mut AuthScheme, scheme: &Scheme<'_>, alone: bool, optional: bool) {
+    let taken = target(&scheme.kind).is_some_and(|own| {
+        made.request.iter().any(|placement| match placement {
+            Placement::Header { name, .. } => own == *name,
+            Placement::Basic { .. } => own == "authorization",
+            _ => false,
+        })
+    });
+    // A header is filled once; in a flow, by the flow.
+    if taken || (made.mode == AuthMode::Oauth2 && scheme.kind == Kind::Bearer) {
+        return;
+    }
+    let help = scheme.about["description"].as_str().unwrap_or_default();
+    let mut field = |name: &str, title: &str, secret: bool, optional: bool| {
+        made.fields.push(Field {
+            name: name.to_owned(),
+            title: title.to_owned(),
+            description: text::block(help, HELP),
+            secret,
+            optional,
+            default: None,
+            pattern: None,
+        });
+    };
+    let key = if alone { "api_key".to_owned() } else { names::field(scheme.name) };
+    let title = |name: &str| if alone { "API key".to_owned() } else { text::line(name, 80) };
+    match &scheme.kind {
+        Kind::Flow(authorize_url, token_url) if made.mode == AuthMode::Oauth2 => {
+            let value = format!("Bearer {{{ACCESS_TOKEN}}}");
+            made.request.push(Placement::Header { name: "authorization".to_owned(), value });
+            made.oauth2 = Some(flow(authorize_url, token_url));
+        }
+        Kind::Bearer | Kind::Flow(..) => {
+            field("token", "Token", true, optional && !alone);
+            made.request
+                .push(Placement::Header { name: "authorization".to_owned(), value: "Bearer {token}".to_owned() });
+        }
+        Kind::Basic => {
+            field("username", "User name", false, optional);
+            field("password", "Password", true, true);
+            let (username, password) = ("{username}".to_owned(), "{password}".to_owned());
+            made.request.push(Placement::Basic { username, password });
+        }
+        Kind::Header(name) => {
+            field(&key, &title(name), true, optional);
+            made.request.push(Placement::Header { name: name.to_ascii_lowercase(), value: format!("{{{key}}}") });
+        }
+        Kind::Query(name) => {
+            field(&key, &title(name), true, optional);
+            made.request.push(Placement::Query { name: name.clone(), value: format!("{{{key}}}") });
+        }
+        Kind::Cookie(name) => {
+            field(&key, &title(name), true, optional);
+            made.request.push(Placement::Header { name: "cookie".to_owned(), value: format!("{name}={{{key}}}") });
+        }
+        Kind::Unknown(_) => {}
+    }
+}
+
+/// The header that a credential goes into, in lower case.
+fn target(kind: &Kind) -> Option<String> {
+    match kind {
+        Kind::Bearer | Kind::Flow(..) | Kind::Basic => Some("authorization".to_owned()),
+        Kind::Header(name) => Some(name.to_ascii_lowercase()),
+        Kind::Cookie(_) => Some("cookie".to_owned()),
+        Kind::Query(_) | Kind::Unknown(_) => None,
+    }
+}
+
+fn flow(authorize_url: &str, token_url: &str) -> OAuth2 {
+    OAuth2 {
+        authorize_url: authorize_url.to_owned(),
+        token_url: token_url.to_owned(),
+        scopes: Vec::new(),
+        scope_separator: None,
+        authorize_params: BTreeMap::new(),
+        pkce: true,
+        client_auth: ClientAuth::Body,
+        token_answer: TokenAnswer::Json,
+    }
+}
+
+/// The flow of a person who agrees in a browser, when both of its addresses can be used.
+fn flow_of(about: &Value) -> Option<Kind> {
+    let flow = &about["flows"]["authorizationCode"];
+    let address = |name: &str| {
+        let url = flow[name].as_str()?.trim();
+        let host = url.strip_prefix("https://")?.split(['/', '?', ':']).next()?;
+        let plain = !url.contains(['#', '\\', ' ', '@', '{', '}']) && manifest::host_problem(host).is_none();
+        plain.then(|| url.to_owned())
+    };
+    Some(Kind::Flow(address("authorizationUrl")?, address("tokenUrl")?))
+}
+
+fn kind(about: &Value) -> Kind {
+    let word = |name: &str| parse::text(&about[name]).trim().to_ascii_lowercase();
+    let help = word("description");
+    match word("type").as_str() {
+        _ if about.get("x-amazon-apigateway-authtype").and_then(Value::as_str) == Some("awsSigv4") => {
+            Kind::Unknown("requests are signed (AWS Signature 4), and keys alone are attached here".to_owned())
+        }
+        "apikey" => {
+            let name = parse::text(&about["name"]).trim().to_owned();
+            let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.[]$".contains(&byte);
+            if name.is_empty() || name.len() > 64 || !name.bytes().all(plain) {
+                return Kind::Unknown(format!("`{}` cannot name where a key goes", text::line(&name, 80)));
+            }
+            match word("in").as_str() {
+                "header" if name.eq_ignore_ascii_case("authorization") && help.contains("bearer") => Kind::Bearer,
+                "header" => Kind::Header(name),
+                "query" => Kind::Query(name),
+                "cookie" => Kind::Cookie(name),
+                other => Kind::Unknown(format!("a key in `{}`", text::line(other, 40))),
+            }
+        }
+        "http" => match word("scheme").as_str() {
+            "bearer" => Kind::Bearer,
+            "basic" => Kind::Basic,
+            other => Kind::Unknown(format!("the HTTP scheme `{}`", text::line(other, 40))),
+        },
+        "oauth2" => flow_of(about).unwrap_or(Kind::Bearer),
+        "openidconnect" => Kind::Bearer,
+        other => Kind::Unknown(format!("a scheme of type `{}`", text::line(other, 40))),
+    }
+}

@@ -1,0 +1,88 @@
+//! What an overlay changes.
+
+use serde_json::json;
+
+use super::*;
+
+fn api() -> Api {
+    serde_json::from_value(json!({
+        "name": "Acme", "servers": [{ "url": "https://{site}.example.com" }],
+        "operations": [
+            { "id": "items/list", "method": "GET", "path": "/items", "tags": ["items"], "hints": { "read_only": true },
+              "parameters": [{ "name": "limit", "place": "query", "style": "form", "schema": { "type": "integer" } }] },
+            { "id": "items/add", "method": "POST", "path": "/items", "tags": ["items"],
+              "body": { "media": { "kind": "json" }, "required": true, "schema": { "$ref": "#/$defs/Item" } } },
+            { "id": "old", "method": "GET", "path": "/old/{id}", "deprecated": true },
+        ],
+        "schemas": { "Item": {
+            "type": "object", "properties": { "name": { "type": "string" }, "kind": { "type": "string" } }, "required": ["name", "kind"],
+        } },
+    }))
+    .unwrap()
+}
+
+fn applied(overlay: &str) -> Api {
+    let mut api = api();
+    Overlay::from_toml(overlay).unwrap().apply(&mut api).unwrap();
+    api
+}
+
+fn ids(overlay: &str) -> Vec<String> {
+    applied(overlay).operations.into_iter().map(|operation| operation.id).collect()
+}
+
+#[test]
+fn operations_are_chosen_by_id_tag_path_and_method() {
+    assert_eq!(ids(""), ["items/list", "items/add"], "what is deprecated is left out");
+    assert_eq!(ids("[choose]\ndeprecated = true").len(), 3);
+    assert_eq!(ids("[choose]\noperations = [\"old\"]"), ["old"]);
+    assert_eq!(ids("[choose]\ntags = [\"it*\"]\nexcept.operations = [\"*/add\"]"), ["items/list"]);
+    assert_eq!(ids("[choose]\npaths = [\"/it*\"]\nmethods = [\"post\"]"), ["items/add"]);
+}
+
+#[test]
+fn what_an_overlay_names_must_be_there() {
+    let overlay = r#"
+        choose.operations = ["items/*", "gone"]
+        operations.nothing.title = "x"
+        operations."items/list".hide = ["page"]
+        arguments.none.hide = true
+    "#;
+    let problems = Overlay::from_toml(overlay).unwrap().apply(&mut api()).unwrap_err();
+    for part in ["`gone`", "`nothing`", "has no argument `page`", "an argument `none`"] {
+        assert!(problems.iter().any(|problem| problem.contains(part)), "{part}: {problems:?}");
+    }
+    assert!(Overlay::from_toml("nmae = \"x\"").unwrap_err().to_string().contains("nmae"));
+    assert!(Overlay::from_json("{\"choose\": 1}").is_err());
+}
+
+#[test]
+fn arguments_are_hidden_fixed_and_described_wherever_they_go() {
+    let overlay = r#"
+        variables.site = "north"
+        [arguments.limit]
+        default = 50
+        description = "How many."
+        [operations."items/add"]
+        title = "Add"
+        hints.idempotent = true
+        arguments.kind.fixed = "plain"
+        arguments.name.schema = { maxLength = 10 }
+    "#;
+    let api = applied(overlay);
+    assert_eq!(api.servers[0].url, "https://north.example.com");
+    let limit = &api.operations[0].parameters[0];
+    assert_eq!((limit.default.clone(), limit.schema["description"].as_str()), (Some(json!(50)), Some("How many.")));
+    let add = &api.operations[1];
+    assert!(add.title == "Add" && add.hints.idempotent);
+    let body = add.body.as_ref().unwrap();
+    assert_eq!(body.schema["properties"], json!({ "name": { "type": "string", "maxLength": 10 } }));
+    assert_eq!(body.schema["required"], json!(["name"]));
+    assert_eq!(body.defaults["kind"], "plain");
+}
+
+#[test]
+fn a_server_stands_for_all_others() {
+    let api = applied("server = \"https://api.example.org/\"");
+    assert_eq!(api.servers[0].url, "https://api.example.org");
+}

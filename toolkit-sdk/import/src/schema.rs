@@ -1,0 +1,297 @@
+//! Schemas as a manifest takes them: closed in themselves, bounded, and readable for an agent.
+//!
+//! A reference is replaced by what it leads to. Where that would lead in a circle, deeper than a manifest allows, or past the
+//! bytes that one schema may have, a value of its kind takes its place, with nothing said about its members: what an agent
+//! reads is shorter then, and no value that the application takes is refused.
+
+mod keywords;
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use crate::text;
+
+/// Schemas that others refer to.
+pub(crate) type Shared = BTreeMap<String, Value>;
+
+/// Which way a value goes: what an application only writes is no argument, and the other way round.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Way {
+    In,
+    Out,
+}
+
+/// A closed schema.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Closed {
+    pub(crate) schema: Value,
+    /// Whether anything was left out for its size, its depth, or a circle.
+    pub(crate) cut: bool,
+}
+
+/// How much is kept: nesting, bytes of one description, values of one list. The first that fits is taken.
+const LADDER: [Rung; 8] = [
+    Rung { depth: 12, description: 1000, values: 200 },
+    Rung { depth: 8, description: 500, values: 100 },
+    Rung { depth: 6, description: 300, values: 60 },
+    Rung { depth: 5, description: 200, values: 40 },
+    Rung { depth: 4, description: 160, values: 30 },
+    Rung { depth: 3, description: 120, values: 20 },
+    Rung { depth: 2, description: 80, values: 10 },
+    Rung { depth: 1, description: 40, values: 5 },
+];
+
+#[derive(Debug, Clone, Copy)]
+struct Rung {
+    depth: usize,
+    description: usize,
+    values: usize,
+}
+
+/// Closes a schema so that its text has at most `bytes` bytes. Time is bounded by `bytes`, whatever the schema says.
+pub(crate) fn close(schema: &Value, shared: &Shared, way: Way, bytes: usize) -> Closed {
+    for rung in LADDER {
+        let mut closing = Closing { shared, way, rung, left: bytes as isize, path: Vec::new(), cut: false };
+        let closed = closing.schema(schema, 0);
+        if closing.left >= 0 && closed.to_string().len() <= bytes {
+            return Closed { schema: closed, cut: closing.cut };
+        }
+    }
+    Closed { schema: kind_only(schema), cut: true }
+}
+
+/// A schema with the references at its top followed and the parts of `allOf` put together, its members as they are. What
+/// cannot be put together is answered as it is.
+pub(crate) fn flat(schema: &Value, shared: &Shared) -> Value {
+    flatten(schema, shared, 0, &mut MOST_PARTS.clone())
+}
+
+/// Whether a member is only read, so that it is no argument.
+pub(crate) fn only_read(member: &Value, shared: &Shared) -> bool {
+    says(member, "readOnly", shared)
+}
+
+fn says(member: &Value, word: &str, shared: &Shared) -> bool {
+    let is = |schema: &Value| schema.get(word).and_then(Value::as_bool) == Some(true);
+    is(member) || member.get("$ref").and_then(Value::as_str).and_then(|it| target_of(it, shared)).is_some_and(is)
+}
+
+/// References that may lead to references.
+const LONGEST_CHAIN: usize = 16;
+/// Parts that are put together in one schema, parts of parts among them.
+const MOST_PARTS: usize = 200;
+
+fn flatten(schema: &Value, shared: &Shared, depth: usize, parts_left: &mut usize) -> Value {
+    let Value::Object(own) = schema else { return schema.clone() };
+    if depth > LONGEST_CHAIN || *parts_left == 0 {
+        return json!({});
+    }
+    *parts_left -= 1;
+    if let Some(target) = own.get("$ref").and_then(Value::as_str) {
+        let found = target_of(target, shared).map(|found| flatten(found, shared, depth + 1, parts_left));
+        let mut found = found.unwrap_or_else(|| json!({}));
+        // What stands beside a reference says more about this use of it.
+        if let Some(found) = found.as_object_mut() {
+            let beside = own.iter().filter(|(keyword, _)| *keyword != "$ref");
+            found.extend(beside.map(|(keyword, value)| (keyword.clone(), value.clone())));
+        }
+        return found;
+    }
+    let Some(Value::Array(parts)) = own.get("allOf") else { return schema.clone() };
+    let mut whole: Map<String, Value> = own.iter().filter(|(keyword, _)| *keyword != "allOf").map(owned).collect();
+    for part in parts {
+        merge(&mut whole, flatten(part, shared, depth + 1, parts_left));
+    }
+    Value::Object(whole)
+}
+
+fn owned((name, value): (&String, &Value)) -> (String, Value) {
+    (name.clone(), value.clone())
+}
+
+/// Adds what a part says; what is said already stays, members and required names are joined.
+fn merge(whole: &mut Map<String, Value>, part: Value) {
+    let Value::Object(part) = part else { return };
+    for (keyword, value) in part {
+        match (whole.get_mut(&keyword), keyword.as_str()) {
+            (None, _) => {
+                whole.insert(keyword, value);
+            }
+            (Some(Value::Object(members)), "properties") => {
+                for (name, member) in value.as_object().cloned().unwrap_or_default() {
+                    match members.get_mut(&name) {
+                        Some(Value::Object(known)) => merge(known, member),
+                        Some(_) => {}
+                        None => {
+                            members.insert(name, member);
+                        }
+                    }
+                }
+            }
+            (Some(Value::Array(names)), "required") => {
+                for name in value.as_array().cloned().unwrap_or_default() {
+                    if !names.contains(&name) {
+                        names.push(name);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The schema that `#/$defs/NAME` names.
+fn target_of<'a>(reference: &str, shared: &'a Shared) -> Option<&'a Value> {
+    shared.get(reference.strip_prefix("#/$defs/")?)
+}
+
+/// Says what kind of value it is and nothing else.
+fn kind_only(schema: &Value) -> Value {
+    match schema.get("type").filter(|kind| keywords::is_type(kind)) {
+        Some(kind) => json!({ "type": kind }),
+        None if schema.get("properties").is_some_and(Value::is_object) => json!({ "type": "object" }),
+        None => json!({}),
+    }
+}
+
+struct Closing<'a> {
+    shared: &'a Shared,
+    way: Way,
+    rung: Rung,
+    /// Bytes that may still be written; past them nothing is opened any more.
+    left: isize,
+    /// The references that lead here.
+    path: Vec<String>,
+    cut: bool,
+}
+
+impl Closing<'_> {
+    fn schema(&mut self, schema: &Value, depth: usize) -> Value {
+        let Value::Object(own) = schema else {
+            return if schema.is_boolean() { schema.clone() } else { json!({}) };
+        };
+        self.left -= 2;
+        if self.left < 0 {
+            self.cut = true;
+            return json!({});
+        }
+        let Some(reference) = own.get("$ref").and_then(Value::as_str) else { return self.open(schema, depth) };
+        if self.path.iter().any(|above| above == reference) || self.path.len() > LONGEST_CHAIN * 4 {
+            self.cut = true;
+            let found = target_of(reference, self.shared).map_or_else(|| json!({}), kind_only);
+            return self.described(found, own);
+        }
+        let Some(found) = target_of(reference, self.shared) else { return self.described(json!({}), own) };
+        self.path.push(reference.to_owned());
+        let mut closed = self.schema(found, depth);
+        self.path.pop();
+        // What stands beside a reference says more about this use of it.
+        if let Some(closed) = closed.as_object_mut().filter(|_| own.len() > 1) {
+            closed.extend(keywords::values(own, self.way, self.rung.values, self.rung.description));
+        }
+        closed
+    }
+
+    /// A schema that is no reference.
+    fn open(&mut self, schema: &Value, depth: usize) -> Value {
+        let joined = schema.get("allOf").is_some_and(Value::is_array).then(|| flat(schema, self.shared));
+        let schema = joined.as_ref().unwrap_or(schema);
+        let Value::Object(own) = schema else { return json!({}) };
+        let nested = |keyword: &str| own.get(keyword).is_some_and(|value| value.is_object() || value.is_array());
+        if depth >= self.rung.depth
+            && ["properties", "items", "anyOf", "oneOf", "prefixItems"].iter().any(|it| nested(it))
+        {
+            self.cut = true;
+            return self.described(kind_only(schema), own);
+        }
+        let mut out = keywords::values(own, self.way, self.rung.values, self.rung.description);
+        self.left -= Value::Object(out.clone()).to_string().len() as isize;
+        self.alternatives(own, &mut out, depth);
+        self.members(own, &mut out, depth);
+        if let Some(items) = own.get("items") {
+            // A list of schemas, one for each place, is older than anything that agents know.
+            let items = if items.is_array() { json!({}) } else { self.schema(items, depth + 1) };
+            out.insert("items".to_owned(), items);
+        }
+        Value::Object(out)
+    }
+
+    fn members(&mut self, own: &Map<String, Value>, out: &mut Map<String, Value>, depth: usize) {
+        let mut gone = Vec::new();
+        if let Some(Value::Object(members)) = own.get("properties") {
+            let mut kept = Map::new();
+            for (name, member) in members {
+                if self.goes_the_other_way(member) {
+                    gone.push(name.as_str());
+                    continue;
+                }
+                self.left -= name.len() as isize + 4;
+                kept.insert(manifest::cleaned(name), self.schema(member, depth + 1));
+            }
+            out.insert("properties".to_owned(), Value::Object(kept));
+        }
+        if let Some(Value::Array(required)) = out.get_mut("required") {
+            required.retain(|name| name.as_str().is_some_and(|name| !gone.contains(&name)));
+            if required.is_empty() {
+                out.shift_remove("required");
+            }
+        }
+        match own.get("additionalProperties") {
+            Some(Value::Bool(false)) if self.way == Way::In => {
+                out.insert("additionalProperties".to_owned(), false.into());
+            }
+            Some(more @ Value::Object(_)) => {
+                let more = self.schema(more, depth + 1);
+                out.insert("additionalProperties".to_owned(), more);
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether a member is only read, of an argument, or only written, of an answer.
+    fn goes_the_other_way(&self, member: &Value) -> bool {
+        says(member, if self.way == Way::In { "readOnly" } else { "writeOnly" }, self.shared)
+    }
+
+    /// `oneOf` becomes `anyOf`: alternatives that were cut may fit more than one.
+    fn alternatives(&mut self, own: &Map<String, Value>, out: &mut Map<String, Value>, depth: usize) {
+        let all =
+            ["anyOf", "oneOf"].iter().filter_map(|keyword| own.get(*keyword)?.as_array()).find(|all| !all.is_empty());
+        let Some(all) = all else { return };
+        if all.len() > self.rung.values {
+            self.cut = true;
+            return;
+        }
+        let mut kept: Vec<Value> = Vec::new();
+        for one in all {
+            let closed = self.schema(one, depth + 1);
+            if !kept.contains(&closed) {
+                kept.push(closed);
+            }
+        }
+        match kept.len() {
+            1 if out.keys().all(|keyword| keyword == "description") => {
+                if let Some(Value::Object(one)) = kept.pop() {
+                    one.into_iter().for_each(|(keyword, value)| {
+                        out.entry(keyword).or_insert(value);
+                    });
+                }
+            }
+            _ => {
+                out.insert("anyOf".to_owned(), Value::Array(kept));
+            }
+        }
+    }
+
+    fn described(&mut self, mut schema: Value, own: &Map<String, Value>) -> Value {
+        if let Some(description) = own.get("description").and_then(Value::as_str) {
+            schema["description"] = text::block(description, self.rung.description).into();
+        }
+        self.left -= schema.to_string().len() as isize;
+        schema
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,128 @@
+//! Keywords that hold values: which are kept, and in what form.
+
+use regex::RegexBuilder;
+use serde_json::{Map, Value};
+
+use super::Way;
+use crate::text;
+
+const TYPES: [&str; 7] = ["array", "boolean", "integer", "null", "number", "object", "string"];
+/// Bounds of values, which are checked for arguments and only noise in answers.
+const NUMBERS: [&str; 5] = ["exclusiveMaximum", "exclusiveMinimum", "maximum", "minimum", "multipleOf"];
+const COUNTS: [&str; 6] = ["maxItems", "maxLength", "maxProperties", "minItems", "minLength", "minProperties"];
+/// What a manifest allows of a pattern.
+const PATTERN: usize = 1024;
+const PROGRAM: usize = 1 << 20;
+/// Bytes of one default or one value of a list.
+const VALUE: usize = 500;
+
+pub(super) fn is_type(kind: &Value) -> bool {
+    let known = |kind: &Value| kind.as_str().is_some_and(|kind| TYPES.contains(&kind));
+    match kind {
+        Value::Array(kinds) => !kinds.is_empty() && kinds.iter().all(known),
+        kind => known(kind),
+    }
+}
+
+/// What of these keywords stays, cleaned. Nested schemas are left to the caller.
+pub(super) fn values(own: &Map<String, Value>, way: Way, most: usize, longest: usize) -> Map<String, Value> {
+    let mut out = Map::new();
+    let mut keep = |keyword: &str, value: Option<Value>| {
+        if let Some(value) = value {
+            out.insert(keyword.to_owned(), value);
+        }
+    };
+    let kind = own.get("type").filter(|kind| is_type(kind));
+    keep("type", kind.cloned().or_else(|| implied(own)));
+    keep("description", description(own, longest));
+    keep("enum", choices(own, kind, most));
+    keep(
+        "format",
+        own.get("format").and_then(Value::as_str).filter(|it| it.len() <= 64).map(|it| text::line(it, 64).into()),
+    );
+    if way == Way::Out {
+        return out;
+    }
+    keep("file_uploadable", own.get("file_uploadable").filter(|flag| flag.is_boolean()).cloned());
+    keep("const", own.get("const").map(cleaned));
+    keep("default", own.get("default").filter(|value| value.to_string().len() <= VALUE).map(cleaned));
+    keep("required", required(own));
+    keep("pattern", own.get("pattern").and_then(Value::as_str).filter(|it| usable(it)).map(Value::from));
+    keep("uniqueItems", own.get("uniqueItems").filter(|it| it.is_boolean()).cloned());
+    for keyword in NUMBERS {
+        let number = own.get(keyword).filter(|value| value.is_number());
+        keep(keyword, number.filter(|it| keyword != "multipleOf" || it.as_f64().is_some_and(|it| it > 0.0)).cloned());
+    }
+    for keyword in COUNTS {
+        keep(keyword, own.get(keyword).filter(|value| value.is_u64()).cloned());
+    }
+    out
+}
+
+/// Members and items say what a value is even where no type does.
+fn implied(own: &Map<String, Value>) -> Option<Value> {
+    if own.contains_key("type") || own.contains_key("anyOf") || own.contains_key("oneOf") {
+        return None;
+    }
+    let object = own.get("properties").is_some_and(Value::is_object);
+    let array = own.get("items").is_some_and(Value::is_object);
+    object.then(|| "object".into()).or_else(|| array.then(|| "array".into()))
+}
+
+fn description(own: &Map<String, Value>, longest: usize) -> Option<Value> {
+    let said = ["description", "title"]
+        .iter()
+        .find_map(|keyword| own.get(*keyword).and_then(Value::as_str).filter(|text| !text.trim().is_empty()));
+    said.map(|said| text::block(said, longest)).filter(|said| !said.is_empty()).map(Value::from)
+}
+
+/// The values that are possible. A list that is too long is left out: it would be the longest part of the schema.
+fn choices(own: &Map<String, Value>, kind: Option<&Value>, most: usize) -> Option<Value> {
+    let given = own.get("enum")?.as_array()?;
+    if given.is_empty() || given.len() > most || given.iter().any(|value| value.to_string().len() > VALUE) {
+        return None;
+    }
+    let kind = kind.and_then(Value::as_str);
+    let mut kept = Vec::new();
+    for value in given {
+        // YAML and hand-written JSON write `no` and `1` where a text is meant, and the other way round.
+        let value = match (kind, value) {
+            (Some("string"), Value::Bool(_) | Value::Number(_)) => Value::String(value.to_string()),
+            (Some("integer" | "number"), Value::String(text)) => {
+                serde_json::from_str(text).unwrap_or_else(|_| value.clone())
+            }
+            _ => cleaned(value),
+        };
+        if !kept.contains(&value) {
+            kept.push(value);
+        }
+    }
+    Some(Value::Array(kept))
+}
+
+fn required(own: &Map<String, Value>) -> Option<Value> {
+    let mut names: Vec<String> = Vec::new();
+    for name in own.get("required")?.as_array()?.iter().filter_map(Value::as_str).map(manifest::cleaned) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    (!names.is_empty()).then(|| names.into())
+}
+
+/// Patterns run on an engine that cannot look around; one that it does not take is left out.
+fn usable(pattern: &str) -> bool {
+    let clean = manifest::cleaned(pattern) == pattern;
+    clean && pattern.len() <= PATTERN && RegexBuilder::new(pattern).size_limit(PROGRAM).build().is_ok()
+}
+
+fn cleaned(value: &Value) -> Value {
+    match value {
+        Value::String(text) => manifest::cleaned(text).into(),
+        Value::Array(values) => values.iter().map(cleaned).collect(),
+        Value::Object(members) => {
+            members.iter().map(|(name, value)| (manifest::cleaned(name), cleaned(value))).collect::<Map<_, _>>().into()
+        }
+        other => other.clone(),
+    }
+}

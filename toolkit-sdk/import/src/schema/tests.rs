@@ -1,0 +1,124 @@
+//! What becomes of schemas.
+
+use serde_json::json;
+
+use super::*;
+
+fn shared(schemas: Value) -> Shared {
+    serde_json::from_value(schemas).unwrap()
+}
+
+fn closed(schema: Value, schemas: Value) -> Value {
+    close(&schema, &shared(schemas), Way::In, 24_000).schema
+}
+
+#[test]
+fn a_reference_becomes_what_it_leads_to() {
+    let schemas =
+        json!({ "Name": { "type": "string", "description": "A name." }, "Alias": { "$ref": "#/$defs/Name" } });
+    let schema = json!({ "properties": { "a": { "$ref": "#/$defs/Alias" }, "b": { "$ref": "#/$defs/None" } } });
+    let expected =
+        json!({ "type": "object", "properties": { "a": { "type": "string", "description": "A name." }, "b": {} } });
+    assert_eq!(closed(schema, schemas.clone()), expected);
+    let beside = json!({ "$ref": "#/$defs/Name", "description": "Of the owner." });
+    assert_eq!(closed(beside, schemas), json!({ "type": "string", "description": "Of the owner." }));
+}
+
+#[test]
+fn a_circle_is_cut_where_it_closes() {
+    let schemas = json!({
+        "Node": { "type": "object", "properties": { "next": { "$ref": "#/$defs/Node" }, "n": { "type": "integer" } } },
+        "Self": { "$ref": "#/$defs/Self" },
+    });
+    let node = close(&json!({ "$ref": "#/$defs/Node" }), &shared(schemas.clone()), Way::In, 24_000);
+    let expected =
+        json!({ "type": "object", "properties": { "next": { "type": "object" }, "n": { "type": "integer" } } });
+    assert_eq!((node.schema, node.cut), (expected, true));
+    assert_eq!(closed(json!({ "$ref": "#/$defs/Self" }), schemas), json!({}));
+}
+
+#[test]
+fn a_schema_that_grows_without_end_fits_all_the_same() {
+    // Each refers twice to the next: 2^40 members when all are opened.
+    let schemas: Shared = (0..40)
+        .map(|n| {
+            let next = json!({ "$ref": format!("#/$defs/S{}", n + 1) });
+            (format!("S{n}"), json!({ "type": "object", "properties": { "a": next, "b": next } }))
+        })
+        .collect();
+    let closed = close(&json!({ "$ref": "#/$defs/S0" }), &schemas, Way::In, 2_000);
+    assert!(closed.cut && closed.schema.to_string().len() <= 2_000);
+    assert_eq!(closed.schema["properties"]["a"]["properties"]["b"]["type"], "object");
+}
+
+#[test]
+fn parts_are_joined_and_alternatives_loosened() {
+    let schemas =
+        json!({ "Base": { "type": "object", "properties": { "id": { "type": "integer" } }, "required": ["id"] } });
+    let whole = json!({
+        "description": "All.",
+        "allOf": [{ "$ref": "#/$defs/Base" }, { "properties": { "x": { "oneOf": [{ "type": "string" }, { "type": "null" }] } }, "required": ["x", "id"] }],
+    });
+    let expected = json!({
+        "type": "object", "description": "All.", "required": ["id", "x"],
+        "properties": { "id": { "type": "integer" }, "x": { "anyOf": [{ "type": "string" }, { "type": "null" }] } },
+    });
+    assert_eq!(closed(whole, schemas), expected);
+    assert_eq!(
+        closed(json!({ "oneOf": [{ "type": "string" }, { "type": "string" }] }), json!({})),
+        json!({ "type": "string" })
+    );
+}
+
+#[test]
+fn what_a_manifest_refuses_does_not_stay() {
+    let schema = json!({
+        "type": "object", "x-vendor": 1, "$schema": "x", "$id": "y", "discriminator": {}, "example": 1,
+        "properties": {
+            "pattern": { "type": "string", "pattern": "(?=a)b" },
+            "plain": { "type": "string", "pattern": "^a+$", "minLength": 1, "maxLength": -1 },
+            "kind": { "type": "strange", "description": "a\u{200b}b" },
+            "choice": { "type": "string", "enum": [true, "x", "x"] },
+            "number": { "type": "integer", "enum": ["1", 2], "multipleOf": 0 },
+            "tuple": { "type": "array", "items": [{ "type": "string" }] },
+        },
+        "required": ["plain", "plain", 7],
+    });
+    let expected = json!({
+        "type": "object", "required": ["plain"],
+        "properties": {
+            "pattern": { "type": "string" },
+            "plain": { "type": "string", "pattern": "^a+$", "minLength": 1 },
+            "kind": { "description": "ab" },
+            "choice": { "type": "string", "enum": ["true", "x"] },
+            "number": { "type": "integer", "enum": [1, 2] },
+            "tuple": { "type": "array", "items": {} },
+        },
+    });
+    assert_eq!(closed(schema, json!({})), expected);
+}
+
+#[test]
+fn members_of_the_other_direction_are_left_out() {
+    let schema = json!({
+        "type": "object", "required": ["id", "secret"],
+        "properties": { "id": { "type": "integer", "readOnly": true }, "secret": { "$ref": "#/$defs/Secret" } },
+    });
+    let shared = shared(json!({ "Secret": { "type": "string", "writeOnly": true } }));
+    let names = |way: Way| {
+        let closed = close(&schema, &shared, way, 24_000).schema;
+        closed["properties"].as_object().unwrap().keys().cloned().collect::<Vec<_>>()
+    };
+    assert_eq!(names(Way::In), ["secret"]);
+    assert_eq!(names(Way::Out), ["id"]);
+    assert_eq!(close(&schema, &shared, Way::In, 24_000).schema["required"], json!(["secret"]));
+}
+
+#[test]
+fn a_schema_without_room_says_what_kind_it_is() {
+    let long = "word ".repeat(400);
+    let members: Map<String, Value> =
+        (0..500).map(|n| (format!("member_{n}"), json!({ "type": "string", "description": long }))).collect();
+    let closed = close(&json!({ "properties": members }), &Shared::new(), Way::In, 1_000);
+    assert_eq!((closed.schema, closed.cut), (json!({ "type": "object" }), true));
+}

@@ -1,0 +1,43 @@
+//! Texts of descriptions, made fit for a manifest.
+
+use manifest::cleaned;
+
+/// One line of at most `longest` bytes, without white space around and in excess.
+pub(crate) fn line(text: &str, longest: usize) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    cut(&cleaned(&words.join(" ")), longest)
+}
+
+/// Any number of lines, at most `longest` bytes.
+pub(crate) fn block(text: &str, longest: usize) -> String {
+    let text = cleaned(&text.replace("\r\n", "\n"));
+    cut(text.trim(), longest)
+}
+
+/// At most `longest` bytes, cut between words where that is possible.
+pub(crate) fn cut(text: &str, longest: usize) -> String {
+    if text.len() <= longest {
+        return text.to_owned();
+    }
+    let mut end = longest.saturating_sub('…'.len_utf8());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    let kept = &text[..end];
+    let kept = kept.rfind(char::is_whitespace).filter(|space| *space > end / 2).map_or(kept, |space| &kept[..space]);
+    format!("{}…", kept.trim_end())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_cut_between_words_and_never_inside_a_letter() {
+        assert_eq!(line("  List\n all  the\titems ", 100), "List all the items");
+        assert_eq!(cut("one two three", 10), "one two…");
+        assert_eq!(cut("äääääääää", 8), "ää…");
+        assert_eq!(cut("abc", 3), "abc");
+        assert_eq!(block("a\r\n\r\n b \u{200b}", 100), "a\n\n b");
+    }
+}

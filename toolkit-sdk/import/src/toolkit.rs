@@ -1,0 +1,338 @@
+//! From an API to a toolkit: a manifest, and the calls that its tools make.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use manifest::plan::{self, Call};
+use manifest::{ABI, EgressRule, Manifest, Tool, Version};
+use serde_json::{Value, json};
+
+use crate::{
+    Api, Change, Error, Operation, Overlay, Result, Server, Unsupported, address,
+    address::Address,
+    arguments::{self, Arguments},
+    names,
+    overlay::merge,
+    schema::{self, Shared, Way},
+    text,
+};
+
+/// Name and version of what makes the toolkit, as manifests state it.
+const SDK: &str = concat!("toolkit-sdk ", env!("CARGO_PKG_VERSION"));
+/// Stands for the version until the build stamps one.
+const UNSTAMPED: &str = "19700101_00";
+/// Bytes of a tool's description. A manifest allows more; an agent reads those of all tools.
+const DESCRIPTION: usize = 1500;
+const NAME: usize = 100;
+/// Bytes of an output schema. It helps an agent to plan, and checks nothing.
+const OUTPUT: usize = 4 << 10;
+const LABEL: usize = 256;
+const MOST_LABELS: usize = 20;
+
+/// A toolkit that has everything but code.
+#[derive(Debug, Clone)]
+pub struct Imported {
+    /// Valid. Its version stands for nothing unless `stamped`.
+    pub manifest: Manifest,
+    /// Whether the overlay gives a version.
+    pub stamped: bool,
+    /// What each tool does, by slug.
+    pub calls: BTreeMap<String, Call>,
+    /// What became of the description.
+    pub report: Report,
+}
+
+/// What became of a description.
+#[derive(Debug, Clone, Default)]
+pub struct Report {
+    /// Operations that are tools now, by id, with the tools' slugs.
+    pub taken: BTreeMap<String, String>,
+    /// Operations that the overlay did not choose, or that are deprecated.
+    pub not_chosen: usize,
+    /// What is not carried over.
+    pub unsupported: Vec<Unsupported>,
+}
+
+/// Makes a toolkit of an API.
+///
+/// # Errors
+/// When nothing can be made of it: the overlay names what is not there, there is no server, or no operation is left. The
+/// message says what to do.
+pub fn toolkit(mut api: Api, slug: &str, overlay: &Overlay) -> Result<Imported> {
+    let not_chosen = overlay.apply(&mut api).map_err(|problems| Error::new(problems.join("\n")))?;
+    let mut making = Making {
+        slug,
+        overlay,
+        shared: std::mem::take(&mut api.schemas),
+        unsupported: std::mem::take(&mut api.unsupported),
+        egress: overlay.egress.clone(),
+        fields: Vec::new(),
+        no_server: String::new(),
+    };
+    let main = match api.servers.first() {
+        Some(server) => making.address(server, None),
+        None => {
+            making.no_server = "the description names no server; name one with --server".to_owned();
+            None
+        }
+    };
+    let operations = making.usable(std::mem::take(&mut api.operations));
+    let (tools, calls, taken) = making.tools(&operations, main.as_ref());
+    let manifest = making.manifest(api, tools);
+    making.finish(manifest, calls, Report { taken, not_chosen, unsupported: Vec::new() })
+}
+
+struct Making<'a> {
+    slug: &'a str,
+    overlay: &'a Overlay,
+    shared: Shared,
+    unsupported: Vec<Unsupported>,
+    egress: Vec<EgressRule>,
+    fields: Vec<manifest::Field>,
+    /// Why the API's own server cannot be called.
+    no_server: String,
+}
+
+impl Making<'_> {
+    /// Takes a server into the toolkit.
+    fn address(&mut self, server: &Server, operation: Option<&str>) -> Option<Address> {
+        match address::of(server) {
+            Ok(address) => {
+                for note in &address.notes {
+                    let note = Unsupported::whole(note.clone());
+                    if !self.unsupported.contains(&note) {
+                        self.unsupported.push(note);
+                    }
+                }
+                self.egress.extend(address.egress.iter().cloned());
+                for field in &address.fields {
+                    if self.fields.iter().all(|known| known.name != field.name) {
+                        self.fields.push(field.clone());
+                    }
+                }
+                Some(address)
+            }
+            Err(why) => {
+                match operation {
+                    Some(id) => self.unsupported.push(Unsupported::unusable(id, why)),
+                    None => self.no_server = why,
+                }
+                None
+            }
+        }
+    }
+
+    /// The operations that can be called as far as the reader knows.
+    fn usable(&self, operations: Vec<Operation>) -> Vec<Operation> {
+        let unusable: BTreeSet<&str> =
+            self.unsupported.iter().filter(|it| it.unusable).filter_map(|it| it.operation.as_deref()).collect();
+        operations.into_iter().filter(|operation| !unusable.contains(operation.id.as_str())).collect()
+    }
+
+    fn tools(
+        &mut self,
+        operations: &[Operation],
+        main: Option<&Address>,
+    ) -> (Vec<Tool>, BTreeMap<String, Call>, BTreeMap<String, String>) {
+        let given = operations.iter().filter_map(|operation| {
+            let slug = self.overlay.of(&operation.id).filter_map(|change| change.slug.clone()).last()?;
+            Some((operation.id.clone(), slug))
+        });
+        let slugs = names::slugs(self.slug, operations, &given.collect());
+        let (mut tools, mut calls, mut taken) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
+        for (operation, slug) in operations.iter().zip(slugs) {
+            let own = operation.server.as_ref().map(|server| self.address(server, Some(&operation.id)));
+            let address = match (own, main) {
+                (Some(own), _) => own,
+                (None, Some(main)) => Some(main.clone()),
+                (None, None) => {
+                    self.unsupported.push(Unsupported::unusable(&operation.id, self.no_server.clone()));
+                    None
+                }
+            };
+            let Some(address) = address else { continue };
+            let arguments = arguments::of(operation, &self.shared);
+            if arguments.cut {
+                self.unsupported
+                    .push(Unsupported::part(&operation.id, "parts of its arguments are not described: too large"));
+            }
+            tools.push(self.tool(operation, &slug, &arguments, &address));
+            calls.insert(slug.clone(), self.call(operation, arguments, address));
+            taken.insert(operation.id.clone(), slug);
+        }
+        (tools, calls, taken)
+    }
+
+    fn tool(&self, operation: &Operation, slug: &str, arguments: &Arguments, address: &Address) -> Tool {
+        let name = title(operation);
+        let description = text::block(&operation.description, DESCRIPTION);
+        let mut tool = Tool {
+            slug: slug.to_owned(),
+            description: if description.is_empty() { format!("{name}.") } else { description },
+            name,
+            input: arguments.schema.clone(),
+            output: output(operation, &self.shared),
+            loose_output: true,
+            hints: operation.hints,
+            tags: labels(&operation.tags),
+            scopes: labels(&operation.scopes),
+            egress: None,
+            no_auth: operation.no_auth,
+            examples: operation.examples.clone(),
+        };
+        let changes: Vec<&Change> = self.overlay.of(&operation.id).collect();
+        for change in changes {
+            change.input.iter().for_each(|patch| merge(&mut tool.input, patch));
+            change.output.iter().for_each(|patch| merge(&mut tool.output, patch));
+        }
+        // A tool that changes nothing may send other methods only where a rule names them.
+        if tool.hints.read_only && !matches!(operation.method.as_str(), "GET" | "HEAD") {
+            let rule = |rule: &EgressRule| EgressRule { methods: vec![operation.method.clone()], ..rule.clone() };
+            tool.egress = Some(address.egress.iter().map(rule).collect());
+        }
+        tool
+    }
+
+    fn call(&self, operation: &Operation, arguments: Arguments, address: Address) -> Call {
+        let pages = operation.pages.clone().zip(arguments.pages);
+        let fixed = self.overlay.headers.iter().map(|(name, value)| (name.to_ascii_lowercase(), value.clone()));
+        Call {
+            method: operation.method.clone(),
+            url: format!("{}{}", address.url, operation.path),
+            fields: address.defaults,
+            headers: operation.headers.iter().cloned().chain(fixed).collect(),
+            parameters: arguments.parameters,
+            body: arguments.body,
+            answer: plan::Answer { file: operation.answer.file, pick: operation.answer.pick.clone() },
+            pages: pages.map(|(pages, argument)| plan::Pages { argument, ..pages }),
+            anonymous: false,
+        }
+    }
+
+    fn manifest(&mut self, api: Api, tools: Vec<Tool>) -> Manifest {
+        let mut egress = Vec::new();
+        for rule in std::mem::take(&mut self.egress) {
+            if !egress.contains(&rule) {
+                egress.push(rule);
+            }
+        }
+        let mut auth = api.auth;
+        for scheme in &mut auth {
+            let missing = self.fields.iter().filter(|field| scheme.fields.iter().all(|known| known.name != field.name));
+            let missing: Vec<_> = missing.cloned().collect();
+            scheme.fields.extend(missing);
+        }
+        let name = text::line(&api.name, NAME);
+        let name = if name.is_empty() { self.slug.to_owned() } else { name };
+        let description = text::block(&api.description, 1000);
+        Manifest {
+            abi: ABI.to_owned(),
+            sdk: SDK.to_owned(),
+            slug: self.slug.to_owned(),
+            description: if description.is_empty() { format!("Tools of {name}.") } else { description },
+            name,
+            logo: None,
+            categories: self.overlay.categories.clone(),
+            version: self.overlay.version.clone().unwrap_or_else(unstamped),
+            auth,
+            egress,
+            tools,
+            triggers: Vec::new(),
+            limits: self.overlay.limits,
+        }
+    }
+
+    /// Takes out the tools that a manifest refuses, until none is left.
+    fn finish(self, mut manifest: Manifest, mut calls: BTreeMap<String, Call>, mut report: Report) -> Result<Imported> {
+        let mut unsupported = self.unsupported;
+        loop {
+            if manifest.tools.is_empty() {
+                let why = unsupported.iter().filter(|it| it.unusable).take(5).map(|it| format!("\n  {}", it.what));
+                let why: BTreeSet<String> = why.collect();
+                return Err(Error::new(format!("no operation is left{}", why.into_iter().collect::<String>())));
+            }
+            let problems = manifest.problems();
+            let mut refused: BTreeMap<&str, &str> = BTreeMap::new();
+            for problem in &problems {
+                let named = problem.strip_prefix("tools.").and_then(|rest| rest.split_once(['.', ':']));
+                if let Some((slug, what)) = named {
+                    refused.entry(slug).or_insert(what);
+                }
+            }
+            if refused.is_empty() {
+                if !problems.is_empty() {
+                    return Err(Error::new(problems.join("\n")));
+                }
+                break;
+            }
+            let ids = report.taken.iter().filter_map(|(id, slug)| Some((id, *refused.get(slug.as_str())?)));
+            unsupported.extend(ids.map(|(id, what)| Unsupported::unusable(id, what.trim())));
+            let refused: BTreeSet<String> = refused.into_keys().map(str::to_owned).collect();
+            manifest.tools.retain(|tool| !refused.contains(&tool.slug));
+            report.taken.retain(|_, slug| !refused.contains(slug));
+            calls.retain(|slug, _| !refused.contains(slug));
+        }
+        unsupported.sort();
+        unsupported.dedup();
+        report.unsupported = unsupported;
+        Ok(Imported { manifest, stamped: self.overlay.version.is_some(), calls, report })
+    }
+}
+
+fn unstamped() -> Version {
+    #[expect(clippy::expect_used, reason = "a constant that a test reads")]
+    UNSTAMPED.parse().expect("a version")
+}
+
+/// What a person reads: the title, else the words of the id.
+fn title(operation: &Operation) -> String {
+    use heck::ToTitleCase;
+    let title = text::line(operation.title.trim_end_matches('.'), NAME);
+    if !title.is_empty() {
+        return title;
+    }
+    let words = operation.id.replace(['{', '}', '/'], " ").to_title_case();
+    let words = text::line(&words, NAME);
+    if words.is_empty() { operation.method.clone() } else { words }
+}
+
+fn labels(given: &[String]) -> Vec<String> {
+    let mut labels: Vec<String> = Vec::new();
+    for label in given.iter().map(|label| text::line(label, LABEL)).filter(|label| !label.is_empty()) {
+        if labels.len() < MOST_LABELS && !labels.contains(&label) {
+            labels.push(label);
+        }
+    }
+    labels
+}
+
+/// The schema of what the guest tells: always an object.
+fn output(operation: &Operation, shared: &Shared) -> Value {
+    let file = json!({
+        "type": "object",
+        "file_downloadable": true,
+        "properties": {
+            "name": { "type": "string" },
+            "mimetype": { "type": "string" },
+            "s3url": { "type": "string", "description": "Where the file is." },
+        },
+    });
+    if operation.answer.file {
+        return json!({ "type": "object", "properties": { "file": file } });
+    }
+    let Some(schema) = &operation.answer.schema else { return json!({ "type": "object" }) };
+    let closed = schema::close(schema, shared, Way::Out, OUTPUT).schema;
+    let kind = match closed.get("type") {
+        Some(Value::Array(kinds)) => kinds.iter().find(|kind| *kind != "null").and_then(Value::as_str),
+        kind => kind.and_then(Value::as_str),
+    };
+    match kind {
+        Some("object") => {
+            let mut closed = closed;
+            closed["type"] = "object".into();
+            closed
+        }
+        Some("array") => json!({ "type": "object", "properties": { "items": closed } }),
+        Some(_) => json!({ "type": "object", "properties": { "value": closed } }),
+        None => closed,
+    }
+}

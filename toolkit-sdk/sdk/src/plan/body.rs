@@ -1,0 +1,124 @@
+//! Bodies of requests.
+
+use std::collections::BTreeMap;
+
+use manifest::plan::{Body, Carries, FormField};
+use serde_json::{Value, json};
+
+use super::{Arguments, style};
+use crate::http::{Multipart, Request};
+use crate::{File, Result, ToolError};
+
+/// Adds the body that is made of the arguments.
+pub(super) fn write(request: Request, body: &Body, arguments: &mut Arguments) -> Result<Request> {
+    match body {
+        Body::Json { argument: Some(argument), media_type, .. } => Ok(match arguments.remove(argument) {
+            Some(value) => json_body(request, &value, media_type.as_deref()),
+            None => request,
+        }),
+        Body::Json { argument: None, media_type, required, defaults, renamed } => {
+            let members = members(arguments, defaults, renamed);
+            Ok(match *required || !members.is_empty() {
+                true => json_body(request, &Value::Object(members), media_type.as_deref()),
+                false => request,
+            })
+        }
+        Body::Form { fields } => {
+            let mut pairs = Vec::new();
+            for (field, value) in given(fields, arguments) {
+                push(&mut pairs, field, &value);
+            }
+            Ok(if pairs.is_empty() { request } else { request.form(pairs) })
+        }
+        Body::Multipart { fields } => multipart(request, fields, arguments),
+        Body::File { argument, media_type } => match arguments.remove(argument) {
+            Some(value) => {
+                let mut file = file(argument, value)?;
+                if let Some(media_type) = media_type {
+                    file.media_type.clone_from(media_type);
+                }
+                Ok(request.body_file(&file))
+            }
+            None => Ok(request),
+        },
+        Body::Text { argument, media_type } => Ok(match arguments.remove(argument) {
+            Some(text) => request.body(style::plain(&text).into_bytes(), media_type),
+            None => request,
+        }),
+        Body::Graphql { document } => {
+            let variables = std::mem::take(arguments);
+            Ok(request.json(&json!({ "query": document, "variables": variables })))
+        }
+        Body::Mcp { tool } => Err(ToolError::internal(format!("the tool `{tool}` cannot be called"))),
+    }
+}
+
+fn json_body(request: Request, value: &Value, media_type: Option<&str>) -> Request {
+    match media_type {
+        Some(media_type) => request.body(value.to_string().into_bytes(), media_type),
+        None => request.json(value),
+    }
+}
+
+/// What is left of the arguments, as the application spells it.
+fn members(
+    arguments: &mut Arguments,
+    defaults: &BTreeMap<String, Value>,
+    renamed: &BTreeMap<String, String>,
+) -> Arguments {
+    let mut members = Arguments::new();
+    for (argument, value) in std::mem::take(arguments) {
+        let name = renamed.get(&argument).cloned().unwrap_or(argument);
+        members.insert(name, value);
+    }
+    for (name, value) in defaults {
+        members.entry(name).or_insert_with(|| value.clone());
+    }
+    members
+}
+
+/// The fields of a form that have a value.
+fn given<'a>(fields: &'a [FormField], arguments: &mut Arguments) -> Vec<(&'a FormField, Value)> {
+    let value = |field: &'a FormField| {
+        let given = arguments.remove(field.argument.as_ref().unwrap_or(&field.name)).filter(|value| !value.is_null());
+        Some((field, given.or_else(|| field.default.clone())?))
+    };
+    fields.iter().filter_map(value).collect()
+}
+
+fn push(pairs: &mut Vec<(String, String)>, field: &FormField, value: &Value) {
+    let name = || field.name.clone();
+    match (field.carries, value) {
+        (Carries::Json, value) => pairs.push((name(), value.to_string())),
+        (Carries::Brackets, value) => style::brackets(pairs, &field.name, value),
+        (Carries::Joined, value) => pairs.push((name(), style::joined(value, ",", false))),
+        (_, Value::Array(items)) => pairs.extend(items.iter().map(|item| (name(), style::plain(item)))),
+        (_, value) => pairs.push((name(), style::plain(value))),
+    }
+}
+
+fn multipart(request: Request, fields: &[FormField], arguments: &mut Arguments) -> Result<Request> {
+    let mut form = Multipart::new();
+    for (field, value) in given(fields, arguments) {
+        if field.carries == Carries::File {
+            let files = match value {
+                Value::Array(files) => files,
+                one => vec![one],
+            };
+            for value in files {
+                form = form.file(&field.name, &file(&field.name, value)?);
+            }
+            continue;
+        }
+        let mut pairs = Vec::new();
+        push(&mut pairs, field, &value);
+        for (name, text) in pairs {
+            form = form.text(&name, text);
+        }
+    }
+    Ok(request.multipart(form))
+}
+
+fn file(name: &str, value: Value) -> Result<File> {
+    serde_json::from_value(value).map_err(|cause| ToolError::invalid_input(format!("`{name}` is not a file: {cause}")))
+}

@@ -1,0 +1,122 @@
+//! Tools without code: the call that a plan describes is carried out.
+//!
+//! A toolkit that was imported from the description of an API has a plan in the data of its module (`manifest::plan`). Each call
+//! reads what it needs of it, builds one request out of the arguments, and tells the answer as an object.
+
+mod answer;
+mod body;
+mod pages;
+mod style;
+
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+use manifest::plan::{self, Call, Place};
+use serde_json::{Map, Value};
+
+use crate::http::Request;
+use crate::{Result, ToolError, context};
+
+/// The arguments of a call that nothing has taken yet.
+type Arguments = Map<String, Value>;
+
+/// Where the plan lies: address and length in the module's memory. `toolkit build` writes both; without it they are 0.
+#[repr(C)]
+pub struct PlanPlace {
+    address: AtomicU32,
+    length: AtomicU32,
+}
+
+impl PlanPlace {
+    /// Of no plan.
+    #[must_use]
+    pub const fn empty() -> Self {
+        // Atomics are never taken for constants, so what is written into the module's data is read.
+        Self { address: AtomicU32::new(0), length: AtomicU32::new(0) }
+    }
+
+    #[cfg(target_arch = "wasm32")]
+    #[expect(unsafe_code, reason = "the plan is in the module's data, but the compiler does not know it")]
+    fn bytes(&self) -> &'static [u8] {
+        let (address, length) = (self.address.load(Relaxed) as usize, self.length.load(Relaxed) as usize);
+        if address == 0 {
+            return &[];
+        }
+        // The build puts data of this length at this address, past everything that the compiler knows, and nothing writes there.
+        unsafe { std::slice::from_raw_parts(std::ptr::with_exposed_provenance(address), length) }
+    }
+
+    /// There is data at fixed addresses in a module alone.
+    #[cfg(not(target_arch = "wasm32"))]
+    fn bytes(&self) -> &'static [u8] {
+        let _ = (self.address.load(Relaxed), self.length.load(Relaxed));
+        &[]
+    }
+}
+
+/// Runs a tool of the plan. `None` when it has no such tool.
+pub(crate) fn execute(place: &PlanPlace, tool: &str, arguments: &[u8]) -> Option<Result<Vec<u8>>> {
+    let call = plan::find(place.bytes(), tool)?;
+    Some(run(&call, arguments))
+}
+
+/// Carries a call out.
+fn run(call: &Call, arguments: &[u8]) -> Result<Vec<u8>> {
+    let mut arguments: Arguments = crate::rt::arguments(arguments)?;
+    let wanted = call.pages.as_ref().and_then(|pages| arguments.remove(&pages.argument)).and_then(|it| it.as_u64());
+    let request = request(call, &mut arguments)?;
+    match (&call.pages, wanted) {
+        (Some(pages), Some(wanted)) => pages::read(request, pages, usize::try_from(wanted).unwrap_or(usize::MAX)),
+        _ => answer::of(request, call),
+    }
+}
+
+/// The request that a call makes of its arguments.
+fn request(call: &Call, arguments: &mut Arguments) -> Result<Request> {
+    let mut url = call.url.clone();
+    let mut queries = Vec::new();
+    let mut headers = Vec::new();
+    for parameter in &call.parameters {
+        let argument = parameter.argument.as_ref().unwrap_or(&parameter.name);
+        let given = arguments.remove(argument).filter(|value| !value.is_null());
+        let Some(value) = given.or_else(|| parameter.default.clone()) else { continue };
+        match parameter.place {
+            Place::Path => style::fill(&mut url, parameter, &value)?,
+            Place::Query => style::query(&mut queries, parameter, &value),
+            Place::Header => headers.push((parameter.name.as_str(), style::header(parameter, &value))),
+        }
+    }
+    fill_fields(&mut url, call);
+    let mut request = Request::new(method(&call.method)?, url);
+    for (name, value) in queries {
+        request = request.query(&name, value);
+    }
+    let fixed = call.headers.iter().map(|(name, value)| (name.as_str(), value.clone()));
+    for (name, value) in fixed.chain(headers) {
+        request = request.header(name, value);
+    }
+    if call.anonymous {
+        request = request.anonymous();
+    }
+    match &call.body {
+        Some(body) => body::write(request, body, arguments),
+        None => Ok(request),
+    }
+}
+
+/// What the account leaves open has a value of its own; whatever is left then is for the request to complain of.
+fn fill_fields(url: &mut String, call: &Call) {
+    for (name, value) in &call.fields {
+        if context::field(name).is_none_or(|value| value.is_empty()) {
+            *url = url.replace(&format!("{{{name}}}"), value);
+        }
+    }
+}
+
+fn method(name: &str) -> Result<&'static str> {
+    let known = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"];
+    let found = known.into_iter().find(|known| *known == name);
+    found.ok_or_else(|| ToolError::internal(format!("the plan asks for the method `{name}`")))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,247 @@
+//! What calls do.
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::testing::{self, Exchange, Host};
+
+fn exchange(request: Value, response: Value) -> Exchange {
+    serde_json::from_value(json!({ "request": request, "response": response })).unwrap()
+}
+
+fn call(value: Value) -> Call {
+    serde_json::from_value(value).unwrap()
+}
+
+/// Runs a call that is to send these requests.
+fn ran(call: &Value, arguments: &Value, exchanges: Vec<Exchange>) -> Result<Value> {
+    let call = self::call(call.clone());
+    let host = exchanges.into_iter().fold(testing::host(), Host::expect);
+    let (answer, _) = host.run(|| run(&call, arguments.to_string().as_bytes()));
+    Ok(serde_json::from_slice(&answer?).unwrap())
+}
+
+/// The address that one parameter makes.
+fn expect_url(parameter: &Value, value: &Value, path: &str, expected: &str) {
+    let call = json!({ "method": "GET", "url": format!("https://api.example.com{path}"), "parameters": [parameter] });
+    let url = format!("https://api.example.com{expected}");
+    let sent = vec![exchange(json!({ "method": "GET", "url": url }), json!({ "body": {} }))];
+    assert_eq!(ran(&call, &json!({ "p": value }), sent).unwrap(), json!({}), "{parameter} {value}");
+}
+
+#[test]
+fn query_parameters_are_written_in_every_style() {
+    let (list, object) = (json!(["a", "b c"]), json!({ "x": 1, "y": "&" }));
+    let check = |style: &str, explode: bool, value: &Value, expected: &str| {
+        let parameter = json!({ "name": "p", "place": "query", "style": style, "explode": explode });
+        expect_url(&parameter, value, "/i", &format!("/i?{expected}"));
+    };
+    check("form", true, &list, "p=a&p=b%20c");
+    check("form", false, &list, "p=a%2Cb%20c");
+    check("form", true, &object, "x=1&y=%26");
+    check("form", false, &object, "p=x%2C1%2Cy%2C%26");
+    check("space_delimited", false, &list, "p=a%20b%20c");
+    check("pipe_delimited", false, &list, "p=a%7Cb%20c");
+    check("deep_object", true, &object, "p%5Bx%5D=1&p%5By%5D=%26");
+    check(
+        "deep_object",
+        true,
+        &json!({ "r": [{ "k": 1 }, 2], "s": ["t"] }),
+        "p%5Br%5D%5B0%5D%5Bk%5D=1&p%5Br%5D%5B%5D=2&p%5Bs%5D%5B%5D=t",
+    );
+    check("json", false, &object, "p=%7B%22x%22%3A1%2C%22y%22%3A%22%26%22%7D");
+    check("form", true, &json!(true), "p=true");
+}
+
+#[test]
+fn path_parameters_are_written_in_every_style() {
+    let (list, object) = (json!(["a", "b/c"]), json!({ "x": 1, "y": 2 }));
+    let check = |style: &str, explode: bool, value: &Value, expected: &str| {
+        let parameter = json!({ "name": "p", "place": "path", "style": style, "explode": explode });
+        expect_url(&parameter, value, "/i/{p}/end", &format!("/i/{expected}/end"));
+    };
+    check("simple", false, &json!("a/b"), "a%2Fb");
+    check("simple", false, &list, "a,b%2Fc");
+    check("simple", false, &object, "x,1,y,2");
+    check("simple", true, &object, "x=1,y=2");
+    check("label", false, &list, ".a,b%2Fc");
+    check("label", true, &list, ".a.b%2Fc");
+    check("label", true, &object, ".x=1.y=2");
+    check("matrix", false, &list, ";p=a,b%2Fc");
+    check("matrix", true, &list, ";p=a;p=b%2Fc");
+    check("matrix", true, &object, ";x=1;y=2");
+}
+
+#[test]
+fn a_path_of_several_segments_keeps_its_slashes_and_never_leads_out() {
+    let parameter = json!({ "name": "p", "place": "path", "style": "simple", "segments": true });
+    expect_url(&parameter, &json!("docs/read me.md"), "/{p}", "/docs/read%20me.md");
+    for (segments, value) in [(true, "a/../b"), (true, ""), (false, ".."), (false, ""), (false, ".")] {
+        let parameter = json!({ "name": "p", "place": "path", "style": "simple", "segments": segments });
+        let call = json!({ "method": "GET", "url": "https://api.example.com/{p}", "parameters": [parameter] });
+        let error = ran(&call, &json!({ "p": value }), Vec::new()).unwrap_err();
+        assert_eq!(error.kind(), "invalid_input", "{value}");
+    }
+}
+
+#[test]
+fn headers_defaults_and_fixed_values_go_along() {
+    let call = json!({
+        "method": "GET", "url": "https://{region}.example.com/i", "fields": { "region": "eu" },
+        "headers": [["accept", "application/json"]],
+        "parameters": [
+            { "name": "X-Ids", "argument": "ids", "place": "header", "style": "simple" },
+            { "name": "v", "place": "query", "style": "form", "default": 2 },
+            { "name": "n", "place": "query", "style": "form" },
+        ],
+    });
+    let headers = json!({ "accept": "application/json", "x-ids": "1,2" });
+    let sent = |host: &str| {
+        let request =
+            json!({ "method": "GET", "url": format!("https://{host}.example.com/i?v=2"), "headers": headers });
+        exchange(request, json!({ "body": { "ok": true } }))
+    };
+    let arguments = json!({ "ids": [1, 2], "n": null });
+    assert_eq!(ran(&call, &arguments, vec![sent("eu")]).unwrap(), json!({ "ok": true }));
+    let host = testing::host().field("region", "us").expect(sent("us"));
+    let (answer, _) = host.run(|| run(&self::call(call), arguments.to_string().as_bytes()));
+    assert_eq!(answer.unwrap(), br#"{"ok":true}"#);
+}
+
+fn post(body: &Value, arguments: &Value, expected: Value) {
+    let call = json!({ "method": "POST", "url": "https://api.example.com/i", "body": body });
+    let request = json!({ "method": "POST", "url": "https://api.example.com/i", "body": expected });
+    let sent = vec![exchange(request, json!({ "status": 201, "body": {} }))];
+    assert_eq!(ran(&call, arguments, sent).unwrap(), json!({}), "{body}");
+}
+
+#[test]
+fn bodies_are_made_of_what_no_parameter_took() {
+    let json_body = json!({ "media": "json", "defaults": { "c": 3 }, "renamed": { "a_b": "a.b" } });
+    post(&json_body, &json!({ "a_b": 1, "x": null }), json!({ "a.b": 1, "c": 3, "x": null }));
+    post(&json!({ "media": "json", "argument": "body" }), &json!({ "body": [1, 2] }), json!([1, 2]));
+    post(&json!({ "media": "json", "required": true }), &json!({}), json!({}));
+    post(
+        &json!({ "media": "text", "argument": "body", "media_type": "text/plain" }),
+        &json!({ "body": "hi" }),
+        json!("hi"),
+    );
+    let fields = json!([
+        { "name": "plain", "carries": "plain" },
+        { "name": "joined", "carries": "joined" },
+        { "name": "deep", "carries": "brackets" },
+        { "name": "json", "carries": "json" },
+        { "name": "default", "carries": "plain", "default": "d" },
+    ]);
+    let arguments = json!({ "plain": [1, 2], "joined": [1, 2], "deep": { "k": ["v"] }, "json": { "k": 1 } });
+    let expected = "plain=1&plain=2&joined=1%2C2&deep%5Bk%5D%5B%5D=v&json=%7B%22k%22%3A1%7D&default=d";
+    post(&json!({ "media": "form", "fields": fields }), &arguments, json!(expected));
+}
+
+#[test]
+fn files_go_by_handle() {
+    let file = json!({ "name": "a.txt", "mimetype": "text/plain", "s3key": "f1" });
+    let fields = json!([{ "name": "note", "carries": "plain" }, { "name": "file", "carries": "file" }]);
+    for (body, arguments) in [
+        (json!({ "media": "multipart", "fields": fields }), json!({ "note": "n", "file": [file] })),
+        (json!({ "media": "file", "argument": "body" }), json!({ "body": file })),
+    ] {
+        let call = json!({ "method": "POST", "url": "https://api.example.com/i", "body": body });
+        let sent = exchange(json!({ "method": "POST", "url": "https://api.example.com/i" }), json!({ "body": {} }));
+        let host = testing::host().file("f1", "a.txt", "text/plain", b"text").expect(sent);
+        let (answer, _) = host.run(|| run(&self::call(call), arguments.to_string().as_bytes()));
+        assert_eq!(answer.unwrap(), b"{}");
+    }
+    let call = json!({ "method": "POST", "url": "https://api.example.com/i", "body": { "media": "file", "argument": "body" } });
+    assert_eq!(ran(&call, &json!({ "body": "no" }), Vec::new()).unwrap_err().kind(), "invalid_input");
+}
+
+#[test]
+fn every_answer_is_told_as_an_object() {
+    let get = json!({ "method": "GET", "url": "https://api.example.com/i" });
+    let told = |call: &Value, response: Value| {
+        let sent = vec![exchange(json!({ "method": "GET", "url": "https://api.example.com/i" }), response)];
+        ran(call, &json!({}), sent)
+    };
+    assert_eq!(told(&get, json!({ "body": { "a": 1 } })).unwrap(), json!({ "a": 1 }));
+    assert_eq!(told(&get, json!({ "body": [1] })).unwrap(), json!({ "items": [1] }));
+    assert_eq!(told(&get, json!({ "body": "7" })).unwrap(), json!({ "value": 7 }));
+    assert_eq!(told(&get, json!({ "body": "hello" })).unwrap(), json!({ "text": "hello" }));
+    assert_eq!(told(&get, json!({ "status": 204 })).unwrap(), json!({}));
+    let mut picked = get.clone();
+    picked["answer"] = json!({ "pick": "/data/0" });
+    assert_eq!(told(&picked, json!({ "body": { "data": [{ "b": 2 }] } })).unwrap(), json!({ "b": 2 }));
+    let mut file = get.clone();
+    file["answer"] = json!({ "file": true });
+    let answer = told(&file, json!({ "headers": { "content-type": "image/png" }, "body": "png" })).unwrap();
+    assert_eq!(answer["file"]["mimetype"], "image/png", "{answer}");
+    let refused = told(&get, json!({ "status": 404, "body": { "message": "no such item" } })).unwrap_err();
+    assert_eq!((refused.kind(), refused.status()), ("not_found", Some(404)));
+    assert!(refused.text().contains("no such item"), "{refused}");
+}
+
+fn get(url: &str, response: Value) -> Exchange {
+    exchange(json!({ "method": "GET", "url": format!("https://api.example.com/{url}") }), response)
+}
+
+fn paged(next: &Value, items: &str) -> Value {
+    json!({
+        "method": "GET", "url": "https://api.example.com/i",
+        "parameters": [{ "name": "page", "place": "query", "style": "form" }],
+        "pages": { "next": next, "items": items, "argument": "max_items" },
+    })
+}
+
+#[test]
+fn pages_are_read_until_there_is_enough() {
+    let page = |link: &str, items: Value| json!({ "headers": { "link": format!("<https://api.example.com/{link}>; rel=\"next\"") }, "body": items });
+    let link = paged(&json!({ "by": "link" }), "");
+    let sent = vec![get("i", page("i?page=2", json!([1, 2]))), get("i?page=2", page("i?page=3", json!([3, 4])))];
+    assert_eq!(ran(&link, &json!({ "max_items": 3 }), sent).unwrap(), json!({ "items": [1, 2, 3] }));
+    let sent = vec![get("i", page("i?page=2&other=x", json!([1])))];
+    let one = ran(&link, &json!({}), sent).unwrap();
+    assert_eq!(one, json!({ "items": [1], "next": { "page": 2 } }), "without the argument one page, and how to go on");
+
+    let cursor = paged(&json!({ "by": "cursor", "place": "/next", "parameter": "page" }), "/data");
+    let sent = vec![
+        get("i", json!({ "body": { "data": [1], "next": "b", "total": 2 } })),
+        get("i?page=b", json!({ "body": { "data": [2], "next": null, "total": 2 } })),
+    ];
+    let all = ran(&cursor, &json!({ "max_items": 10 }), sent).unwrap();
+    assert_eq!(all, json!({ "data": [1, 2], "next": "b", "total": 2 }));
+
+    let offset = paged(&json!({ "by": "offset", "parameter": "page" }), "/data");
+    let sent =
+        vec![get("i", json!({ "body": { "data": [1, 2] } })), get("i?page=2", json!({ "body": { "data": [] } }))];
+    assert_eq!(ran(&offset, &json!({ "max_items": 10 }), sent).unwrap(), json!({ "data": [1, 2] }));
+
+    let numbered = paged(&json!({ "by": "page", "parameter": "page", "first": 1 }), "/data");
+    let sent = vec![get("i", json!({ "body": { "data": [1] } })), get("i?page=2", json!({ "body": { "data": [2] } }))];
+    assert_eq!(ran(&numbered, &json!({ "max_items": 2 }), sent).unwrap(), json!({ "data": [1, 2] }));
+}
+
+#[test]
+fn an_application_that_repeats_its_page_ends() {
+    let url = paged(&json!({ "by": "url", "place": "/next" }), "/data");
+    let page = json!({ "body": { "data": [1], "next": "https://api.example.com/i" } });
+    let sent = vec![get("i", page.clone()), get("i", page)];
+    let all = ran(&url, &json!({ "max_items": 10 }), sent).unwrap();
+    assert_eq!(all["data"], json!([1, 1]));
+}
+
+#[test]
+fn variables_go_into_a_query_and_its_errors_come_out() {
+    let call = json!({
+        "method": "POST", "url": "https://api.example.com/graphql", "answer": { "pick": "/issue" },
+        "body": { "media": "graphql", "document": "query($id: ID!) { issue(id: $id) { title } }" },
+    });
+    let request = json!({
+        "method": "POST", "url": "https://api.example.com/graphql",
+        "body": { "query": "query($id: ID!) { issue(id: $id) { title } }", "variables": { "id": 7 } },
+    });
+    let sent = |body: Value| vec![exchange(request.clone(), json!({ "body": body }))];
+    let good = ran(&call, &json!({ "id": 7 }), sent(json!({ "data": { "issue": { "title": "t" } } })));
+    assert_eq!(good.unwrap(), json!({ "title": "t" }));
+    let errors = json!({ "data": null, "errors": [{ "message": "no", "extensions": { "code": "FORBIDDEN" } }] });
+    assert_eq!(ran(&call, &json!({ "id": 7 }), sent(errors)).unwrap_err().kind(), "forbidden");
+}
