@@ -36,15 +36,11 @@ pub struct Toolkit {
     pub slug: &'static str,
     pub tools: &'static [Tool],
     pub triggers: &'static [Trigger],
-<<<<<<< HEAD
+    /// Runs the tools that `toolkit build` adds from the description of an API.
+    pub imported: Option<fn(&str, &[u8]) -> Option<Result<Vec<u8>>>>,
     /// What the toolkit is. A component holds it apart from this table: calls must not reach it, so that it can be left out.
     #[cfg(not(target_arch = "wasm32"))]
     pub describe: fn() -> manifest::Manifest,
-=======
-    pub describe: fn(Vec<manifest::Tool>, Vec<manifest::Trigger>) -> manifest::Manifest,
-    /// Runs the tools that `toolkit build` adds from the description of an API.
-    pub imported: Option<fn(&str, &[u8]) -> Option<Result<Vec<u8>>>>,
->>>>>>> f2b3a79 (Make a toolkit of an OpenAPI description, without code)
 }
 
 /// What an attribute makes of a function. A constant and no static: what uses one part does not hold the other.
@@ -185,28 +181,6 @@ fn events<T: Serialize>(events: Vec<(String, T)>) -> Result<Vec<(String, Vec<u8>
     events.into_iter().map(|(id, item)| Ok((id, serde_json::to_vec(&item)?))).collect()
 }
 
-<<<<<<< HEAD
-=======
-/// The manifest of a toolkit.
-pub fn describe(toolkit: &Toolkit) -> manifest::Manifest {
-    let prefix = toolkit.slug.to_ascii_uppercase();
-    let slug = |suffix: &str| format!("{prefix}_{suffix}");
-    let tools = toolkit.tools.iter().map(|tool| (tool.describe)(slug(tool.suffix))).collect();
-    let triggers = toolkit.triggers.iter().map(|trigger| (trigger.describe)(slug(trigger.suffix))).collect();
-    (toolkit.describe)(tools, triggers)
-}
-
-/// The manifest as JSON; without `version` unless the author wrote one.
-pub fn manifest_json(toolkit: &Toolkit) -> Vec<u8> {
-    let mut json = serde_json::to_value(describe(toolkit)).unwrap_or_default();
-    if let Value::Object(manifest) = &mut json
-        && !toolkit.stamped
-    {
-        manifest.shift_remove("version");
-    }
-    json.to_string().into_bytes()
-}
-
 /// Runs a tool of the plan that lies at a place.
 pub fn imported(place: &PlanPlace, tool: &str, arguments: &[u8]) -> Option<Result<Vec<u8>>> {
     crate::plan::execute(place, tool, arguments)
@@ -222,7 +196,6 @@ macro_rules! __plan_place {
     };
 }
 
->>>>>>> f2b3a79 (Make a toolkit of an OpenAPI description, without code)
 /// Exports the toolkit from a component; nothing elsewhere.
 #[cfg(not(target_arch = "wasm32"))]
 #[doc(hidden)]
