@@ -26,6 +26,7 @@ mod damage;
 mod dev;
 mod distribution;
 mod documents;
+mod imports;
 mod isolation;
 mod languages;
 mod limits;

