@@ -16,7 +16,10 @@ use crate::{
     component::{self, Component},
     foreign::Source,
     host,
-    import::{folder, interpreter},
+    import::{
+        folder::{self, Guest},
+        interpreter,
+    },
     progress,
     toolchain::{self, Mode},
     workspace::{Module, Package, Workspace},
@@ -68,6 +71,9 @@ pub(crate) struct Built {
     pub(crate) imports: Vec<String>,
     #[serde(skip)]
     pub(crate) manifest: Manifest,
+    /// What became of the import in its folder.
+    #[serde(skip)]
+    pub(crate) report: Option<import::Report>,
 }
 
 /// Runs the command.
@@ -147,9 +153,9 @@ fn from_rust(what: &What, folder: &Path, version: Option<&Version>, out: Option<
     let out = out.map_or_else(|| workspace.root.join("dist"), Path::to_owned);
     let counter = progress::counter("encoding", modules.len());
     let build = |module: &Module| {
-        let made = encoded(module, version, &workspace.cache(mode))?;
+        let (made, report) = encoded(module, version, &workspace.cache(mode))?;
         counter.step();
-        finish(made, &module.package.folder, &out)
+        finish(made, report, &module.package.folder, &out)
     };
     modules.iter().map(build).collect()
 }
@@ -158,19 +164,21 @@ fn from_rust(what: &What, folder: &Path, version: Option<&Version>, out: Option<
 fn imported(what: &What, folder: &Path, version: Option<&Version>, out: Option<&Path>) -> Result<Built> {
     let Module { file, package } = interpreter::compiled(toolchain::find(what.toolchain)?)?;
     let module = Module { file, package: Package { folder: folder.to_owned(), ..package } };
-    let _spinner = progress::spinner("encoding");
-    let made = encoded(&module, version, &host::cache()?.join("described"))?;
-    finish(made, folder, &out.map_or_else(|| folder.join("dist"), Path::to_owned))
+    let _spinner = progress::spinner("making tools");
+    let (made, report) = encoded(&module, version, &host::cache()?.join("described"))?;
+    finish(made, report, folder, &out.map_or_else(|| folder.join("dist"), Path::to_owned))
 }
 
-/// A core module as a component, with the import that lies in its folder.
-fn encoded(module: &Module, version: Option<&Version>, cache: &Path) -> Result<Component> {
+/// A core module as a component, with the import that lies in its folder, and what came of that.
+fn encoded(module: &Module, version: Option<&Version>, cache: &Path) -> Result<(Component, Option<import::Report>)> {
     let read = |file: &Path| fs::read(file).with_context(|| format!("cannot read {}", file.display()));
     let core = read(&module.file)?;
     let lean = compiler::lean(&module.file).map(|file| read(&file)).transpose()?;
     component::describe(&core, cache)
         .and_then(|described| folder::added(&module.package.folder, lean.unwrap_or(core), described))
-        .and_then(|(core, described)| component::make(&core, described, version, &today()?))
+        .and_then(|Guest { core, described, report }| {
+            Ok((component::make(&core, described, version, &today()?)?, report))
+        })
         .with_context(|| format!("cannot build `{}`", module.package.name))
 }
 
@@ -179,11 +187,11 @@ fn from_another(source: &Source, version: Option<&Version>, out: Option<&Path>) 
         .compile()
         .and_then(|compiled| component::describe_with(compiled.component, compiled.described, version, &today()?))
         .with_context(|| format!("cannot build {}", source.folder.display()))?;
-    finish(made, &source.folder, &out.map_or_else(|| source.folder.join("dist"), Path::to_owned))
+    finish(made, None, &source.folder, &out.map_or_else(|| source.folder.join("dist"), Path::to_owned))
 }
 
 /// Writes a component and its digest.
-fn finish(made: Component, folder: &Path, out: &Path) -> Result<Built> {
+fn finish(made: Component, report: Option<import::Report>, folder: &Path, out: &Path) -> Result<Built> {
     let slug = &made.manifest.slug;
     if !slug.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_') {
         bail!("`{slug}`, the slug of {}, cannot name a file; use a-z, 0-9 and _", folder.display());
@@ -194,7 +202,7 @@ fn finish(made: Component, folder: &Path, out: &Path) -> Result<Built> {
     write(&file, &made.bytes)?;
     write(&out.join(format!("{slug}.wasm.sha256")), format!("{sha256}  {slug}.wasm\n").as_bytes())?;
     let size = made.bytes.len() as u64;
-    Ok(Built { file, folder: folder.to_owned(), sha256, size, imports: made.imports, manifest: made.manifest })
+    Ok(Built { file, folder: folder.to_owned(), sha256, size, imports: made.imports, manifest: made.manifest, report })
 }
 
 fn write(file: &Path, bytes: &[u8]) -> Result<()> {

@@ -101,16 +101,13 @@ pub(crate) fn run(options: &Import) -> Result<()> {
         fs::copy(given, &file).with_context(|| format!("cannot write {}", file.display()))?;
     }
     ignore(&folder)?;
-    let made = {
-        let _spinner = progress::spinner("making tools");
-        Source::read(&folder)?.context("the import is gone")?.made(&folder)?
-    };
     let built = build::build(&What::at(folder, options.toolchain), options.version.as_ref(), None)?;
     let built = built.first().context("nothing was built")?;
+    let report = built.report.as_ref().context("the import is gone")?;
     if options.json {
-        println!("{}", serde_json::to_string_pretty(&record(built, &made.report))?);
+        println!("{}", serde_json::to_string_pretty(&record(built, report))?);
     } else {
-        print(built, &made.report);
+        print(built, report);
     }
     Ok(())
 }

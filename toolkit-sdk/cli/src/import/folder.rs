@@ -10,7 +10,7 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
-use import::{Api, Imported, Overlay};
+use import::{Api, Imported, Overlay, Report};
 use manifest::Manifest;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -47,7 +47,7 @@ impl Source {
     }
 
     /// The import in a folder, when there is one.
-    pub(crate) fn read(folder: &Path) -> Result<Option<Self>> {
+    fn read(folder: &Path) -> Result<Option<Self>> {
         let file = folder.join(IMPORT);
         if !file.is_file() {
             return Ok(None);
@@ -60,7 +60,7 @@ impl Source {
     }
 
     /// Makes the toolkit, with the overlay of the folder.
-    pub(crate) fn made(self, folder: &Path) -> Result<Imported> {
+    fn made(self, folder: &Path) -> Result<Imported> {
         let overlay = overlay(folder)?;
         let slug = self.slug.clone();
         let mut made = import::toolkit(self.api, &slug, &overlay)
@@ -102,15 +102,22 @@ fn read_logo(file: &Path) -> Result<String> {
     }
 }
 
-/// A guest and its description with what the import of its folder adds; as they are when there is none.
-pub(crate) fn added(folder: &Path, core: Vec<u8>, described: Value) -> Result<(Vec<u8>, Value)> {
-    let Some(source) = Source::read(folder)? else { return Ok((core, described)) };
-    let alone = is_alone(folder);
+/// A guest, what it says about itself, and what became of the import in its folder.
+pub(crate) struct Guest {
+    pub(crate) core: Vec<u8>,
+    pub(crate) described: Value,
+    pub(crate) report: Option<Report>,
+}
+
+/// A guest with what the import of its folder adds; as it is when there is none.
+pub(crate) fn added(folder: &Path, core: Vec<u8>, described: Value) -> Result<Guest> {
+    let Some(source) = Source::read(folder)? else { return Ok(Guest { core, described, report: None }) };
     let made = source.made(folder)?;
     let plan = manifest::plan::write(&made.calls).context("the plan is too large")?;
     let core = module::with_plan(&core, &plan)?;
-    let own = if alone { described_alone(made)? } else { joined(described, made.manifest)? };
-    Ok((core, own))
+    let report = Some(made.report.clone());
+    let described = if is_alone(folder) { described_alone(made)? } else { joined(described, made.manifest)? };
+    Ok(Guest { core, described, report })
 }
 
 /// The description of a toolkit that is its import. Without a version unless the overlay gives one.
