@@ -228,9 +228,8 @@ fn conflicts(index: &Index, manifest: &Manifest) -> Vec<String> {
         if let Some(other) = index.toolkit_of(&tool.slug).filter(|other| *other.slug != *manifest.slug) {
             problems.push(format!("tools.{}: the name is used by toolkit {}", tool.slug, other.slug));
         }
-        let checked =
-            [("input", &tool.input), ("output", &tool.output)].into_iter().take(2 - usize::from(tool.loose_output));
-        for (name, schema) in checked {
+        let output = (!tool.loose_output).then_some(("output", &tool.output));
+        for (name, schema) in [("input", &tool.input)].into_iter().chain(output) {
             if let Some(problem) = super::Schema::new(schema).problem() {
                 problems.push(format!("tools.{}.{name}: {problem}", tool.slug));
             }

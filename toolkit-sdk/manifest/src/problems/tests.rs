@@ -132,10 +132,10 @@ fn slugs_are_unique_and_counted() {
         tool["slug"] = json!(format!("DEMO_TOOL_{number}"));
         tool
     };
-    manifest["tools"] = (0..500).map(numbered).collect();
+    manifest["tools"] = (0..2000).map(numbered).collect();
     assert_eq!(problems(&manifest), Vec::<String>::new());
-    manifest["tools"] = (0..501).map(numbered).collect();
-    assert!(problems(&manifest)[0].contains("at most 500"));
+    manifest["tools"] = (0..2001).map(numbered).collect();
+    assert!(problems(&manifest)[0].contains("at most 2000"));
     manifest["tools"] = json!([]);
     assert_eq!(problems(&manifest), Vec::<String>::new());
     manifest["triggers"] = json!([]);
