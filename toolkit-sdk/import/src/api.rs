@@ -187,6 +187,11 @@ pub enum Media {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         fields: Vec<Field>,
     },
+    /// `multipart/related` (RFC 2387): JSON first, then a file. The schema is of the JSON.
+    Related {
+        /// Schema of the file, see [`crate::file`]; its argument is called `file`.
+        file: Value,
+    },
     /// A file; the schema is [`crate::file`].
     File {
         /// Instead of the file's own media type.

@@ -107,6 +107,11 @@ impl Making<'_> {
                 plan::Body::Text { argument, media_type: media_type.clone() }
             }
             Media::Json { media_type } => self.json(body, media_type.clone()),
+            Media::Related { file } => {
+                let renamed = self.renamed(body);
+                let file = self.add("file", "upload", file, true, None);
+                plan::Body::Related { file, defaults: body.defaults.clone(), renamed }
+            }
             Media::Form { fields } => plan::Body::Form { fields: self.form(body, fields) },
             Media::Multipart { fields } => plan::Body::Multipart { fields: self.form(body, fields) },
             Media::Graphql { document } => {
@@ -127,12 +132,7 @@ impl Making<'_> {
             let (defaults, renamed) = (BTreeMap::new(), BTreeMap::new());
             return plan::Body::Json { argument: Some(argument), media_type, required: false, defaults, renamed };
         }
-        let mut renamed = BTreeMap::new();
-        for (member, argument) in self.members(body) {
-            if member != argument {
-                renamed.insert(argument, member);
-            }
-        }
+        let renamed = self.renamed(body);
         plan::Body::Json {
             argument: None,
             media_type,
@@ -140,6 +140,12 @@ impl Making<'_> {
             defaults: body.defaults.clone(),
             renamed,
         }
+    }
+
+    /// Adds the members of the body; answers those whose arguments are spelt otherwise.
+    fn renamed(&mut self, body: &Body) -> BTreeMap<String, String> {
+        let members = self.members(body).into_iter();
+        members.filter(|(member, argument)| member != argument).map(|(member, argument)| (argument, member)).collect()
     }
 
     /// Adds the members of the body; answers the name of each and of its argument.

@@ -15,6 +15,7 @@
 mod address;
 mod api;
 mod arguments;
+mod discovery;
 mod names;
 mod openapi;
 mod overlay;
@@ -26,6 +27,7 @@ mod toolkit;
 
 pub use api::{Answer, Api, Body, Error, Field, Media, Operation, Parameter, Result, Server, Unsupported, Variable};
 pub use openapi::openapi;
+pub use discovery::discovery;
 pub use overlay::{Argument, Change, Choose, Except, HintsChange, Overlay};
 pub use said::{file, hints, is_file, is_platforms};
 pub use toolkit::{Imported, Report, toolkit};

@@ -141,6 +141,17 @@ pub enum Body {
         /// In order.
         fields: Vec<FormField>,
     },
+    /// `multipart/related` (RFC 2387): the arguments as JSON, then a file.
+    Related {
+        /// The argument that names the file.
+        file: String,
+        /// Members that are sent when they are missing.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        defaults: BTreeMap<String, Value>,
+        /// Names of members that the arguments spell otherwise, by the name of the argument.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        renamed: BTreeMap<String, String>,
+    },
     /// The bytes of a file.
     File {
         /// The argument that names the file.

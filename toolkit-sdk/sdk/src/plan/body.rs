@@ -9,6 +9,9 @@ use super::{Arguments, style};
 use crate::http::{Multipart, Request};
 use crate::{File, Result, ToolError};
 
+/// What is copied at once.
+const CHUNK: u32 = 1 << 20;
+
 /// Adds the body that is made of the arguments.
 pub(super) fn write(request: Request, body: &Body, arguments: &mut Arguments) -> Result<Request> {
     match body {
@@ -41,6 +44,11 @@ pub(super) fn write(request: Request, body: &Body, arguments: &mut Arguments) ->
             }
             None => Ok(request),
         },
+        Body::Related { file: argument, defaults, renamed } => {
+            let content = arguments.remove(argument).unwrap_or_default();
+            let members = members(arguments, defaults, renamed);
+            related(request, &members, &file(argument, content)?)
+        }
         Body::Text { argument, media_type } => Ok(match arguments.remove(argument) {
             Some(text) => request.body(style::plain(&text).into_bytes(), media_type),
             None => request,
@@ -117,6 +125,29 @@ fn multipart(request: Request, fields: &[FormField], arguments: &mut Arguments) 
         }
     }
     Ok(request.multipart(form))
+}
+
+/// Google's way of sending a file with its description (RFC 2387). The platform keeps what is put together, so that a large
+/// file never enters the guest whole.
+fn related(request: Request, members: &Arguments, content: &File) -> Result<Request> {
+    let mut boundary = String::from("part-");
+    crate::random::bytes(16).iter().for_each(|byte| boundary.push_str(&format!("{byte:02x}")));
+    let body = File::create(&content.name, format!("multipart/related; boundary={boundary}"))?;
+    let json = serde_json::to_string(members)?;
+    let kind: String = content.media_type.chars().filter(|letter| !letter.is_control()).collect();
+    let head = format!("--{boundary}\r\ncontent-type: application/json; charset=utf-8\r\n\r\n{json}\r\n");
+    body.append(format!("{head}--{boundary}\r\ncontent-type: {kind}\r\n\r\n").as_bytes())?;
+    let mut offset = 0;
+    loop {
+        let chunk = content.read_at(offset, CHUNK)?;
+        if chunk.is_empty() {
+            break;
+        }
+        body.append(&chunk)?;
+        offset += chunk.len() as u64;
+    }
+    body.append(format!("\r\n--{boundary}--\r\n").as_bytes())?;
+    Ok(request.body_file(&body))
 }
 
 fn file(name: &str, value: Value) -> Result<File> {

@@ -1,0 +1,128 @@
+//! Documents of Google's API Discovery Service.
+//!
+//! A document names its own schemas, its methods in nested resources, and for each method the scopes of which any one
+//! suffices. A method that also takes or gives bytes becomes a second operation, with `.media` after its name.
+
+mod document;
+mod method;
+mod pages;
+mod schema;
+mod scopes;
+
+use manifest::{AuthMode, AuthScheme, ClientAuth, Field, OAuth2, Placement, TokenAnswer};
+use serde_json::Value;
+
+use crate::{Api, Error, Result, Server, Unsupported, parse, text};
+use document::{Document, Resource};
+use method::Reader;
+
+/// Operations of one document; the largest known has 1,100.
+const MOST_OPERATIONS: usize = 20_000;
+
+/// Reads a document.
+///
+/// # Errors
+/// When it is not JSON, no description of a REST API, or too large.
+pub fn discovery(bytes: &[u8]) -> Result<Api> {
+    let root = parse::document(bytes)?;
+    if root.get("kind").and_then(Value::as_str) != Some("discovery#restDescription") {
+        return Err(Error::new("this is no Discovery document: `kind` is not `discovery#restDescription`"));
+    }
+    let document: Document = serde_json::from_value(root)
+        .map_err(|cause| Error::new(format!("the Discovery document is not well made: {cause}")))?;
+    if document.root_url.is_empty() {
+        return Err(Error::new("the Discovery document names no `rootUrl`"));
+    }
+    let reader = Reader::new(&document);
+    let mut api = Api {
+        name: text::line(if document.title.is_empty() { &document.name } else { &document.title }, 100),
+        description: text::block(&document.description, 1000),
+        servers: vec![server(&format!("{}/{}", root_url(&document), document.service_path.trim_matches('/')))],
+        auth: auth(&document),
+        schemas: schema::shared(&document),
+        ..Api::default()
+    };
+    operations(&reader, &document, &mut api)?;
+    if !document.endpoints.is_empty() {
+        let what = format!("{} regional addresses; the general one is called", document.endpoints.len());
+        api.unsupported.push(Unsupported::whole(what));
+    }
+    Ok(api)
+}
+
+fn operations(reader: &Reader<'_>, document: &Document, api: &mut Api) -> Result<()> {
+    let mut open: Vec<(String, &Resource)> = document.resources.iter().map(|(name, it)| (name.clone(), it)).collect();
+    let mut found: Vec<(String, _, _)> = document.methods.iter().map(|(name, it)| (String::new(), name, it)).collect();
+    while let Some((path, resource)) = open.pop() {
+        found.extend(resource.methods.iter().map(|(name, it)| (path.clone(), name, it)));
+        open.extend(resource.resources.iter().map(|(name, it)| (format!("{path}.{name}"), it)));
+    }
+    if found.len() > MOST_OPERATIONS {
+        return Err(Error::new(format!("the document has more than {MOST_OPERATIONS} methods")));
+    }
+    found.sort_by(|one, other| (&one.0, one.1).cmp(&(&other.0, other.1)));
+    for (path, name, method) in found {
+        let id = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+        reader.method(&manifest::cleaned(&id), &path, method, api);
+    }
+    Ok(())
+}
+
+fn root_url(document: &Document) -> &str {
+    document.root_url.trim_end_matches('/')
+}
+
+fn server(url: &str) -> Server {
+    Server { url: url.trim_end_matches('/').to_owned(), variables: Vec::new() }
+}
+
+/// Where there are scopes, accounts are connected by OAuth 2.0 or a token from elsewhere; without them by an API key.
+fn auth(document: &Document) -> Vec<AuthScheme> {
+    let field = |name: &str, title: &str| Field {
+        name: name.to_owned(),
+        title: title.to_owned(),
+        description: String::new(),
+        secret: true,
+        optional: false,
+        default: None,
+        pattern: None,
+    };
+    let scheme = |mode, name: &str, fields, placement| AuthScheme {
+        mode,
+        name: name.to_owned(),
+        fields,
+        request: vec![placement],
+        base_url: None,
+        verify: None,
+        oauth2: (mode == AuthMode::Oauth2).then(flow),
+    };
+    let bearer = |value: &str| Placement::Header { name: "authorization".to_owned(), value: value.to_owned() };
+    if !document.auth.oauth2.scopes.is_empty() {
+        let token = vec![field("token", "Access token")];
+        return vec![
+            scheme(AuthMode::Oauth2, "OAuth", Vec::new(), bearer("Bearer {access_token}")),
+            scheme(AuthMode::BearerToken, "Bearer token", token, bearer("Bearer {token}")),
+        ];
+    }
+    let key = Placement::Query { name: "key".to_owned(), value: "{api_key}".to_owned() };
+    let key = scheme(AuthMode::ApiKey, "API key", vec![field("api_key", "API key")], key);
+    if document.parameters.contains_key("key") { vec![key] } else { Vec::new() }
+}
+
+/// Google's flow. It gives a refresh token only when asked for offline access, and again only when the person is asked again.
+fn flow() -> OAuth2 {
+    let params = [("access_type", "offline"), ("prompt", "consent")];
+    OAuth2 {
+        authorize_url: "https://accounts.google.com/o/oauth2/v2/auth".to_owned(),
+        token_url: "https://oauth2.googleapis.com/token".to_owned(),
+        scopes: Vec::new(),
+        scope_separator: None,
+        authorize_params: params.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
+        pkce: true,
+        client_auth: ClientAuth::Body,
+        token_answer: TokenAnswer::Json,
+    }
+}
+
+#[cfg(test)]
+mod tests;

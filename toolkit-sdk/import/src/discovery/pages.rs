@@ -1,0 +1,35 @@
+//! Lists that go on: `pageToken` asks for what `nextPageToken` named.
+
+use manifest::plan::{Next, Pages, Place};
+use serde_json::{Map, Value};
+
+use crate::{Operation, schema, schema::Shared};
+
+/// Lists of a page that tell about the answer itself.
+const ASIDE: [&str; 4] = ["defaultReminders", "unreachable", "unreachables", "warnings"];
+
+/// How the list that an operation answers goes on. `resource` is the name of what is listed.
+pub(super) fn of(operation: &Operation, resource: &str, shared: &Shared) -> Option<Pages> {
+    let asks = operation.parameters.iter().any(|it| it.place == Place::Query && it.name == "pageToken");
+    let page = schema::flat(operation.answer.schema.as_ref()?, shared);
+    let members = page.get("properties")?.as_object()?;
+    if !asks || !members.contains_key("nextPageToken") {
+        return None;
+    }
+    Some(Pages {
+        next: Next::Cursor { place: "/nextPageToken".to_owned(), parameter: "pageToken".to_owned() },
+        items: format!("/{}", list(members, resource)?),
+        argument: String::new(),
+    })
+}
+
+/// The list that the page is about, when that is beyond doubt.
+fn list<'a>(members: &'a Map<String, Value>, resource: &str) -> Option<&'a String> {
+    let is_list = |(name, member): &(&String, &Value)| member["type"] == "array" && !ASIDE.contains(&name.as_str());
+    let lists: Vec<&String> = members.iter().filter(is_list).map(|(name, _)| name).collect();
+    let named = lists.iter().find(|name| name.as_str() == "items" || name.as_str() == resource);
+    match (named, lists.as_slice()) {
+        (Some(name), _) | (None, [name]) => Some(name),
+        _ => None,
+    }
+}
