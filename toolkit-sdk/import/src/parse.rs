@@ -15,16 +15,23 @@ const EVENTS: usize = 2_000_000;
 /// # Errors
 /// When it is neither, or too large.
 pub(crate) fn document(bytes: &[u8]) -> Result<Value> {
-    if bytes.len() > LARGEST {
-        return Err(Error::new(format!("{} bytes are too many; at most {} MiB are read", bytes.len(), LARGEST >> 20)));
-    }
-    let text = std::str::from_utf8(bytes)
-        .map_err(|cause| Error::new(format!("the description is not UTF-8 text: {cause}")))?;
-    let text = text.trim_start_matches('\u{feff}');
+    let text = utf8(bytes)?;
     if text.trim_start().starts_with(['{', '[']) {
         return serde_json::from_str(text).map_err(|cause| Error::new(format!("the description is not JSON: {cause}")));
     }
     yaml(text)
+}
+
+/// The text of a description, without a byte order mark.
+///
+/// # Errors
+/// When it is too large or no text.
+pub(crate) fn utf8(bytes: &[u8]) -> Result<&str> {
+    if bytes.len() > LARGEST {
+        return Err(Error::new(format!("{} bytes are too many; at most {} MiB are read", bytes.len(), LARGEST >> 20)));
+    }
+    let text = std::str::from_utf8(bytes).map_err(|cause| Error::new(format!("the description is not UTF-8 text: {cause}")))?;
+    Ok(text.trim_start_matches('\u{feff}'))
 }
 
 fn yaml(text: &str) -> Result<Value> {

@@ -1,0 +1,207 @@
+//! The schema language.
+
+use std::collections::BTreeMap;
+
+use apollo_compiler::ast::{self, Definition, DirectiveList, OperationType};
+use apollo_compiler::parser::Parser;
+use serde_json::Value;
+
+use super::model::{Argument, Choice, Field, Kind, Ref, Schema, Type};
+use crate::{Error, Result};
+
+/// Nesting of a text: types in lists, values in values.
+const DEEPEST: usize = 100;
+const MOST_TOKENS: usize = 5_000_000;
+
+/// Reads a text of definitions. Extensions are joined with what they extend.
+pub(super) fn read(source: &str) -> Result<Schema> {
+    let parsed = Parser::new().recursion_limit(DEEPEST).token_limit(MOST_TOKENS).parse_ast(source, "schema.graphql");
+    let document = parsed.map_err(|failed| {
+        let first = failed.errors.iter().next().map(|error| {
+            let line = error.line_column_range().map(|range| format!("line {}: ", range.start.line)).unwrap_or_default();
+            format!("{line}{}", error.error)
+        });
+        Error::new(format!("the schema cannot be read: {}", first.unwrap_or_else(|| "unknown error".to_owned())))
+    })?;
+    let mut schema = Schema::default();
+    let mut implementors: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let mut roots = false;
+    for definition in &document.definitions {
+        roots |= matches!(definition, Definition::SchemaDefinition(_));
+        define(definition, &mut schema, &mut implementors);
+    }
+    if !roots {
+        let known = |name: &str| schema.types.contains_key(name).then(|| name.to_owned());
+        schema.query = schema.query.take().or_else(|| known("Query"));
+        schema.mutation = schema.mutation.take().or_else(|| known("Mutation"));
+        schema.subscription = schema.subscription.take().or_else(|| known("Subscription"));
+    }
+    for (interface, types) in implementors {
+        if let Some(Kind::Interface { possible, .. }) = schema.types.get_mut(&interface).map(|it| &mut it.kind) {
+            possible.extend(types);
+        }
+    }
+    if schema.query.is_none() && schema.mutation.is_none() {
+        return Err(Error::new("the schema has neither a query nor a mutation type"));
+    }
+    Ok(schema)
+}
+
+fn define(definition: &Definition, schema: &mut Schema, implementors: &mut BTreeMap<String, Vec<String>>) {
+    let mut roots = |operations: &[apollo_compiler::Node<(OperationType, ast::NamedType)>]| {
+        for operation in operations {
+            let place = match operation.0 {
+                OperationType::Query => &mut schema.query,
+                OperationType::Mutation => &mut schema.mutation,
+                OperationType::Subscription => &mut schema.subscription,
+            };
+            *place = Some(operation.1.to_string());
+        }
+    };
+    match definition {
+        Definition::SchemaDefinition(it) => return roots(&it.root_operations),
+        Definition::SchemaExtension(it) => return roots(&it.root_operations),
+        _ => {}
+    }
+    let objects = match definition {
+        Definition::ObjectTypeDefinition(it) => Some((&it.name, &it.implements_interfaces)),
+        Definition::ObjectTypeExtension(it) => Some((&it.name, &it.implements_interfaces)),
+        _ => None,
+    };
+    for (name, interface) in objects.into_iter().flat_map(|(name, all)| all.iter().map(move |it| (name, it))) {
+        implementors.entry(interface.to_string()).or_default().push(name.to_string());
+    }
+    let Some((name, description, kind)) = kind(definition) else { return };
+    let made = schema.types.entry(name).or_insert_with(|| Type { description: String::new(), kind: kind.empty() });
+    if !description.is_empty() {
+        made.description = description;
+    }
+    made.kind.join(kind);
+}
+
+fn kind(definition: &Definition) -> Option<(String, String, Kind)> {
+    let said = |text: &Option<apollo_compiler::Node<str>>| text.as_ref().map(|it| it.to_string()).unwrap_or_default();
+    let none = String::new;
+    Some(match definition {
+        Definition::ScalarTypeDefinition(it) => (it.name.to_string(), said(&it.description), Kind::Scalar),
+        Definition::EnumTypeDefinition(it) => (it.name.to_string(), said(&it.description), Kind::Enum(choices(&it.values))),
+        Definition::EnumTypeExtension(it) => (it.name.to_string(), none(), Kind::Enum(choices(&it.values))),
+        Definition::InputObjectTypeDefinition(it) => {
+            let one_of = it.directives.has("oneOf");
+            (it.name.to_string(), said(&it.description), Kind::Input { fields: arguments(&it.fields), one_of })
+        }
+        Definition::InputObjectTypeExtension(it) => {
+            (it.name.to_string(), none(), Kind::Input { fields: arguments(&it.fields), one_of: false })
+        }
+        Definition::ObjectTypeDefinition(it) => {
+            (it.name.to_string(), said(&it.description), Kind::Object(fields(&it.fields)))
+        }
+        Definition::ObjectTypeExtension(it) => (it.name.to_string(), none(), Kind::Object(fields(&it.fields))),
+        Definition::InterfaceTypeDefinition(it) => {
+            let kind = Kind::Interface { fields: fields(&it.fields), possible: Vec::new() };
+            (it.name.to_string(), said(&it.description), kind)
+        }
+        Definition::InterfaceTypeExtension(it) => {
+            (it.name.to_string(), none(), Kind::Interface { fields: fields(&it.fields), possible: Vec::new() })
+        }
+        Definition::UnionTypeDefinition(it) => (it.name.to_string(), said(&it.description), Kind::Union(names(&it.members))),
+        Definition::UnionTypeExtension(it) => (it.name.to_string(), none(), Kind::Union(names(&it.members))),
+        _ => return None,
+    })
+}
+
+fn names(names: &[ast::NamedType]) -> Vec<String> {
+    names.iter().map(ToString::to_string).collect()
+}
+
+fn choices(values: &[apollo_compiler::Node<ast::EnumValueDefinition>]) -> Vec<Choice> {
+    values.iter().map(|it| Choice { name: it.value.to_string(), deprecated: it.directives.has("deprecated") }).collect()
+}
+
+fn fields(fields: &[apollo_compiler::Node<ast::FieldDefinition>]) -> Vec<Field> {
+    let field = |it: &apollo_compiler::Node<ast::FieldDefinition>| Field {
+        name: it.name.to_string(),
+        description: it.description.as_ref().map(|it| it.to_string()).unwrap_or_default(),
+        arguments: arguments(&it.arguments),
+        ty: reference(&it.ty),
+        deprecated: deprecated(&it.directives),
+    };
+    fields.iter().map(field).collect()
+}
+
+fn arguments(arguments: &[apollo_compiler::Node<ast::InputValueDefinition>]) -> Vec<Argument> {
+    let argument = |it: &apollo_compiler::Node<ast::InputValueDefinition>| Argument {
+        name: it.name.to_string(),
+        description: it.description.as_ref().map(|it| it.to_string()).unwrap_or_default(),
+        ty: reference(&it.ty),
+        has_default: it.default_value.is_some(),
+        default: it.default_value.as_ref().and_then(|value| json(value)),
+        deprecated: it.directives.has("deprecated"),
+    };
+    arguments.iter().map(argument).collect()
+}
+
+fn deprecated(directives: &DirectiveList) -> Option<String> {
+    let directive = directives.get("deprecated")?;
+    let reason = directive.specified_argument_by_name("reason").and_then(|reason| reason.as_str());
+    Some(reason.unwrap_or_default().to_owned())
+}
+
+fn reference(ty: &ast::Type) -> Ref {
+    let named = |name: &ast::NamedType| Ref::Named(name.to_string());
+    match ty {
+        ast::Type::Named(name) => named(name),
+        ast::Type::NonNullNamed(name) => Ref::NonNull(Box::new(named(name))),
+        ast::Type::List(inner) => Ref::List(Box::new(reference(inner))),
+        ast::Type::NonNullList(inner) => Ref::NonNull(Box::new(Ref::List(Box::new(reference(inner))))),
+    }
+}
+
+/// A value as JSON; enumerations are texts there.
+fn json(value: &ast::Value) -> Option<Value> {
+    Some(match value {
+        ast::Value::Null | ast::Value::Variable(_) => return None,
+        ast::Value::Enum(name) => name.to_string().into(),
+        ast::Value::String(text) => text.clone().into(),
+        ast::Value::Float(number) => number.try_to_f64().ok()?.into(),
+        ast::Value::Int(number) => number.as_str().parse::<i64>().ok()?.into(),
+        ast::Value::Boolean(flag) => (*flag).into(),
+        ast::Value::List(items) => items.iter().map(|item| json(item)).collect::<Option<Vec<_>>>()?.into(),
+        ast::Value::Object(members) => {
+            let member = |(name, value): &(apollo_compiler::Name, apollo_compiler::Node<ast::Value>)| {
+                Some((name.to_string(), json(value)?))
+            };
+            Value::Object(members.iter().map(member).collect::<Option<_>>()?)
+        }
+    })
+}
+
+impl Kind {
+    /// The same kind with nothing in it.
+    fn empty(&self) -> Self {
+        match self {
+            Self::Scalar => Self::Scalar,
+            Self::Enum(_) => Self::Enum(Vec::new()),
+            Self::Input { .. } => Self::Input { fields: Vec::new(), one_of: false },
+            Self::Object(_) => Self::Object(Vec::new()),
+            Self::Interface { .. } => Self::Interface { fields: Vec::new(), possible: Vec::new() },
+            Self::Union(_) => Self::Union(Vec::new()),
+        }
+    }
+
+    /// Adds what another definition or extension of the same type says.
+    fn join(&mut self, more: Self) {
+        match (self, more) {
+            (Self::Enum(own), Self::Enum(more)) => own.extend(more),
+            (Self::Input { fields, one_of }, Self::Input { fields: more, one_of: also }) => {
+                fields.extend(more);
+                *one_of |= also;
+            }
+            (Self::Object(own) | Self::Interface { fields: own, .. }, Self::Object(more) | Self::Interface { fields: more, .. }) => {
+                own.extend(more);
+            }
+            (Self::Union(own), Self::Union(more)) => own.extend(more),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! What a tool answers: the fields of an object that agents can be expected to want, as a selection set.
+//!
+//! On the first level all plain values, and the objects beside them with fewer; on the third only values. Left out are fields
+//! that need arguments, that are deprecated, and objects inside an object of their own kind, so that there are no circles.
+//! A list of the Relay convention tells its items and where it ends; inside of other objects only how many there are, since
+//! applications count what such lists would cost. Of a union or an interface the name of the type is told, and the values of
+//! each possible one.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use super::input;
+use super::model::{Field, Kind, Ref, Schema};
+
+/// Fields of one document.
+const MOST_FIELDS: usize = 200;
+/// Plain values of one object, by level.
+const VALUES: [usize; 3] = [60, 12, 5];
+/// Objects inside of one object, by level.
+const OBJECTS: [usize; 3] = [15, 3, 0];
+/// Types that are told apart in one place.
+const MOST_TYPES: usize = 12;
+/// Values of each of them.
+const MOST_OF_TYPE: usize = 10;
+/// Fields of one type that are looked at.
+const MOST_SEEN: usize = 2_000;
+/// Values that say what an object is; they come first where there is not room for all.
+const TELLING: [&str; 18] = [
+    "id",
+    "name",
+    "title",
+    "identifier",
+    "key",
+    "slug",
+    "handle",
+    "login",
+    "number",
+    "email",
+    "url",
+    "state",
+    "status",
+    "type",
+    "amount",
+    "description",
+    "createdAt",
+    "updatedAt",
+];
+
+/// A selection set, and the schema of what it answers.
+#[derive(Debug)]
+pub(super) struct Selected {
+    /// ` { id name }`, or nothing for a plain value.
+    pub(super) text: String,
+    pub(super) schema: Value,
+}
+
+/// What is selected of a field of this type.
+pub(super) fn of(schema: &Schema, ty: &Ref) -> Selected {
+    let mut selecting = Selecting { schema, left: MOST_FIELDS, path: Vec::new() };
+    let name = ty.name();
+    if schema.is_leaf(name) {
+        return Selected { text: String::new(), schema: wrapped(ty, leaf(schema, name)) };
+    }
+    let (text, inner) = match schema.connection(name) {
+        Some(list) => selecting.connection(name, list),
+        None => selecting.object(name, 0),
+    };
+    Selected { text: format!(" {{ {text} }}"), schema: wrapped(ty, inner) }
+}
+
+struct Selecting<'a> {
+    schema: &'a Schema,
+    left: usize,
+    /// The types that lead here.
+    path: Vec<&'a str>,
+}
+
+/// Parts of a selection set and the members they answer.
+#[derive(Default)]
+struct Set {
+    parts: Vec<String>,
+    members: Map<String, Value>,
+}
+
+impl Set {
+    fn add(&mut self, name: &str, text: &str, schema: Value) {
+        self.parts.push(format!("{name}{text}"));
+        self.members.insert(name.to_owned(), schema);
+    }
+
+    fn finish(mut self) -> (String, Value) {
+        if self.parts.is_empty() {
+            self.add("__typename", "", json!({ "type": "string" }));
+        }
+        (self.parts.join(" "), json!({ "type": "object", "properties": self.members }))
+    }
+}
+
+impl<'a> Selecting<'a> {
+    /// A list with its items, its length and its end.
+    fn connection(&mut self, name: &'a str, list: &str) -> (String, Value) {
+        let schema = self.schema;
+        let mut set = Set::default();
+        self.path.push(name);
+        if let Some(items) = schema.field(name, list) {
+            let (text, inner) = self.items(items.ty.name(), list);
+            set.add(list, &text, wrapped(&items.ty, inner));
+        }
+        self.path.pop();
+        let info = schema.field(name, "pageInfo").map(|info| info.ty.name()).unwrap_or_default();
+        let told: Vec<&str> = ["hasNextPage", "endCursor"].into_iter().filter(|it| schema.field(info, it).is_some()).collect();
+        let members: Map<String, Value> = told.iter().map(|it| ((*it).to_owned(), json!({}))).collect();
+        set.add("pageInfo", &format!(" {{ {} }}", told.join(" ")), json!({ "type": "object", "properties": members }));
+        if let Some(count) = schema.field(name, "totalCount").filter(|it| is_plain(it, schema)) {
+            set.add("totalCount", "", wrapped(&count.ty, leaf(schema, count.ty.name())));
+        }
+        set.finish()
+    }
+
+    /// The items of a connection, which are on the first level, though an edge may stand around them.
+    fn items(&mut self, name: &'a str, list: &str) -> (String, Value) {
+        let node = self.schema.field(name, "node").filter(|_| list == "edges");
+        let Some(node) = node else {
+            if self.schema.is_leaf(name) {
+                return (String::new(), leaf(self.schema, name));
+            }
+            let (text, schema) = self.object(name, 0);
+            return (format!(" {{ {text} }}"), schema);
+        };
+        let (text, inner) = self.items(node.ty.name(), "");
+        let schema = json!({ "type": "object", "properties": { "node": wrapped(&node.ty, inner) } });
+        (format!(" {{ node{text} }}"), schema)
+    }
+
+    /// The parts of an object, an interface or a union.
+    fn object(&mut self, name: &'a str, level: usize) -> (String, Value) {
+        let schema = self.schema;
+        self.path.push(name);
+        let mut set = Set::default();
+        match schema.types.get(name).map(|it| &it.kind) {
+            Some(Kind::Object(fields)) => self.fields(fields, level, &mut set),
+            Some(Kind::Interface { fields, possible }) => {
+                set.add("__typename", "", json!({ "type": "string" }));
+                self.fields(fields, level, &mut set);
+                self.kinds(fields, possible, level, &mut set);
+            }
+            Some(Kind::Union(possible)) => {
+                set.add("__typename", "", json!({ "type": "string" }));
+                self.kinds(&[], possible, level, &mut set);
+            }
+            _ => {}
+        }
+        self.path.pop();
+        set.finish()
+    }
+
+    fn fields(&mut self, fields: &'a [Field], level: usize, set: &mut Set) {
+        let schema = self.schema;
+        let fields = &fields[..fields.len().min(MOST_SEEN)];
+        let plain: Vec<&Field> = fields.iter().filter(|field| is_plain(field, schema)).collect();
+        for field in first(plain, VALUES[level].min(self.left)) {
+            set.add(&field.name, "", wrapped(&field.ty, leaf(schema, field.ty.name())));
+            self.left -= 1;
+        }
+        let objects = fields.iter().filter(|field| is_free(field) && !schema.is_leaf(field.ty.name()));
+        let mut room = OBJECTS[level];
+        for field in objects {
+            let name = field.ty.name();
+            if schema.connection(name).is_some() {
+                self.count(field, set);
+                continue;
+            }
+            if room == 0 || self.left == 0 || self.path.contains(&name) {
+                continue;
+            }
+            room -= 1;
+            self.left -= 1;
+            let (text, inner) = self.object(name, level + 1);
+            set.add(&field.name, &format!(" {{ {text} }}"), wrapped(&field.ty, inner));
+        }
+    }
+
+    /// How long a list is that is not told.
+    fn count(&mut self, field: &'a Field, set: &mut Set) {
+        let count = self.schema.field(field.ty.name(), "totalCount").filter(|it| is_plain(it, self.schema));
+        if count.is_some() && self.left > 0 {
+            self.left -= 1;
+            let schema = json!({ "type": "object", "properties": { "totalCount": { "type": "integer" } } });
+            set.add(&field.name, " { totalCount }", schema);
+        }
+    }
+
+    /// What each possible type has beside the common fields. Values of one name but another type cannot stand in one answer.
+    fn kinds(&mut self, common: &[Field], possible: &'a [String], level: usize, set: &mut Set) {
+        let schema = self.schema;
+        let mut told: BTreeMap<&str, &Ref> = BTreeMap::new();
+        for name in possible.iter().take(MOST_TYPES) {
+            let Some(Kind::Object(fields)) = schema.types.get(name).map(|it| &it.kind) else { continue };
+            let fits = |field: &&'a Field| {
+                is_plain(field, schema)
+                    && common.iter().all(|it| it.name != field.name)
+                    && told.get(field.name.as_str()).is_none_or(|ty| **ty == field.ty)
+            };
+            let plain: Vec<&Field> = fields.iter().take(MOST_SEEN).filter(fits).collect();
+            let chosen = first(plain, MOST_OF_TYPE.min(VALUES[level]).min(self.left));
+            self.left -= chosen.len();
+            let names: Vec<&str> = chosen.iter().map(|field| field.name.as_str()).collect();
+            if !names.is_empty() {
+                set.parts.push(format!("... on {name} {{ {} }}", names.join(" ")));
+            }
+            for field in chosen {
+                told.insert(&field.name, &field.ty);
+                set.members.insert(field.name.clone(), wrapped(&field.ty, leaf(schema, field.ty.name())));
+            }
+        }
+    }
+}
+
+/// Whether a field is told without being asked anything.
+fn is_free(field: &Field) -> bool {
+    field.deprecated.is_none() && !field.arguments.iter().any(super::model::Argument::is_required)
+}
+
+fn is_plain(field: &Field, schema: &Schema) -> bool {
+    is_free(field) && schema.is_leaf(field.ty.name())
+}
+
+/// At most so many, in the order of the schema, the telling ones before the others.
+fn first(mut fields: Vec<&Field>, most: usize) -> Vec<&Field> {
+    if fields.len() > most {
+        let place = |field: &&Field| TELLING.iter().position(|name| *name == field.name).unwrap_or(TELLING.len());
+        let mut ranked: Vec<(usize, usize)> = fields.iter().map(place).enumerate().map(|(at, rank)| (rank, at)).collect();
+        ranked.sort_unstable();
+        let mut kept: Vec<usize> = ranked.into_iter().take(most).map(|(_, at)| at).collect();
+        kept.sort_unstable();
+        fields = kept.into_iter().map(|at| fields[at]).collect();
+    }
+    fields
+}
+
+fn leaf(schema: &Schema, name: &str) -> Value {
+    match schema.types.get(name).map(|it| &it.kind) {
+        Some(Kind::Enum(_)) => json!({ "type": "string" }),
+        _ => input::scalar(name, ""),
+    }
+}
+
+fn wrapped(ty: &Ref, inner: Value) -> Value {
+    match ty {
+        Ref::Named(_) => inner,
+        Ref::NonNull(ty) => wrapped(ty, inner),
+        Ref::List(ty) => json!({ "type": "array", "items": wrapped(ty, inner) }),
+    }
+}
