@@ -96,7 +96,7 @@ fn pages(schema: &Schema, field: &model::Field) -> Option<Pages> {
     })
 }
 
-fn bearer() -> AuthScheme {
+pub(crate) fn bearer() -> AuthScheme {
     AuthScheme {
         mode: AuthMode::BearerToken,
         name: "Bearer token".to_owned(),

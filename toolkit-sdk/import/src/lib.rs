@@ -17,6 +17,7 @@ mod api;
 mod arguments;
 mod discovery;
 mod graphql;
+mod mcp;
 mod names;
 mod openapi;
 mod overlay;
@@ -30,6 +31,7 @@ pub use api::{Answer, Api, Body, Error, Field, Media, Operation, Parameter, Resu
 pub use openapi::openapi;
 pub use discovery::discovery;
 pub use graphql::graphql;
+pub use mcp::mcp;
 pub use overlay::{Argument, Change, Choose, Except, HintsChange, Overlay};
 pub use said::{file, hints, is_file, is_platforms};
 pub use toolkit::{Imported, Report, toolkit};

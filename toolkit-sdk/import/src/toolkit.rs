@@ -7,7 +7,7 @@ use manifest::{ABI, EgressRule, Manifest, Tool, Version};
 use serde_json::{Value, json};
 
 use crate::{
-    Api, Change, Error, Operation, Overlay, Result, Server, Unsupported, address,
+    Api, Change, Error, Media, Operation, Overlay, Result, Server, Unsupported, address,
     address::Address,
     arguments::{self, Arguments},
     names,
@@ -186,7 +186,11 @@ impl Making<'_> {
         }
         // A tool that changes nothing may send other methods only where a rule names them.
         if tool.hints.read_only && !matches!(operation.method.as_str(), "GET" | "HEAD") {
-            let rule = |rule: &EgressRule| EgressRule { methods: vec![operation.method.clone()], ..rule.clone() };
+            let mut methods = vec![operation.method.clone()];
+            // Ends the conversation with the server.
+            let mcp = operation.body.as_ref().is_some_and(|body| matches!(body.media, Media::Mcp { .. }));
+            methods.extend(mcp.then(|| "DELETE".to_owned()));
+            let rule = |rule: &EgressRule| EgressRule { methods: methods.clone(), ..rule.clone() };
             tool.egress = Some(address.egress.iter().map(rule).collect());
         }
         tool

@@ -35,6 +35,22 @@ pub(crate) fn data(response: &Response) -> Result<Value> {
     if answer.errors.is_empty() { Ok(answer.data) } else { Err(refusal(answer.errors)) }
 }
 
+/// A part of what a query answered. Where the part is there, errors stand beside its members: they are about values further
+/// inside, which are null then.
+pub(crate) fn part(response: &Response, place: &str) -> Result<Value> {
+    let mut answer: Answer = response.json()?;
+    let mut part = answer.data.pointer_mut(place).map(Value::take).unwrap_or_default();
+    match &mut part {
+        _ if answer.errors.is_empty() => {}
+        Value::Null => return Err(refusal(answer.errors)),
+        Value::Object(members) => {
+            members.entry("errors").or_insert(Value::Array(answer.errors));
+        }
+        _ => {}
+    }
+    Ok(part)
+}
+
 fn refusal(errors: Vec<Value>) -> ToolError {
     let first = &errors[0];
     let message = failure::message(first).unwrap_or("the application refused the query").to_owned();

@@ -27,7 +27,7 @@ mod retry;
 
 pub use client::Client;
 pub(crate) use encode::decoded;
-pub(crate) use graphql::data as graphql_data;
+pub(crate) use graphql::part as graphql_part;
 pub use multipart::Multipart;
 pub use page::{Items, Paging};
 pub use request::{Request, send_all};

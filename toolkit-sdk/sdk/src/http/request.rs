@@ -110,6 +110,13 @@ impl Request {
         self.query(name, value)
     }
 
+    /// Another request to the same place, without a body.
+    pub(crate) fn with_method(mut self, method: &'static str) -> Self {
+        self.method = method;
+        self.body = Body::Empty;
+        self
+    }
+
     /// Takes another address, which has its own query.
     pub(crate) fn at(mut self, url: String) -> Self {
         self.url = url;

@@ -16,8 +16,7 @@ pub(super) fn of(request: Request, call: &Call) -> Result<Vec<u8>> {
     let response = request.send()?;
     let pick = call.answer.pick.as_str();
     if matches!(call.body, Some(Body::Graphql { .. })) {
-        let data = http::graphql_data(&response)?;
-        return object(data.pointer(pick).cloned().unwrap_or_default(), None);
+        return object(http::graphql_part(&response, pick)?, None);
     }
     let bytes = response.bytes();
     if pick.is_empty() && bytes.trim_ascii_start().starts_with(b"{") && is_json(bytes) {

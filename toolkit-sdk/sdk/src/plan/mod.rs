@@ -5,12 +5,13 @@
 
 mod answer;
 mod body;
+mod mcp;
 mod pages;
 mod style;
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use manifest::plan::{self, Call, Place};
+use manifest::plan::{self, Body, Call, Place};
 use serde_json::{Map, Value};
 
 use crate::http::Request;
@@ -63,9 +64,16 @@ pub(crate) fn execute(place: &PlanPlace, tool: &str, arguments: &[u8]) -> Option
 fn run(call: &Call, arguments: &[u8]) -> Result<Vec<u8>> {
     let mut arguments: Arguments = crate::rt::arguments(arguments)?;
     let wanted = call.pages.as_ref().and_then(|pages| arguments.remove(&pages.argument)).and_then(|it| it.as_u64());
+    let given = wanted.map(|_| arguments.clone()).unwrap_or_default();
     let request = request(call, &mut arguments)?;
+    if let Some(Body::Mcp { tool }) = &call.body {
+        return mcp::call(&request, tool, arguments);
+    }
     match (&call.pages, wanted) {
-        (Some(pages), Some(wanted)) => pages::read(request, pages, usize::try_from(wanted).unwrap_or(usize::MAX)),
+        (Some(pages), Some(wanted)) => {
+            let wanted = usize::try_from(wanted).unwrap_or(usize::MAX);
+            pages::read(request, call, pages, wanted, &given)
+        }
         _ => answer::of(request, call),
     }
 }

@@ -1,24 +1,28 @@
 //! Lists over several pages, read as one.
 
-use manifest::plan::{Next, Pages};
+use manifest::plan::{Body, Call, Next, Pages};
 use serde_json::{Map, Value};
 
 use super::answer::written;
-use crate::http::{Request, Response};
+use super::{Arguments, body};
+use crate::http::{self, Request, Response};
 use crate::{Result, ToolError};
 
 /// A call may send 50 requests.
 const MOST_PAGES: u32 = 45;
 
 /// Reads pages until there are so many items. The answer is the first page, with the items of all of them in its list.
-pub(super) fn read(first: Request, pages: &Pages, wanted: usize) -> Result<Vec<u8>> {
+pub(super) fn read(first: Request, call: &Call, pages: &Pages, wanted: usize, given: &Arguments) -> Result<Vec<u8>> {
     let mut told: Option<Value> = None;
     let mut items: Vec<Value> = Vec::new();
     let mut request = Some(first.clone());
     let mut at = Place { read: 0, items: 0, last: None };
     while let Some(next) = request.take() {
         let response = next.send()?;
-        let mut page: Value = response.json()?;
+        let mut page: Value = match &call.body {
+            Some(Body::Graphql { .. }) => http::graphql_part(&response, &call.answer.pick)?,
+            _ => response.json()?,
+        };
         let Some(Value::Array(found)) = page.pointer_mut(&pages.items).map(Value::take) else {
             let message = format!("the application answered a page without a list at `{}`", pages.items);
             return Err(ToolError::upstream(message).upstream_status(response.status()));
@@ -28,7 +32,14 @@ pub(super) fn read(first: Request, pages: &Pages, wanted: usize) -> Result<Vec<u
         let more = !found.is_empty() && items.len() + found.len() < wanted && at.read < MOST_PAGES;
         items.extend(found);
         if more {
-            request = at.next(&first, &response, &page, &pages.next);
+            request = match (&call.body, &pages.next) {
+                (Some(body @ Body::Graphql { .. }), Next::Cursor { place, parameter }) => {
+                    let ended = page.pointer("/pageInfo/hasNextPage") == Some(&Value::Bool(false));
+                    let cursor = if ended { None } else { at.cursor(&page, place) };
+                    cursor.map(|cursor| queried(&first, body, given, parameter, cursor)).transpose()?
+                }
+                _ => at.next(&first, &response, &page, &pages.next),
+            };
         }
         told.get_or_insert(page);
     }
@@ -40,6 +51,13 @@ pub(super) fn read(first: Request, pages: &Pages, wanted: usize) -> Result<Vec<u
         _ => told = Value::Object(Map::from_iter([("items".to_owned(), items)])),
     }
     written(&told)
+}
+
+/// A query with its cursor among the variables.
+fn queried(first: &Request, body: &Body, given: &Arguments, variable: &str, cursor: String) -> Result<Request> {
+    let mut variables = given.clone();
+    variables.insert(variable.to_owned(), cursor.into());
+    body::write(first.clone(), body, &mut variables)
 }
 
 /// How far the reading has come.
@@ -57,12 +75,16 @@ impl Place {
             Next::Link => Some(first.at(self.fresh(response.next_link()?)?)),
             Next::Url { place } => Some(first.at(self.fresh(text(page.pointer(place)?)?)?)),
             Next::Cursor { place, parameter } => {
-                let cursor = self.fresh(text(page.pointer(place)?)?)?;
+                let cursor = self.cursor(page, place)?;
                 Some(first.set_query(parameter, cursor))
             }
             Next::Offset { parameter } => Some(first.set_query(parameter, self.items)),
             Next::Page { parameter, first: number } => Some(first.set_query(parameter, number + self.read)),
         }
+    }
+
+    fn cursor(&mut self, page: &Value, place: &str) -> Option<String> {
+        self.fresh(text(page.pointer(place)?)?)
     }
 
     fn fresh(&mut self, place: String) -> Option<String> {

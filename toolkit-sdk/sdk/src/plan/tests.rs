@@ -245,3 +245,155 @@ fn variables_go_into_a_query_and_its_errors_come_out() {
     let errors = json!({ "data": null, "errors": [{ "message": "no", "extensions": { "code": "FORBIDDEN" } }] });
     assert_eq!(ran(&call, &json!({ "id": 7 }), sent(errors)).unwrap_err().kind(), "forbidden");
 }
+
+#[test]
+fn partial_answers_to_a_query_tell_what_is_missing() {
+    let call = json!({
+        "method": "POST", "url": "https://api.example.com/graphql", "answer": { "pick": "/issue" },
+        "body": { "media": "graphql", "document": "query { issue { title author { name } } }" },
+    });
+    let sent = |body: Value| {
+        let request = json!({ "method": "POST", "url": "https://api.example.com/graphql" });
+        vec![exchange(request, json!({ "body": body }))]
+    };
+    let errors = json!([{ "message": "not yours", "path": ["issue", "author"] }]);
+    let partial = json!({ "data": { "issue": { "title": "t", "author": null } }, "errors": errors });
+    let told = ran(&call, &json!({}), sent(partial)).unwrap();
+    assert_eq!(told, json!({ "title": "t", "author": null, "errors": errors }));
+    let nothing = json!({ "data": { "issue": null }, "errors": errors });
+    assert!(ran(&call, &json!({}), sent(nothing)).unwrap_err().text().contains("not yours"));
+}
+
+#[test]
+fn pages_of_a_query_go_on_at_the_cursor() {
+    let call = json!({
+        "method": "POST", "url": "https://api.example.com/graphql", "answer": { "pick": "/items" },
+        "body": { "media": "graphql", "document": "query" },
+        "pages": { "next": { "by": "cursor", "place": "/pageInfo/endCursor", "parameter": "after" }, "items": "/nodes", "argument": "max_items" },
+    });
+    let page = |variables: Value, nodes: Value, more: bool| {
+        let body = json!({ "query": "query", "variables": variables });
+        let request = json!({ "method": "POST", "url": "https://api.example.com/graphql", "body": body });
+        let info = json!({ "hasNextPage": more, "endCursor": "c" });
+        exchange(request, json!({ "body": { "data": { "items": { "nodes": nodes, "pageInfo": info } } } }))
+    };
+    let sent = vec![
+        page(json!({ "q": "x" }), json!([1, 2]), true),
+        page(json!({ "q": "x", "after": "c" }), json!([3]), false),
+    ];
+    let told = ran(&call, &json!({ "q": "x", "max_items": 10 }), sent).unwrap();
+    assert_eq!(told["nodes"], json!([1, 2, 3]));
+}
+
+#[test]
+fn a_file_goes_together_with_its_description() {
+    let file = json!({ "name": "a.txt", "mimetype": "text/plain", "s3key": "f1" });
+    let call = json!({
+        "method": "POST", "url": "https://api.example.com/up",
+        "body": { "media": "related", "file": "file", "renamed": { "n": "name" } },
+    });
+    let request = json!({
+        "method": "POST", "url": "https://api.example.com/up", "body": { "blob": "file_1" },
+        "headers": { "content-type": "multipart/related; boundary=part-0102030405060708090a0b0c0d0e0f10" },
+    });
+    let host = testing::host().file("f1", "a.txt", "text/plain", b"hello");
+    let host = host.expect(exchange(request, json!({ "body": {} })));
+    let arguments = json!({ "n": "A", "file": file }).to_string();
+    let (answer, host) = host.run(|| run(&self::call(call), arguments.as_bytes()));
+    assert_eq!(answer.unwrap(), b"{}");
+    let boundary = "--part-0102030405060708090a0b0c0d0e0f10";
+    let expected = format!(
+        "{boundary}\r\ncontent-type: application/json; charset=utf-8\r\n\r\n{{\"name\":\"A\"}}\r\n\
+         {boundary}\r\ncontent-type: text/plain\r\n\r\nhello\r\n{boundary}--\r\n"
+    );
+    assert_eq!(host.bytes_of("file_1").unwrap(), expected.as_bytes());
+}
+
+const MCP: &str = "https://mcp.example.com/mcp";
+
+/// One message to the server, with headers that are asked for, and its answer.
+fn message(method: &str, headers: Value, response: Value) -> Exchange {
+    let body = (method != "DELETE").then(|| match method {
+        "initialize" => json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": {
+            "protocolVersion": "2025-06-18", "capabilities": {},
+            "clientInfo": { "name": "toolkit-sdk", "version": env!("CARGO_PKG_VERSION") } } }),
+        "tools/call" => {
+            json!({ "jsonrpc": "2.0", "id": 2, "method": method, "params": { "name": "add", "arguments": { "a": 1 } } })
+        }
+        notification => json!({ "jsonrpc": "2.0", "method": notification }),
+    });
+    let http = if method == "DELETE" { "DELETE" } else { "POST" };
+    let mut request = json!({ "method": http, "url": MCP, "headers": headers });
+    if let Some(body) = body {
+        request["body"] = body;
+    }
+    exchange(request, response)
+}
+
+/// What the tool `add` of a server without sessions answers.
+fn answered(answer: Value) -> Result<Value> {
+    let call = json!({ "method": "POST", "url": MCP, "body": { "media": "mcp", "tool": "add" } });
+    let hello = json!({ "body": { "jsonrpc": "2.0", "id": 1, "result": { "protocolVersion": "2025-03-26" } } });
+    let both = json!({ "accept": "application/json, text/event-stream" });
+    let version = json!({ "mcp-protocol-version": "2025-03-26" });
+    let sent = vec![message("initialize", both, hello), message("tools/call", version, answer)];
+    ran(&call, &json!({ "a": 1 }), sent)
+}
+
+fn result_of(result: Value) -> Result<Value> {
+    answered(json!({ "body": { "jsonrpc": "2.0", "id": 2, "result": result } }))
+}
+
+#[test]
+fn a_tool_of_another_server_is_called_in_a_session_of_its_own() {
+    let call = json!({ "method": "POST", "url": MCP, "body": { "media": "mcp", "tool": "add" } });
+    let event = |value: Value| format!("event: message\r\ndata: {value}\r\n\r\n");
+    let stream = |events: String, session: bool| {
+        let mut headers = json!({ "content-type": "text/event-stream; charset=utf-8" });
+        if session {
+            headers["mcp-session-id"] = "s1".into();
+        }
+        json!({ "headers": headers, "body": events })
+    };
+    let hello = json!({ "jsonrpc": "2.0", "id": 1, "result": { "protocolVersion": "2025-06-18" } });
+    let progress = json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": {} });
+    let sum = json!({ "jsonrpc": "2.0", "id": 2, "result": { "content": [{ "type": "text", "text": "1" }], "structuredContent": { "sum": 1 } } });
+    let session = json!({ "mcp-session-id": "s1", "mcp-protocol-version": "2025-06-18" });
+    let sent = vec![
+        message("initialize", json!({}), stream(event(hello), true)),
+        message("notifications/initialized", session.clone(), json!({ "status": 202 })),
+        message("tools/call", session.clone(), stream(event(progress) + ": ping\r\n\r\n" + &event(sum), false)),
+        message("DELETE", session, json!({ "status": 405 })),
+    ];
+    assert_eq!(ran(&call, &json!({ "a": 1 }), sent).unwrap(), json!({ "sum": 1 }));
+}
+
+#[test]
+fn what_a_tool_of_another_server_says_is_told() {
+    let text = |text: &str| json!({ "content": [{ "type": "text", "text": text }] });
+    assert_eq!(result_of(text("hello")).unwrap(), json!({ "text": "hello" }));
+    assert_eq!(result_of(text(r#"{"a":1}"#)).unwrap(), json!({ "a": 1 }));
+    assert_eq!(result_of(json!({ "content": [] })).unwrap(), json!({}));
+    let parts = json!({ "content": [
+        { "type": "text", "text": "a" }, { "type": "text", "text": "b" },
+        { "type": "image", "data": "cG5n", "mimeType": "image/png" },
+        { "type": "resource_link", "uri": "file:///x", "name": "x" },
+    ] });
+    let told = result_of(parts).unwrap();
+    assert_eq!((&told["text"], &told["files"][0]["mimetype"]), (&json!("a\n\nb"), &json!("image/png")));
+    assert_eq!(told["resources"][0]["name"], "x");
+}
+
+#[test]
+fn a_tool_of_another_server_fails_in_its_own_words() {
+    let failed = result_of(json!({ "isError": true, "content": [{ "type": "text", "text": "no such book" }] }));
+    assert_eq!(failed.as_ref().unwrap_err().text(), "no such book");
+    let error = json!({ "jsonrpc": "2.0", "id": 2, "error": { "code": -32602, "message": "`a` is no number" } });
+    let refused = answered(json!({ "body": error })).unwrap_err();
+    assert_eq!((refused.kind(), refused.text()), ("invalid_input", "`a` is no number"));
+    let unauthorized = answered(json!({ "status": 401, "body": { "message": "who?" } })).unwrap_err();
+    assert_eq!(unauthorized.kind(), "unauthorized");
+    for body in [json!("nothing"), json!({ "jsonrpc": "2.0", "id": 7, "result": {} })] {
+        assert_eq!(answered(json!({ "body": body })).unwrap_err().kind(), "upstream_error");
+    }
+}

@@ -1,0 +1,131 @@
+//! Tools of a server of the Model Context Protocol: the answer to `tools/list`, or what the server says of itself as well.
+//!
+//! ```json
+//! { "server": "https://example.com/mcp", "serverInfo": { "name": "example" }, "instructions": "…", "tools": [] }
+//! ```
+//!
+//! All but `tools` may be missing. A server says nothing of accounts: without an overlay an account is a bearer token.
+
+mod schema;
+
+use manifest::Hints;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::{Answer, Api, Body, Error, Media, Operation, Result, Server, Unsupported, graphql, parse, text};
+
+/// Tools of one server.
+const MOST_TOOLS: usize = 5_000;
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Listing {
+    server: String,
+    server_info: Info,
+    instructions: String,
+    tools: Vec<Tool>,
+    next_cursor: Option<String>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Info {
+    name: String,
+    title: Option<String>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Tool {
+    name: String,
+    title: Option<String>,
+    description: Option<String>,
+    input_schema: Value,
+    output_schema: Option<Value>,
+    annotations: Option<Annotations>,
+}
+
+/// What a tool says of itself; the defaults are those of the protocol.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Annotations {
+    title: Option<String>,
+    read_only_hint: Option<bool>,
+    destructive_hint: Option<bool>,
+    idempotent_hint: Option<bool>,
+    open_world_hint: Option<bool>,
+}
+
+/// Reads a list of tools.
+///
+/// # Errors
+/// When it is not JSON, no list of tools, or too large.
+pub fn mcp(bytes: &[u8]) -> Result<Api> {
+    let root = parse::document(bytes)?;
+    let places = ["/result", ""];
+    let found = places.iter().find_map(|place| root.pointer(place).filter(|it| it["tools"].is_array()));
+    let found = found.ok_or_else(|| Error::new("this is no answer to `tools/list`: it has no `tools`"))?;
+    let listing = Listing::deserialize(found)
+        .map_err(|cause| Error::new(format!("the list of tools is not well made: {cause}")))?;
+    if listing.tools.len() > MOST_TOOLS {
+        return Err(Error::new(format!("the server has more than {MOST_TOOLS} tools")));
+    }
+    let name = listing.server_info.title.unwrap_or(listing.server_info.name);
+    let mut api = Api {
+        name: text::line(&name, 100),
+        description: text::block(&listing.instructions, 1000),
+        servers: Some(listing.server)
+            .filter(|url| !url.is_empty())
+            .map(|url| Server { url, variables: Vec::new() })
+            .into_iter()
+            .collect(),
+        auth: vec![graphql::bearer()],
+        ..Api::default()
+    };
+    if listing.next_cursor.is_some_and(|cursor| !cursor.is_empty()) {
+        api.unsupported.push(Unsupported::whole("the list goes on after these tools; save all pages of it"));
+    }
+    for tool in listing.tools {
+        operation(tool, &mut api);
+    }
+    Ok(api)
+}
+
+fn operation(tool: Tool, api: &mut Api) {
+    let id = manifest::cleaned(&tool.name);
+    if id.is_empty() || api.operations.iter().any(|operation| operation.id == id) {
+        api.unsupported.push(Unsupported::whole(format!("a second tool, or one without a name: `{}`", text::line(&id, 80))));
+        return;
+    }
+    let said = tool.annotations.unwrap_or_default();
+    let read_only = said.read_only_hint.unwrap_or(false);
+    let hints = Hints {
+        read_only,
+        destructive: !read_only && said.destructive_hint.unwrap_or(true),
+        idempotent: read_only || said.idempotent_hint.unwrap_or(false),
+        open_world: said.open_world_hint.unwrap_or(true),
+    };
+    let mut input = schema::taken(&tool.input_schema, &format!("{id}.in"), api);
+    input["type"] = "object".into();
+    // A schema without members takes any.
+    if input.get("properties").is_none() && input.get("additionalProperties").is_none() {
+        input["additionalProperties"] = true.into();
+    }
+    let output = match &tool.output_schema {
+        Some(output) => schema::taken(output, &format!("{id}.out"), api),
+        None => json!({ "type": "object", "properties": { "text": { "type": "string" } } }),
+    };
+    api.operations.push(Operation {
+        method: "POST".to_owned(),
+        title: text::line(&tool.title.or(said.title).unwrap_or_default(), 100),
+        description: text::block(&tool.description.unwrap_or_default(), 4000),
+        hints,
+        body: Some(Body { media: Media::Mcp { tool: tool.name }, schema: input, required: true, defaults: [].into() }),
+        answer: Answer { schema: Some(output), ..Answer::default() },
+        id,
+        ..Operation::default()
+    });
+}
+
+#[cfg(test)]
+mod tests;

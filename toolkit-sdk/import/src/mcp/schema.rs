@@ -1,0 +1,55 @@
+//! Schemas of tools. Each has its own shared parts, so these get the tool's name before their own.
+
+use serde_json::{Map, Value};
+
+use crate::Api;
+
+/// Takes a schema over; what it shares among its parts goes to the API's shared schemas.
+pub(super) fn taken(schema: &Value, prefix: &str, api: &mut Api) -> Value {
+    for keyword in ["$defs", "definitions"] {
+        for (name, part) in schema.get(keyword).and_then(Value::as_object).into_iter().flatten() {
+            api.schemas.insert(format!("{prefix}.{name}"), moved(part, prefix));
+        }
+    }
+    // A part that is the whole again.
+    if refers_to_whole(schema) {
+        api.schemas.insert(prefix.to_owned(), moved(schema, prefix));
+    }
+    match moved(schema, prefix) {
+        Value::Object(members) => Value::Object(members),
+        _ => Value::Object(Map::new()),
+    }
+}
+
+fn refers_to_whole(schema: &Value) -> bool {
+    match schema {
+        Value::Object(members) => {
+            members.get("$ref").and_then(Value::as_str) == Some("#") || members.values().any(refers_to_whole)
+        }
+        Value::Array(items) => items.iter().any(refers_to_whole),
+        _ => false,
+    }
+}
+
+/// The schema with its references leading to where the shared parts are now. Its depth is that of a JSON document.
+fn moved(schema: &Value, prefix: &str) -> Value {
+    match schema {
+        Value::Object(members) => {
+            let kept = members.iter().filter(|(name, _)| !matches!(name.as_str(), "$defs" | "definitions" | "$schema"));
+            kept.map(|(name, value)| (name.clone(), member(name, value, prefix))).collect::<Map<_, _>>().into()
+        }
+        Value::Array(items) => items.iter().map(|item| moved(item, prefix)).collect(),
+        other => other.clone(),
+    }
+}
+
+fn member(name: &str, value: &Value, prefix: &str) -> Value {
+    let Some(reference) = value.as_str().filter(|_| name == "$ref") else { return moved(value, prefix) };
+    let part = ["#/$defs/", "#/definitions/"].iter().find_map(|begin| reference.strip_prefix(begin));
+    match part {
+        Some(part) => format!("#/$defs/{prefix}.{part}").into(),
+        None if reference == "#" => format!("#/$defs/{prefix}").into(),
+        // Places inside of members are not followed; such a part says nothing.
+        None => reference.into(),
+    }
+}
