@@ -2,6 +2,7 @@
 
 pub(crate) mod folder;
 pub(crate) mod interpreter;
+mod mcp;
 mod module;
 
 use std::{
@@ -36,11 +37,14 @@ const SHOWN: usize = 12;
 #[command(after_help = "Examples:
   toolkit import openapi petstore.yaml --slug petstore
   toolkit import openapi api.json --slug acme --auth bearer --server https://api.acme.com/v1
-  toolkit import openapi api.json --slug acme --overlay acme.toml -o toolkits/acme")]
+  toolkit import openapi api.json --slug acme --overlay acme.toml -o toolkits/acme
+  toolkit import discovery calendar.v3.json --slug googlecalendar
+  toolkit import graphql schema.graphql --slug acme --server https://api.acme.com/graphql
+  toolkit import mcp https://mcp.acme.com/mcp --slug acme")]
 pub(crate) struct Import {
     /// What is described how.
     kind: Kind,
-    /// The description; `-` for standard input.
+    /// The description; `-` for standard input. Of an MCP server also its address.
     file: PathBuf,
     /// Slug of the toolkit.
     #[arg(long)]
@@ -57,6 +61,9 @@ pub(crate) struct Import {
     /// How accounts are connected, where the description does not say: `bearer`, `basic`, `none`, `header:NAME`, `query:NAME`.
     #[arg(long, value_name = "HOW")]
     auth: Option<String>,
+    /// Token for an MCP server that is asked for its tools. It is not kept.
+    #[arg(long, env = "TOOLKIT_MCP_TOKEN", hide_env_values = true)]
+    token: Option<String>,
     /// Dated version to build.
     #[arg(long, value_name = "YYYYMMDD_NN")]
     version: Option<Version>,
@@ -72,6 +79,12 @@ pub(crate) struct Import {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Kind {
+    /// A document of Google's API Discovery Service.
+    Discovery,
+    /// GraphQL: the schema language, or the answer to an introspection query.
+    Graphql,
+    /// The tools of an MCP server: its address, or the answer to `tools/list`.
+    Mcp,
     /// OpenAPI 3.0 and 3.1, Swagger 2.0; JSON or YAML.
     Openapi,
 }
@@ -79,15 +92,18 @@ pub(crate) enum Kind {
 impl Kind {
     fn read(self, bytes: &[u8]) -> import::Result<Api> {
         match self {
+            Self::Discovery => import::discovery(bytes),
+            Self::Graphql => import::graphql(bytes),
+            Self::Mcp => import::mcp(bytes),
             Self::Openapi => import::openapi(bytes),
         }
     }
 }
 
 /// Runs the command.
-pub(crate) fn run(options: &Import) -> Result<()> {
+pub(crate) async fn run(options: &Import) -> Result<()> {
     let folder = options.out.clone().unwrap_or_else(|| options.slug.clone().into());
-    let bytes = read(&options.file)?;
+    let bytes = options.read().await?;
     let api = {
         let _spinner = progress::spinner(&format!("reading {}", progress::size(bytes.len() as u64)));
         let api = options.kind.read(&bytes).with_context(|| format!("cannot read {}", options.file.display()))?;
@@ -131,6 +147,17 @@ fn ignore(folder: &Path) -> Result<()> {
 }
 
 impl Import {
+    async fn read(&self) -> Result<Vec<u8>> {
+        let url = self.file.to_str().filter(|text| text.starts_with("https://") || text.starts_with("http://"));
+        match url {
+            Some(url) if self.kind == Kind::Mcp => {
+                let _spinner = progress::spinner(&format!("asking {url}"));
+                mcp::listing(url, self.token.as_deref()).await
+            }
+            _ => read(&self.file),
+        }
+    }
+
     /// Puts in what the command line says.
     fn settle(&self, mut api: Api) -> Result<Api> {
         if let Some(url) = &self.server {

@@ -84,7 +84,7 @@ async fn run(command: Command) -> Result<ExitCode> {
         Command::Check(options) => return check::run(&options).await,
         Command::Dev(options) => return dev::run(&options).await,
         Command::Diff(options) => return diff::run(&options).await,
-        Command::Import(options) => import::run(&options)?,
+        Command::Import(options) => import::run(&options).await?,
         Command::Run(options) => return self::run::run(&options).await,
         Command::Inspect(options) => inspect::run(&options)?,
         Command::Publish(options) => return publish::run(&options).await,
