@@ -125,4 +125,4 @@ fn flow() -> OAuth2 {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

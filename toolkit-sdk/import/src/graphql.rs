@@ -50,7 +50,8 @@ pub fn graphql(bytes: &[u8]) -> Result<Api> {
 }
 
 fn operation(schema: &Schema, root: &str, field: &model::Field, api: &mut Api) {
-    let taken = root == "mutation" && schema.query.as_ref().is_some_and(|query| schema.field(query, &field.name).is_some());
+    let taken =
+        root == "mutation" && schema.query.as_ref().is_some_and(|query| schema.field(query, &field.name).is_some());
     let id = if taken { format!("{} {root}", field.name) } else { field.name.clone() };
     let read_only = root == "query";
     let selected = select::of(schema, &field.ty);
@@ -60,7 +61,8 @@ fn operation(schema: &Schema, root: &str, field: &model::Field, api: &mut Api) {
         let needed = field.arguments.iter().any(|it| it.name == *name && it.is_required());
         api.unsupported.push(if needed { Unsupported::unusable(&id, what) } else { Unsupported::part(&id, what) });
     }
-    let document = format!("{root} {}{} {{ {}{}{} }}", field.name, body.variables, field.name, body.passed, selected.text);
+    let document =
+        format!("{root} {}{} {{ {}{}{} }}", field.name, body.variables, field.name, body.passed, selected.text);
     let description = match &field.deprecated {
         Some(why) if !why.is_empty() => format!("{}\n\nDeprecated: {why}", field.description),
         _ => field.description.clone(),
@@ -70,11 +72,21 @@ fn operation(schema: &Schema, root: &str, field: &model::Field, api: &mut Api) {
         method: "POST".to_owned(),
         description: text::block(&description, 4000),
         tags: vec![root.to_owned()],
-        hints: Hints { read_only, destructive: !read_only && destroys(&field.name), idempotent: read_only, open_world: true },
+        hints: Hints {
+            read_only,
+            destructive: !read_only && destroys(&field.name),
+            idempotent: read_only,
+            open_world: true,
+        },
         deprecated: field.deprecated.is_some(),
         pages: pages(schema, field),
         answer: Answer { file: false, pick: format!("/{}", field.name), schema: Some(selected.schema) },
-        body: Some(Body { media: Media::Graphql { document }, schema: body.schema, required: true, defaults: [].into() }),
+        body: Some(Body {
+            media: Media::Graphql { document },
+            schema: body.schema,
+            required: true,
+            defaults: [].into(),
+        }),
         id,
         ..Operation::default()
     });
@@ -130,4 +142,4 @@ impl Schema {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

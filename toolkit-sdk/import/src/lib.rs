@@ -17,6 +17,8 @@ mod api;
 mod arguments;
 mod discovery;
 mod graphql;
+#[cfg(test)]
+mod hostile;
 mod mcp;
 mod names;
 mod openapi;
@@ -28,10 +30,10 @@ mod text;
 mod toolkit;
 
 pub use api::{Answer, Api, Body, Error, Field, Media, Operation, Parameter, Result, Server, Unsupported, Variable};
-pub use openapi::openapi;
 pub use discovery::discovery;
 pub use graphql::graphql;
 pub use mcp::mcp;
+pub use openapi::openapi;
 pub use overlay::{Argument, Change, Choose, Except, HintsChange, Overlay};
 pub use said::{file, hints, is_file, is_platforms};
 pub use toolkit::{Imported, Report, toolkit};

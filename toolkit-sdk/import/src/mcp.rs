@@ -94,7 +94,8 @@ pub fn mcp(bytes: &[u8]) -> Result<Api> {
 fn operation(tool: Tool, api: &mut Api) {
     let id = manifest::cleaned(&tool.name);
     if id.is_empty() || api.operations.iter().any(|operation| operation.id == id) {
-        api.unsupported.push(Unsupported::whole(format!("a second tool, or one without a name: `{}`", text::line(&id, 80))));
+        api.unsupported
+            .push(Unsupported::whole(format!("a second tool, or one without a name: `{}`", text::line(&id, 80))));
         return;
     }
     let said = tool.annotations.unwrap_or_default();
@@ -128,4 +129,4 @@ fn operation(tool: Tool, api: &mut Api) {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -30,7 +30,8 @@ pub(crate) fn utf8(bytes: &[u8]) -> Result<&str> {
     if bytes.len() > LARGEST {
         return Err(Error::new(format!("{} bytes are too many; at most {} MiB are read", bytes.len(), LARGEST >> 20)));
     }
-    let text = std::str::from_utf8(bytes).map_err(|cause| Error::new(format!("the description is not UTF-8 text: {cause}")))?;
+    let text = std::str::from_utf8(bytes)
+        .map_err(|cause| Error::new(format!("the description is not UTF-8 text: {cause}")))?;
     Ok(text.trim_start_matches('\u{feff}'))
 }
 

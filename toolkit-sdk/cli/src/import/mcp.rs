@@ -71,7 +71,9 @@ impl Session<'_> {
             self.id = Some(id);
         }
         let mut body = Vec::new();
-        while let Some(chunk) = response.chunk().await.with_context(|| format!("the answer of {} was cut off", self.url))? {
+        while let Some(chunk) =
+            response.chunk().await.with_context(|| format!("the answer of {} was cut off", self.url))?
+        {
             body.extend_from_slice(&chunk);
             if body.len() > LARGEST {
                 bail!("{} answered more than {} MiB", self.url, LARGEST >> 20);
@@ -85,7 +87,8 @@ impl Session<'_> {
     }
 
     async fn send(&self, method: Method, message: Option<Value>) -> Result<Response> {
-        let mut request = self.client.request(method, self.url).header(header::ACCEPT, "application/json, text/event-stream");
+        let mut request =
+            self.client.request(method, self.url).header(header::ACCEPT, "application/json, text/event-stream");
         if let Some(token) = self.token {
             request = request.bearer_auth(token);
         }
@@ -126,9 +129,12 @@ fn answer(body: &[u8], streamed: bool) -> Option<Result<Value>> {
         true => text.split("\n\n").filter_map(|event| serde_json::from_str(&data(event)).ok()).collect(),
         false => serde_json::from_str(&text).into_iter().collect(),
     };
-    let mut found = messages.into_iter().find(|it| it["id"] == 1 && (it.get("result").is_some() || it.get("error").is_some()))?;
+    let mut found =
+        messages.into_iter().find(|it| it["id"] == 1 && (it.get("result").is_some() || it.get("error").is_some()))?;
     match found.get("error") {
-        Some(error) => Some(Err(anyhow::anyhow!("the server refuses: {}", error["message"].as_str().unwrap_or("no reason")))),
+        Some(error) => {
+            Some(Err(anyhow::anyhow!("the server refuses: {}", error["message"].as_str().unwrap_or("no reason"))))
+        }
         None => Some(Ok(found["result"].take())),
     }
 }

@@ -69,7 +69,8 @@ impl<'a> Reader<'a> {
             body: self.body(method),
             ..Operation::default()
         };
-        operation.scopes = scopes::chosen(&method.scopes, operation.hints.read_only, &self.scopes).into_iter().collect();
+        operation.scopes =
+            scopes::chosen(&method.scopes, operation.hints.read_only, &self.scopes).into_iter().collect();
         operation.answer.schema = method.response.as_ref().map(|response| schema::reference(&response.name));
         let listed = resource.rsplit('.').next().unwrap_or_default();
         operation.pages = pages::of(&operation, listed, &api.schemas);
@@ -126,7 +127,9 @@ impl<'a> Reader<'a> {
         operation.parameters.push(fixed("uploadType", kind));
         operation.body = Some(match described {
             Some(body) => Body { media: Media::Related { file: media }, ..body },
-            None => Body { media: Media::File { media_type: None }, schema: media, required: true, defaults: [].into() },
+            None => {
+                Body { media: Media::File { media_type: None }, schema: media, required: true, defaults: [].into() }
+            }
         });
         operation
     }

@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::{Imported, Media, Operation, Overlay, toolkit};
 
-fn document() -> Value {
+pub(crate) fn document() -> Value {
     json!({
         "kind": "discovery#restDescription", "name": "shelf", "title": "Shelf API", "description": "Keeps books.",
         "rootUrl": "https://shelf.example.com/", "servicePath": "shelf/v1/", "batchPath": "batch",
@@ -101,7 +101,10 @@ fn parameters_keep_their_meaning() {
     let names: Vec<&str> = list.parameters.iter().map(|parameter| parameter.name.as_str()).collect();
     assert_eq!(names, ["parent", "q", "maxResults", "pageToken", "fields"]);
     assert_eq!((list.path.as_str(), list.parameters[0].segments), ("/{parent}/books", true));
-    assert_eq!(list.parameters[1].schema, json!({ "type": "array", "description": "Words.", "items": { "type": "string" } }));
+    assert_eq!(
+        list.parameters[1].schema,
+        json!({ "type": "array", "description": "Words.", "items": { "type": "string" } })
+    );
     assert!(list.parameters[1].explode);
     let expected = json!({ "type": "integer", "format": "int32", "minimum": 1, "maximum": 50, "default": 10 });
     assert_eq!(list.parameters[2].schema, expected);

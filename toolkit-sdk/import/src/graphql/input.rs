@@ -34,7 +34,8 @@ pub(super) fn arguments(schema: &Schema, arguments: &[Argument]) -> Arguments {
         arguments.iter().filter(|it| !it.deprecated || it.is_required()).partition(|it| it.ty.name() == "Upload");
     let declared: Vec<String> = sent.iter().map(|it| format!("${}: {}", it.name, declared(it))).collect();
     let passed: Vec<String> = sent.iter().map(|it| format!("{0}: ${0}", it.name)).collect();
-    let brackets = |parts: Vec<String>| if parts.is_empty() { String::new() } else { format!("({})", parts.join(", ")) };
+    let brackets =
+        |parts: Vec<String>| if parts.is_empty() { String::new() } else { format!("({})", parts.join(", ")) };
     Arguments {
         schema: object(&sent, |argument| member(schema, argument, false)),
         variables: brackets(declared),
@@ -53,8 +54,7 @@ pub(super) fn shared(schema: &Schema) -> BTreeMap<String, Value> {
     let described = |(name, ty): (&String, &Type)| {
         let mut made = match &ty.kind {
             Kind::Enum(choices) => {
-                let values: Vec<&str> =
-                    choices.iter().filter(|it| !it.deprecated).map(|it| it.name.as_str()).collect();
+                let values: Vec<&str> = choices.iter().filter(|it| !it.deprecated).map(|it| it.name.as_str()).collect();
                 json!({ "type": "string", "enum": values })
             }
             Kind::Input { fields, one_of } => {
@@ -125,7 +125,9 @@ pub(super) fn scalar(name: &str, description: &str) -> Value {
         "float" => json!({ "type": "number" }),
         "boolean" => json!({ "type": "boolean" }),
         "string" | "id" => json!({ "type": "string" }),
-        "datetime" | "datetimeiso" | "timestamptz" | "isodatetime" | "iso8601datetime" | "precisedatetime" => with("date-time"),
+        "datetime" | "datetimeiso" | "timestamptz" | "isodatetime" | "iso8601datetime" | "precisedatetime" => {
+            with("date-time")
+        }
         "date" | "iso8601date" | "localdate" => with("date"),
         "time" | "localtime" => with("time"),
         "uri" | "url" => with("uri"),

@@ -80,7 +80,8 @@ pub(super) fn read(document: &Value) -> Result<Schema> {
     let places = ["/data/__schema", "/__schema", ""];
     let root = places.iter().find_map(|place| document.pointer(place).filter(|it| it.get("types").is_some()));
     let root = root.ok_or_else(|| Error::new("this is no answer to an introspection query: it has no `__schema`"))?;
-    let root = Root::deserialize(root).map_err(|cause| Error::new(format!("the introspection is not well made: {cause}")))?;
+    let root =
+        Root::deserialize(root).map_err(|cause| Error::new(format!("the introspection is not well made: {cause}")))?;
     let name = |named: Option<Named>| named.map(|named| named.name);
     Ok(Schema {
         query: name(root.query_type),
@@ -143,7 +144,8 @@ fn reference(ty: TypeRef) -> Option<Ref> {
 
 /// A default as the language writes it: what is JSON too, or a value of an enumeration.
 fn literal(text: &str) -> Option<Value> {
-    let is_name = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    let is_name =
+        |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
     match serde_json::from_str(text) {
         Ok(Value::Null) => None,
         Ok(value) => Some(value),

@@ -18,7 +18,8 @@ pub(super) fn read(source: &str) -> Result<Schema> {
     let parsed = Parser::new().recursion_limit(DEEPEST).token_limit(MOST_TOKENS).parse_ast(source, "schema.graphql");
     let document = parsed.map_err(|failed| {
         let first = failed.errors.iter().next().map(|error| {
-            let line = error.line_column_range().map(|range| format!("line {}: ", range.start.line)).unwrap_or_default();
+            let line =
+                error.line_column_range().map(|range| format!("line {}: ", range.start.line)).unwrap_or_default();
             format!("{line}{}", error.error)
         });
         Error::new(format!("the schema cannot be read: {}", first.unwrap_or_else(|| "unknown error".to_owned())))
@@ -84,7 +85,9 @@ fn kind(definition: &Definition) -> Option<(String, String, Kind)> {
     let none = String::new;
     Some(match definition {
         Definition::ScalarTypeDefinition(it) => (it.name.to_string(), said(&it.description), Kind::Scalar),
-        Definition::EnumTypeDefinition(it) => (it.name.to_string(), said(&it.description), Kind::Enum(choices(&it.values))),
+        Definition::EnumTypeDefinition(it) => {
+            (it.name.to_string(), said(&it.description), Kind::Enum(choices(&it.values)))
+        }
         Definition::EnumTypeExtension(it) => (it.name.to_string(), none(), Kind::Enum(choices(&it.values))),
         Definition::InputObjectTypeDefinition(it) => {
             let one_of = it.directives.has("oneOf");
@@ -104,7 +107,9 @@ fn kind(definition: &Definition) -> Option<(String, String, Kind)> {
         Definition::InterfaceTypeExtension(it) => {
             (it.name.to_string(), none(), Kind::Interface { fields: fields(&it.fields), possible: Vec::new() })
         }
-        Definition::UnionTypeDefinition(it) => (it.name.to_string(), said(&it.description), Kind::Union(names(&it.members))),
+        Definition::UnionTypeDefinition(it) => {
+            (it.name.to_string(), said(&it.description), Kind::Union(names(&it.members)))
+        }
         Definition::UnionTypeExtension(it) => (it.name.to_string(), none(), Kind::Union(names(&it.members))),
         _ => return None,
     })
@@ -197,7 +202,10 @@ impl Kind {
                 fields.extend(more);
                 *one_of |= also;
             }
-            (Self::Object(own) | Self::Interface { fields: own, .. }, Self::Object(more) | Self::Interface { fields: more, .. }) => {
+            (
+                Self::Object(own) | Self::Interface { fields: own, .. },
+                Self::Object(more) | Self::Interface { fields: more, .. },
+            ) => {
                 own.extend(more);
             }
             (Self::Union(own), Self::Union(more)) => own.extend(more),

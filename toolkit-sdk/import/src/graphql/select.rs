@@ -109,7 +109,8 @@ impl<'a> Selecting<'a> {
         }
         self.path.pop();
         let info = schema.field(name, "pageInfo").map(|info| info.ty.name()).unwrap_or_default();
-        let told: Vec<&str> = ["hasNextPage", "endCursor"].into_iter().filter(|it| schema.field(info, it).is_some()).collect();
+        let told: Vec<&str> =
+            ["hasNextPage", "endCursor"].into_iter().filter(|it| schema.field(info, it).is_some()).collect();
         let members: Map<String, Value> = told.iter().map(|it| ((*it).to_owned(), json!({}))).collect();
         set.add("pageInfo", &format!(" {{ {} }}", told.join(" ")), json!({ "type": "object", "properties": members }));
         if let Some(count) = schema.field(name, "totalCount").filter(|it| is_plain(it, schema)) {
@@ -230,7 +231,8 @@ fn is_plain(field: &Field, schema: &Schema) -> bool {
 fn first(mut fields: Vec<&Field>, most: usize) -> Vec<&Field> {
     if fields.len() > most {
         let place = |field: &&Field| TELLING.iter().position(|name| *name == field.name).unwrap_or(TELLING.len());
-        let mut ranked: Vec<(usize, usize)> = fields.iter().map(place).enumerate().map(|(at, rank)| (rank, at)).collect();
+        let mut ranked: Vec<(usize, usize)> =
+            fields.iter().map(place).enumerate().map(|(at, rank)| (rank, at)).collect();
         ranked.sort_unstable();
         let mut kept: Vec<usize> = ranked.into_iter().take(most).map(|(_, at)| at).collect();
         kept.sort_unstable();

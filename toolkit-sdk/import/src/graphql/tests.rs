@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::{Overlay, toolkit};
 
-const SDL: &str = r#"
+pub(crate) const SDL: &str = r#"
 directive @oneOf on INPUT_OBJECT
 "A moment." scalar DateTime
 scalar Upload
@@ -139,7 +139,10 @@ fn tools_are_made_of_queries_and_mutations() {
     assert_eq!(slugs, expected);
     assert_eq!(made.calls["SHELF_BOOK"].url, "https://api.example.com/graphql");
     let said: Vec<&str> = made.report.unsupported.iter().map(|it| it.what.as_str()).collect();
-    assert!(said.contains(&"the argument `file` takes a file") && said.iter().any(|it| it.contains("subscriptions")), "{said:?}");
+    assert!(
+        said.contains(&"the argument `file` takes a file") && said.iter().any(|it| it.contains("subscriptions")),
+        "{said:?}"
+    );
 }
 
 #[test]

@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::{Overlay, toolkit};
 
-fn listing() -> Value {
+pub(crate) fn listing() -> Value {
     json!({
         "server": "https://shelf.example.com/mcp",
         "serverInfo": { "name": "shelf", "title": "The Shelf", "version": "1" },

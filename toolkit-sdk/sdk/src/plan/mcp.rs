@@ -9,8 +9,8 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::answer::written;
 use super::Arguments;
+use super::answer::written;
 use crate::http::{Request, Response};
 use crate::{File, Result, ToolError};
 
@@ -161,7 +161,8 @@ fn told(answer: Answer) -> Result<Vec<u8>> {
 }
 
 fn file(part: &Value, member: &str, name: &str) -> Result<File> {
-    let bytes = STANDARD.decode(part[member].as_str().unwrap_or_default()).map_err(|cause| unreadable(&cause.to_string()))?;
+    let bytes =
+        STANDARD.decode(part[member].as_str().unwrap_or_default()).map_err(|cause| unreadable(&cause.to_string()))?;
     let kind = part["mimeType"].as_str().unwrap_or("application/octet-stream");
     File::with(name, kind, &bytes)
 }
