@@ -4,15 +4,14 @@ use std::{
     fs,
     path::{Path, PathBuf},
     process::{Command, ExitStatus, Output, Stdio},
-    sync::{Arc, Mutex},
 };
 
 use serde_json::Value;
-use tempfile::TempDir;
+use tempfile::{NamedTempFile, TempDir};
 
 use crate::{
     Client,
-    host::{Process, beside, collect, signal, spawn},
+    host::{Process, beside, read, signal, spawn},
     wait_until,
 };
 
@@ -30,8 +29,8 @@ pub struct Author {
 #[derive(Debug)]
 pub struct Dev {
     process: Process,
-    events: Arc<Mutex<String>>,
-    errors: Arc<Mutex<String>>,
+    events: NamedTempFile,
+    errors: NamedTempFile,
 }
 
 impl Author {
@@ -103,12 +102,11 @@ impl Author {
     #[must_use]
     pub fn dev(&self, toolkit: &str) -> Dev {
         let mut command = self.command(&["dev", toolkit, "--json"]);
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut process = Process(spawn(command));
-        let (events, errors) = (Arc::default(), Arc::default());
-        process.0.stdout.take().map(|out| collect(out, &events));
-        process.0.stderr.take().map(|err| collect(err, &errors));
-        Dev { process, events, errors }
+        let file = || NamedTempFile::new().expect("a temporary file can be made");
+        let end = |file: &NamedTempFile| file.reopen().expect("a temporary file can be opened");
+        let (events, errors) = (file(), file());
+        command.stdin(Stdio::null()).stdout(end(&events)).stderr(end(&errors));
+        Dev { process: Process(spawn(command)), events, errors }
     }
 
     /// A command, to be started.
@@ -135,9 +133,11 @@ impl Dev {
     /// When a line is not JSON.
     #[must_use]
     pub fn events(&self) -> Vec<Value> {
-        let printed = self.events.lock().expect("no panic holds it").clone();
+        let printed = self.printed();
         let event = |line: &str| serde_json::from_str(line).unwrap_or_else(|cause| panic!("{cause}: {line}"));
-        printed.lines().map(event).collect()
+        // The last line may still be on its way.
+        let whole = printed.rfind('\n').map_or("", |end| &printed[..end]);
+        whole.lines().map(event).collect()
     }
 
     /// The events of one name.
@@ -169,7 +169,7 @@ impl Dev {
     /// Never.
     #[must_use]
     pub fn errors(&self) -> String {
-        self.errors.lock().expect("no panic holds it").clone()
+        read(&self.errors)
     }
 
     /// Sends a signal by name and waits for the end.
@@ -185,7 +185,7 @@ impl Dev {
     }
 
     fn printed(&self) -> String {
-        self.events.lock().expect("no panic holds it").clone()
+        read(&self.events)
     }
 }
 

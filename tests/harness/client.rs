@@ -46,14 +46,12 @@ impl Client {
     }
 
     /// The same client under the newer prefix.
-    #[must_use]
     pub fn newer(mut self) -> Self {
         self.prefix = "/api/v3.1";
         self
     }
 
     /// The key it sends; empty without one.
-    #[must_use]
     pub fn key(&self) -> &str {
         self.key.as_ref().map_or("", |(_, key)| key)
     }
@@ -64,9 +62,6 @@ impl Client {
     }
 
     /// Like [`Client::send`] for a server that may die meanwhile.
-    ///
-    /// # Errors
-    /// When no whole answer arrived.
     pub async fn try_send(
         &self,
         method: Method,
@@ -157,9 +152,6 @@ impl Client {
 
 impl Answer {
     /// Itself, if the status is this one.
-    ///
-    /// # Panics
-    /// With the whole answer, if it is not.
     #[track_caller]
     pub fn expect(self, status: u16) -> Self {
         assert_eq!(self.status, status, "the answer was {self:#?}");
@@ -167,9 +159,6 @@ impl Answer {
     }
 
     /// The data of a successful execution.
-    ///
-    /// # Panics
-    /// When it was none.
     #[track_caller]
     pub fn data(self) -> Value {
         assert_eq!(self.status, 200, "the answer was {self:#?}");
@@ -179,29 +168,23 @@ impl Answer {
     }
 
     /// The kind of a tool's failure; empty when it did not fail.
-    #[must_use]
     pub fn failure(&self) -> &str {
         let kind = self["data"]["kind"].as_str().unwrap_or_default();
         if self.status == 200 && self["successful"] == false { kind } else { "" }
     }
 
     /// The lines in `errors`.
-    #[must_use]
     pub fn problems(&self) -> Vec<String> {
         let lines = self["error"]["errors"].as_array().cloned().unwrap_or_default();
         lines.iter().map(|line| line.as_str().unwrap_or_default().to_owned()).collect()
     }
 
     /// A header's value; empty without it.
-    #[must_use]
     pub fn header(&self, name: &str) -> &str {
         self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
     }
 
     /// Checks that this is the API's error envelope, whole.
-    ///
-    /// # Panics
-    /// When it is not.
     #[track_caller]
     pub fn assert_envelope(&self) {
         let error = &self["error"];

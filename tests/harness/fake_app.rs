@@ -43,10 +43,6 @@ pub struct Seen {
 
 impl FakeApp {
     /// Starts one on a free port.
-    ///
-    /// # Panics
-    /// When loopback cannot be used.
-    #[must_use]
     pub fn start() -> Self {
         let seen = Arc::new(Mutex::new(Vec::new()));
         let (port, bound) = std::sync::mpsc::channel();
@@ -65,10 +61,6 @@ impl FakeApp {
     }
 
     /// The requests that carried this tag, oldest first.
-    ///
-    /// # Panics
-    /// Never.
-    #[must_use]
     pub fn seen(&self, tag: &str) -> Vec<Seen> {
         let all = self.seen.lock().expect("no panic holds it");
         all.iter().filter(|seen| seen.path.split('/').any(|part| part == tag)).cloned().collect()
@@ -77,7 +69,6 @@ impl FakeApp {
 
 impl Seen {
     /// A header's value; empty without it.
-    #[must_use]
     pub fn header(&self, name: &str) -> &str {
         self.headers.get(name).map_or("", String::as_str)
     }
@@ -174,7 +165,6 @@ async fn answer(
 }
 
 /// Every byte that is not a letter or digit, percent-encoded.
-#[must_use]
 pub fn percent(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric();
     text.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()

@@ -2,16 +2,15 @@
 
 use std::{
     collections::BTreeMap,
-    io::{BufRead, BufReader, Read},
     os::unix::process::{CommandExt, ExitStatusExt},
-    path::{Path, PathBuf},
+    path::PathBuf,
     process::{Child, Command, ExitStatus, Stdio},
-    sync::{Arc, LazyLock, Mutex, OnceLock, mpsc},
+    sync::{Arc, LazyLock, OnceLock, mpsc},
     time::{Duration, Instant},
 };
 
 use serde_json::json;
-use tempfile::TempDir;
+use tempfile::{NamedTempFile, TempDir};
 
 use crate::{Client, FakeApp, Finished, unique};
 
@@ -36,7 +35,7 @@ pub struct Host {
     pub project_key: String,
     setup: Setup,
     process: Process,
-    output: Arc<Mutex<String>>,
+    output: NamedTempFile,
 }
 
 /// A process that does not outlive this value.
@@ -67,7 +66,6 @@ pub struct Footprint {
 
 impl Setup {
     /// An empty folder and settings for tests: no rate limits, every log record durable before its answer.
-    #[must_use]
     pub fn new() -> Self {
         let folder = Arc::new(tempfile::tempdir().expect("a temporary folder can be made"));
         let data = folder.path().join("data").display().to_string();
@@ -80,7 +78,6 @@ impl Setup {
     }
 
     /// With one more setting, by its key in `toolhost.toml`.
-    #[must_use]
     pub fn with(mut self, key: &str, value: impl Into<String>) -> Self {
         let name = format!("TOOLHOST_{}", key.replace('.', "__").to_uppercase());
         self.settings.insert(name, value.into());
@@ -88,32 +85,27 @@ impl Setup {
     }
 
     /// With `https://{host}` sent to an application of the test.
-    #[must_use]
     pub fn with_application(self, hosts: &[&str], application: &FakeApp) -> Self {
         let pairs: Vec<_> = hosts.iter().map(|host| format!("https://{host}={}", application.origin)).collect();
         self.with("net.rewrite", pairs.join(","))
     }
 
     /// The data directory.
-    #[must_use]
     pub fn data(&self) -> PathBuf {
         self.folder.path().join("data")
     }
 
     /// The same settings on a copy of the folder.
-    ///
-    /// # Panics
-    /// When the folder cannot be copied.
-    #[must_use]
     pub fn copy(&self) -> Self {
         let fresh = Self::new();
-        copy(self.folder.path(), fresh.folder.path()).expect("the folder can be copied");
+        let [from, to] = [&self.folder, &fresh.folder].map(|folder| folder.path());
+        let copied = Command::new("cp").arg("-a").arg(from.join(".")).arg(to).status().expect("`cp` can be run");
+        assert!(copied.success(), "{} cannot be copied", from.display());
         let data = fresh.data().display().to_string();
         Self { settings: self.settings.clone(), folder: fresh.folder }.with("data", data)
     }
 
     /// Runs another of the operator's commands with these settings to its end.
-    #[must_use]
     pub fn command(&self, arguments: &[&str]) -> Finished {
         let mut command = Command::new(binary());
         command.args(arguments).current_dir(self.folder.path()).env_clear().envs(&self.settings);
@@ -121,45 +113,24 @@ impl Setup {
     }
 
     /// Starts and waits until it serves.
-    ///
-    /// # Panics
-    /// When it ends instead, with what it printed.
     pub async fn start(self) -> Host {
         self.try_start().await.unwrap_or_else(|refused| panic!("the server did not start: {refused:#?}"))
     }
 
     /// Starts and waits until it serves or ends.
-    ///
-    /// # Errors
-    /// When it ends.
-    ///
-    /// # Panics
-    /// When it does neither.
     pub async fn try_start(self) -> Result<Host, Refused> {
         let mut command = Command::new(binary());
-        command
-            .arg("serve")
-            .current_dir(self.folder.path())
-            .env_clear()
-            .envs(&self.settings)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
+        command.arg("serve").current_dir(self.folder.path()).env_clear().envs(&self.settings).stdin(Stdio::null());
+        let output = NamedTempFile::new().expect("a temporary file can be made");
+        let into = || output.as_file().try_clone().expect("a file can be opened twice");
+        command.stdout(into()).stderr(into());
         let mut process = Process(spawn(command));
-        let output = Arc::new(Mutex::new(String::new()));
-        let readers = [
-            process.0.stdout.take().map(|out| collect(out, &output)),
-            process.0.stderr.take().map(|err| collect(err, &output)),
-        ];
         let begun = Instant::now();
         loop {
             if let Some(status) = process.0.try_wait().expect("the server's process can be asked") {
-                for reader in readers.into_iter().flatten() {
-                    reader.join().expect("reading output does not fail");
-                }
-                return Err(Refused::from_status(status, &output));
+                return Err(Refused { code: status.code(), signal: status.signal(), output: read(&output) });
             }
-            let printed = output.lock().expect("no panic holds it").clone();
+            let printed = read(&output);
             if let Some(url) = address(&printed)
                 && ready(&url).await
             {
@@ -208,25 +179,21 @@ impl Host {
     }
 
     /// A client without a key.
-    #[must_use]
     pub fn anonymous(&self) -> Client {
         Client::new(&self.url, None)
     }
 
     /// A client with the organisation's key.
-    #[must_use]
     pub fn as_org(&self) -> Client {
         Client::new(&self.url, Some(("x-org-api-key", &self.org_key)))
     }
 
     /// A client with the key of the project made at the first start.
-    #[must_use]
     pub fn as_project(&self) -> Client {
         self.with_key(&self.project_key)
     }
 
     /// A client with any project key.
-    #[must_use]
     pub fn with_key(&self, key: &str) -> Client {
         Client::new(&self.url, Some(("x-api-key", key)))
     }
@@ -239,9 +206,6 @@ impl Host {
     }
 
     /// Publishes a component made by hand and answers its record.
-    ///
-    /// # Panics
-    /// When it is refused.
     pub async fn publish(&self, component: Vec<u8>, manifest: &serde_json::Value) -> crate::Answer {
         let bytes = crate::guest::with_manifest(component, manifest);
         let answer = self.as_org().put(&crate::guest::address(manifest), bytes).await;
@@ -250,18 +214,14 @@ impl Host {
     }
 
     /// Kills the process as a power switch would, and waits until it is gone.
-    #[must_use]
     pub fn kill(self) -> Setup {
         // The process goes with the host.
         self.setup.clone()
     }
 
     /// Asks the server to stop and waits until it has.
-    ///
-    /// # Panics
-    /// When it does not stop in a minute.
     pub async fn terminate(mut self) -> (Setup, ExitStatus) {
-        signal("TERM", self.process.0.id());
+        Command::new("kill").arg(self.pid().to_string()).status().expect("`kill` can be run");
         let begun = Instant::now();
         let status = loop {
             if let Some(status) = self.process.0.try_wait().expect("the server's process can be asked") {
@@ -274,34 +234,26 @@ impl Host {
     }
 
     /// Everything the server printed so far: its logs, too.
-    ///
-    /// # Panics
-    /// Never.
-    #[must_use]
     pub fn output(&self) -> String {
-        self.output.lock().expect("no panic holds it").clone()
+        read(&self.output)
     }
 
     /// The data directory.
-    #[must_use]
     pub fn data(&self) -> PathBuf {
         self.setup.data()
     }
 
     /// Settings and folder.
-    #[must_use]
     pub fn setup(&self) -> &Setup {
         &self.setup
     }
 
     /// Process id.
-    #[must_use]
     pub fn pid(&self) -> u32 {
         self.process.0.id()
     }
 
     /// What the operating system says about the process.
-    #[must_use]
     pub fn footprint(&self) -> Footprint {
         let process = PathBuf::from(format!("/proc/{}", self.pid()));
         let count = |name: &str| std::fs::read_dir(process.join(name)).map_or(0, Iterator::count);
@@ -316,13 +268,6 @@ impl Drop for Process {
     fn drop(&mut self) {
         self.0.kill().ok();
         self.0.wait().ok();
-    }
-}
-
-impl Refused {
-    fn from_status(status: ExitStatus, output: &Mutex<String>) -> Self {
-        let output = output.lock().expect("no panic holds it").clone();
-        Self { code: status.code(), signal: status.signal(), output }
     }
 }
 
@@ -383,15 +328,9 @@ pub(crate) fn spawn(command: Command) -> Child {
     answer.recv().expect("the keeper never ends").expect("the server's binary can be started")
 }
 
-pub(crate) fn collect(from: impl Read + Send + 'static, into: &Arc<Mutex<String>>) -> std::thread::JoinHandle<()> {
-    let into = Arc::clone(into);
-    std::thread::spawn(move || {
-        for line in BufReader::new(from).split(b'\n').map_while(Result::ok) {
-            let mut all = into.lock().expect("no panic holds it");
-            all.push_str(&String::from_utf8_lossy(&line));
-            all.push('\n');
-        }
-    })
+/// What was printed into a file so far.
+pub(crate) fn read(output: &NamedTempFile) -> String {
+    String::from_utf8_lossy(&std::fs::read(output.path()).expect("the output can be read")).into_owned()
 }
 
 /// The address in what the server printed.
@@ -410,19 +349,4 @@ async fn ready(url: &str) -> bool {
 /// Sends a signal by name.
 pub(crate) fn signal(name: &str, pid: u32) {
     Command::new("kill").arg(format!("-{name}")).arg(pid.to_string()).status().expect("`kill` can be run");
-}
-
-/// Copies a folder with all it holds.
-fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
-    std::fs::create_dir_all(to)?;
-    for entry in std::fs::read_dir(from)? {
-        let entry = entry?;
-        let target = to.join(entry.file_name());
-        if entry.file_type()?.is_dir() {
-            copy(&entry.path(), &target)?
-        } else {
-            std::fs::copy(entry.path(), target).map(drop)?
-        }
-    }
-    Ok(())
 }

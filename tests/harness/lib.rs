@@ -29,9 +29,6 @@ pub use registry::Registry;
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Asks again and again until the condition holds.
-///
-/// # Panics
-/// When it does not hold within [`PATIENCE`]; `what` says what was waited for.
 pub async fn wait_until<F: Future<Output = bool>>(what: &str, mut condition: impl FnMut() -> F) {
     let begun = Instant::now();
     while !condition().await {
@@ -53,10 +50,6 @@ pub struct Finished {
 
 impl Finished {
     /// Runs a command to its end. It sees no terminal.
-    ///
-    /// # Panics
-    /// When it cannot be started.
-    #[must_use]
     pub fn of(mut command: Command) -> Self {
         let output = command.stdin(Stdio::null()).output().unwrap_or_else(|cause| panic!("{command:?}: {cause}"));
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -64,9 +57,6 @@ impl Finished {
     }
 
     /// Its standard output, if it succeeded.
-    ///
-    /// # Panics
-    /// With all it printed, if it did not.
     #[track_caller]
     pub fn succeeded(self) -> String {
         assert_eq!(self.code, Some(0), "{self:#?}");
@@ -74,9 +64,6 @@ impl Finished {
     }
 
     /// Its standard error, if it failed.
-    ///
-    /// # Panics
-    /// With all it printed, if it did not.
     #[track_caller]
     pub fn failed(self) -> String {
         assert_eq!(self.code, Some(1), "{self:#?}");
@@ -85,7 +72,6 @@ impl Finished {
 }
 
 /// Runs the author's command to its end, in a folder and with these variables alone.
-#[must_use]
 pub fn toolkit(folder: &Path, variables: &[(&str, &str)], arguments: &[&str]) -> Finished {
     let mut command = Command::new(host::beside("toolkit"));
     command.args(arguments).current_dir(folder).env_clear().envs(variables.iter().copied());
@@ -93,7 +79,6 @@ pub fn toolkit(folder: &Path, variables: &[(&str, &str)], arguments: &[&str]) ->
 }
 
 /// Text that no other test uses: `bytes` random bytes in hex.
-#[must_use]
 pub fn unique(bytes: usize) -> String {
     let mut random = vec![0; bytes];
     getrandom::fill(&mut random).expect("the operating system gives random bytes");
@@ -106,13 +91,11 @@ pub struct Dice(u64);
 
 impl Dice {
     /// The same seed throws the same numbers.
-    #[must_use]
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
     /// A seed from the operating system, to be printed.
-    #[must_use]
     pub fn seed() -> u64 {
         let mut bytes = [0; 8];
         getrandom::fill(&mut bytes).expect("the operating system gives random bytes");

@@ -3,7 +3,7 @@
 //! A cross is a problem that keeps the server from starting or from being trusted; an exclamation mark is worth knowing.
 
 use std::{
-    path::Path,
+    path::{Path, PathBuf},
     process::{Command, ExitCode},
     time::SystemTime,
 };
@@ -23,7 +23,10 @@ use crate::{
 /// Clocks that differ by more make signed links and leases unreliable.
 const SKEW_MS: i64 = 5_000;
 const GUEST_TARGET: &str = "wasm32-unknown-unknown";
+/// Debian's packages that build toolkits together.
+const DEBIAN: [&str; 4] = ["rustc-web", "cargo-web", "rust-web-src", "lld"];
 
+#[derive(Debug)]
 enum Finding {
     Good(String),
     Note(String),
@@ -38,7 +41,7 @@ pub(crate) async fn run(config: &Config, terminal: Terminal) -> Result<ExitCode,
         key_file(config),
         clock(&config.data),
         public_url(config),
-        guest_toolchain(),
+        Toolchains::found().judge(),
         swap(),
     ];
     let mut problems = 0;
@@ -132,19 +135,64 @@ fn public_url(config: &Config) -> Finding {
     }
 }
 
-fn guest_toolchain() -> Finding {
-    let ask = |program: &str| {
-        let asked = Command::new(program).args(["--print", "target-libdir", "--target", GUEST_TARGET]).output();
-        let asked = asked.ok().filter(|output| output.status.success())?;
-        Some(Path::new(String::from_utf8_lossy(&asked.stdout).trim()).is_dir())
-    };
-    if ask("rustc") == Some(true) {
-        return Good(format!("toolkits can be built here: rustc has {GUEST_TARGET}"));
+/// What on this machine could build toolkits; the same ways that `toolkit setup` knows, in its order.
+#[derive(Debug, Clone, Copy)]
+struct Toolchains {
+    /// The active `rustc` has the target's standard library.
+    target: bool,
+    /// The active `rustc` has the source of the standard library, and compiles it for the target.
+    source: bool,
+    /// Which of [`DEBIAN`] are there.
+    debian: [bool; 4],
+}
+
+impl Toolchains {
+    fn found() -> Self {
+        let active = |question: &[&str]| {
+            let asked = Command::new("rustc").arg("--print").args(question).env_remove("RUSTUP_TOOLCHAIN").output();
+            let asked = asked.ok().filter(|output| output.status.success())?;
+            Some(PathBuf::from(String::from_utf8_lossy(&asked.stdout).trim()))
+        };
+        let libraries = active(&["target-libdir", "--target", GUEST_TARGET]).and_then(|folder| folder.read_dir().ok());
+        let is_core = |name: &str| name.starts_with("libcore-") && name.ends_with(".rlib");
+        let linker = Command::new("wasm-ld").arg("--version").output().is_ok_and(|output| output.status.success());
+        Self {
+            target: libraries.is_some_and(|mut all| {
+                all.any(|one| one.is_ok_and(|one| one.file_name().to_str().is_some_and(is_core)))
+            }),
+            source: active(&["sysroot"])
+                .is_some_and(|root| root.join("lib/rustlib/src/rust/library/std/Cargo.toml").is_file()),
+            debian: [
+                Path::new("/usr/bin/rustc").is_file(),
+                Path::new("/usr/bin/cargo").is_file(),
+                Path::new("/usr/lib/rustlib/src/rust/library").is_dir(),
+                linker,
+            ],
+        }
     }
-    if Path::new("/usr/src/rustc-web").exists() || ask("/usr/lib/rust-web/bin/rustc").is_some() {
-        return Good("toolkits can be built here with Debian's rustc-web".to_owned());
+
+    fn judge(self) -> Finding {
+        let missing: Vec<_> =
+            DEBIAN.iter().zip(self.debian).filter(|(_, there)| !there).map(|(name, _)| *name).collect();
+        match self {
+            Self { target: true, .. } => Good(format!("toolkits can be built here: rustc has {GUEST_TARGET}")),
+            Self { source: true, .. } => Good(
+                "toolkits can be built here: rustc has no target for them, but compiles the standard library from rust-src"
+                    .to_owned(),
+            ),
+            _ if missing.is_empty() => Good("toolkits can be built here: Debian's rustc-web compiles them".to_owned()),
+            // Without its compiler or its source there is nothing of Debian's to complete.
+            Self { debian: [true, _, _, _] | [_, _, true, _], .. } => Note(format!(
+                "toolkits cannot be built here: of Debian's toolchain {} is missing; run `toolkit setup` if you want to build \
+                 some",
+                missing.join(", ")
+            )),
+            _ => Note(format!(
+                "toolkits cannot be built here: nothing compiles for {GUEST_TARGET}; run `toolkit setup` if you want to \
+                 build some"
+            )),
+        }
     }
-    Note(format!("toolkits cannot be built here: no {GUEST_TARGET}; run `toolkit setup` if you want to build some"))
 }
 
 fn swap() -> Finding {
@@ -154,5 +202,31 @@ fn swap() -> Finding {
         }
         Ok(_) => Good("swap is off".to_owned()),
         Err(_) => Note("whether swap is on could not be read".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_can_build_toolkits_is_named_and_so_is_what_is_missing() {
+        let nothing = Toolchains { target: false, source: false, debian: [false; 4] };
+        for (found, good, word) in [
+            (nothing, false, "nothing compiles for wasm32-unknown-unknown"),
+            (Toolchains { target: true, ..nothing }, true, "rustc has wasm32-unknown-unknown"),
+            (Toolchains { source: true, ..nothing }, true, "rust-src"),
+            (Toolchains { debian: [true; 4], ..nothing }, true, "Debian's rustc-web"),
+            (Toolchains { debian: [true, true, false, false], ..nothing }, false, "rust-web-src, lld is missing"),
+            (Toolchains { debian: [false, true, false, true], ..nothing }, false, "nothing compiles"),
+        ] {
+            let finding = found.judge();
+            let said = match &finding {
+                Good(text) if good => text,
+                Note(text) if !good => text,
+                other => panic!("{found:?}: {other:?}"),
+            };
+            assert!(said.contains(word), "{said}");
+        }
     }
 }
