@@ -30,5 +30,6 @@ mod imports;
 mod isolation;
 mod languages;
 mod limits;
+mod manual;
 mod refused;
 mod sandbox;

@@ -9,6 +9,7 @@ pub mod fake_app;
 #[path = "../components/guest.rs"]
 pub mod guest;
 pub mod host;
+pub mod manual;
 pub mod registry;
 
 use std::{
@@ -28,11 +29,19 @@ pub use registry::Registry;
 /// thing is never slow when it passes.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
+/// The same for what builds something first.
+pub const LONG: Duration = Duration::from_secs(600);
+
 /// Asks again and again until the condition holds.
-pub async fn wait_until<F: Future<Output = bool>>(what: &str, mut condition: impl FnMut() -> F) {
+pub async fn wait_until<F: Future<Output = bool>>(what: &str, condition: impl FnMut() -> F) {
+    wait_for(PATIENCE, what, condition).await;
+}
+
+/// Asks again and again until the condition holds, for so long.
+pub async fn wait_for<F: Future<Output = bool>>(limit: Duration, what: &str, mut condition: impl FnMut() -> F) {
     let begun = Instant::now();
     while !condition().await {
-        assert!(begun.elapsed() < PATIENCE, "waited {PATIENCE:?} in vain until {what}");
+        assert!(begun.elapsed() < limit, "waited {limit:?} in vain until {what}");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }

@@ -59,7 +59,7 @@ pub(crate) struct Run {
     #[arg(long, default_value = "")]
     user: String,
     /// Send one origin to another, for example https://api.example.com=http://127.0.0.1:4010.
-    #[arg(long, value_name = "FROM=TO", value_parser = rewrite)]
+    #[arg(long, env = "TOOLKIT_REWRITE", value_name = "FROM=TO", value_parser = rewrite, value_delimiter = ',')]
     rewrite: Vec<Rewrite>,
     /// Private network that may be reached, for example 10.0.0.0/8.
     #[arg(long, value_name = "CIDR")]

@@ -54,10 +54,10 @@ pub(crate) async fn find(app: &App) -> Result<Keys, Stop> {
     Ok(Keys { project: project.id.to_string(), project_key, organisation_key })
 }
 
-/// Writes the file for clients: on the first start, and again when the address has changed and the file is still there.
+/// Writes the file that a client's shell reads with `.`: on the first start, and again when the address has changed and the file is still there.
 pub(crate) fn write_env(path: &Path, url: &str, keys: &Keys, new: bool) -> Result<()> {
     let content = Zeroizing::new(format!(
-        "TOOLHOST_URL={url}\nTOOLHOST_API_KEY={}\nTOOLHOST_ORG_API_KEY={}\nTOOLHOST_PROJECT_ID={}\n",
+        "export TOOLHOST_URL={url}\nexport TOOLHOST_API_KEY={}\nexport TOOLHOST_ORG_API_KEY={}\nexport TOOLHOST_PROJECT_ID={}\n",
         keys.project_key.as_str(),
         keys.organisation_key.as_str(),
         keys.project

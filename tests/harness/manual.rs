@@ -1,0 +1,146 @@
+//! The manuals, followed to the letter: every command of a page is typed into one shell, every file it shows is written.
+
+use std::{
+    fs,
+    io::Write,
+    path::{Path, PathBuf},
+    process::{ChildStdin, Command, Stdio},
+    sync::{Arc, Mutex},
+};
+
+use crate::{
+    host::{Process, collect, spawn},
+    wait_for,
+};
+
+/// One thing that a page tells its reader to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step {
+    /// Commands, typed together.
+    Type(String),
+    /// A file with its whole content: the path stands alone on the line before.
+    Write(String, String),
+}
+
+/// The steps of a page, in order: blocks of `sh`, and other blocks under the path of a file.
+///
+/// # Panics
+/// When there is no such page.
+#[must_use]
+pub fn steps(page: &Path) -> Vec<Step> {
+    let text = fs::read_to_string(page).unwrap_or_else(|cause| panic!("{}: {cause}", page.display()));
+    let mut steps = Vec::new();
+    let mut before = "";
+    let mut lines = text.lines();
+    while let Some(line) = lines.next() {
+        let Some(language) = line.strip_prefix("```") else {
+            if !line.trim().is_empty() {
+                before = line;
+            }
+            continue;
+        };
+        let block: String = lines.by_ref().take_while(|line| *line != "```").flat_map(|line| [line, "\n"]).collect();
+        let file = before.strip_prefix('`').and_then(|rest| rest.strip_suffix('`'));
+        match (language, file) {
+            ("sh", _) => steps.push(Step::Type(block)),
+            (_, Some(file)) => steps.push(Step::Write(file.to_owned(), block)),
+            _ => {}
+        }
+        before = "";
+    }
+    steps
+}
+
+/// A shell in which one command comes after the other, and the first that fails ends it.
+#[derive(Debug)]
+pub struct Shell {
+    process: Process,
+    input: ChildStdin,
+    output: Arc<Mutex<String>>,
+    typed: usize,
+    folder: PathBuf,
+}
+
+impl Shell {
+    /// Opens one in a folder, with these variables.
+    ///
+    /// # Panics
+    /// When there is no `bash`.
+    #[must_use]
+    pub fn open(folder: &Path, variables: &[(&str, String)]) -> Self {
+        let mut command = Command::new("bash");
+        command.args(["-eu", "-o", "pipefail"]).current_dir(folder).envs(variables.iter().cloned());
+        // The end of what it prints is where a failed command is looked for.
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut process = Process(spawn(command));
+        let output = Arc::default();
+        process.0.stdout.take().map(|out| collect(out, &output));
+        process.0.stderr.take().map(|err| collect(err, &output));
+        let input = process.0.stdin.take().expect("its input is a pipe");
+        Self { process, input, output, typed: 0, folder: folder.to_owned() }
+    }
+
+    /// Does what a step says; what came of it.
+    ///
+    /// # Panics
+    /// When a command fails.
+    pub async fn follow(&mut self, step: &Step) -> String {
+        match step {
+            Step::Type(commands) => self.run(commands).await,
+            Step::Write(path, content) => {
+                self.run(&format!("mkdir -p \"$(dirname {path})\"\ncat > {path} <<'THE-END'\n{content}THE-END")).await
+            }
+        }
+    }
+
+    /// Runs commands to their end; what they printed.
+    ///
+    /// # Panics
+    /// When one fails.
+    pub async fn run(&mut self, commands: &str) -> String {
+        let from = self.printed().len();
+        self.typed += 1;
+        let mark = format!("-- {} --", self.typed);
+        write!(self.input, "{commands}\necho '{mark}'\n").expect("the shell takes what is typed");
+        let mut ended = false;
+        wait_for(crate::LONG, &format!("`{commands}` ends"), || {
+            ended = self.process.0.try_wait().expect("the shell can be asked").is_some();
+            std::future::ready(ended || self.printed()[from..].contains(&mark))
+        })
+        .await;
+        let said = self.printed().split_off(from);
+        assert!(!ended, "`{commands}` failed:\n{said}");
+        said.replace(&mark, "")
+    }
+
+    /// Leaves a command running, as in another terminal, until it has printed a text; the file it prints into.
+    ///
+    /// # Panics
+    /// When it does not print it.
+    pub async fn leave(&mut self, command: &str, until: &str) -> PathBuf {
+        let file = self.folder.join(format!("terminal-{}", self.typed));
+        self.run(&format!("{} > {} 2>&1 &", command.trim_end(), file.display())).await;
+        self.until(&file, until).await;
+        file
+    }
+
+    /// Waits until a command that was left running has printed a text.
+    ///
+    /// # Panics
+    /// When it does not.
+    pub async fn until(&self, terminal: &Path, text: &str) {
+        let printed = || fs::read_to_string(terminal).unwrap_or_default();
+        wait_for(crate::LONG, &format!("`{text}` is printed"), || std::future::ready(printed().contains(text))).await;
+    }
+
+    fn printed(&self) -> String {
+        self.output.lock().expect("no panic holds it").clone()
+    }
+}
+
+impl Drop for Shell {
+    fn drop(&mut self) {
+        // What was left running ends with it, and removes what it made.
+        let _ = self.input.write_all(b"kill $(jobs -p)\nwait\n");
+    }
+}
