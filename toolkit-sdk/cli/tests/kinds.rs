@@ -29,8 +29,8 @@ fn imported(kind: &str, description: &str, more: &[&str], cases: &[(&str, Value)
         fs::write(cases.join(format!("case_{number}.json")), case.to_string()).unwrap();
     }
     let checked = toolkit(folder.path(), &["check", "shelf", "--json"]);
-    let run: Vec<&Value> = checked[0]["cases"].as_array().unwrap().iter().collect();
-    assert_eq!(run.len(), cases.len(), "{checked:#}");
+    let passed = checked[0]["cases"].as_array().unwrap().iter().filter(|case| case["passed"] == true).count();
+    assert_eq!(passed, cases.len(), "{checked:#}");
     made
 }
 
@@ -142,8 +142,8 @@ fn the_tools_of_an_mcp_server_are_called_there() {
         greeting["headers"] = json!({ "mcp-session-id": "s" });
         let message = json!({ "jsonrpc": "2.0", "id": 2, "result": result });
         let stream = json!({ "headers": { "content-type": "text/event-stream" }, "body": format!("event: message\ndata: {message}\n\n") });
-        let mut call = json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": { "name": "find", "arguments": { "q": "x" } } });
-        let mut called = exchange("POST", url, call.take(), stream);
+        let call = json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": { "name": "find", "arguments": { "q": "x" } } });
+        let mut called = exchange("POST", url, call, stream);
         called["request"]["headers"] = json!({ "mcp-session-id": "s" });
         json!([
             exchange("POST", url, Value::Null, greeting),

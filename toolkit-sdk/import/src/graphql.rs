@@ -55,7 +55,7 @@ fn operation(schema: &Schema, root: &str, field: &model::Field, api: &mut Api) {
     let id = if taken { format!("{} {root}", field.name) } else { field.name.clone() };
     let read_only = root == "query";
     let selected = select::of(schema, &field.ty);
-    let mut body = input::arguments(schema, &field.arguments);
+    let body = input::arguments(schema, &field.arguments);
     for name in &body.unsupported {
         let what = format!("the argument `{name}` takes a file");
         let needed = field.arguments.iter().any(|it| it.name == *name && it.is_required());
@@ -67,7 +67,6 @@ fn operation(schema: &Schema, root: &str, field: &model::Field, api: &mut Api) {
         Some(why) if !why.is_empty() => format!("{}\n\nDeprecated: {why}", field.description),
         _ => field.description.clone(),
     };
-    body.schema["type"] = "object".into();
     api.operations.push(Operation {
         method: "POST".to_owned(),
         description: text::block(&description, 4000),
