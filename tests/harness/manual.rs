@@ -5,11 +5,12 @@ use std::{
     io::Write,
     path::{Path, PathBuf},
     process::{ChildStdin, Command, Stdio},
-    sync::{Arc, Mutex},
 };
 
+use tempfile::NamedTempFile;
+
 use crate::{
-    host::{Process, collect, spawn},
+    host::{Process, read, spawn},
     wait_for,
 };
 
@@ -56,7 +57,7 @@ pub fn steps(page: &Path) -> Vec<Step> {
 pub struct Shell {
     process: Process,
     input: ChildStdin,
-    output: Arc<Mutex<String>>,
+    output: NamedTempFile,
     typed: usize,
     folder: PathBuf,
 }
@@ -70,12 +71,11 @@ impl Shell {
     pub fn open(folder: &Path, variables: &[(&str, String)]) -> Self {
         let mut command = Command::new("bash");
         command.args(["-eu", "-o", "pipefail"]).current_dir(folder).envs(variables.iter().cloned());
-        // The end of what it prints is where a failed command is looked for.
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let output = NamedTempFile::new().expect("a temporary file can be made");
+        // One place in the file for both: neither writes over the other.
+        let both = output.reopen().expect("a temporary file can be opened");
+        command.stdin(Stdio::piped()).stdout(both.try_clone().expect("a file can be shared")).stderr(both);
         let mut process = Process(spawn(command));
-        let output = Arc::default();
-        process.0.stdout.take().map(|out| collect(out, &output));
-        process.0.stderr.take().map(|err| collect(err, &output));
         let input = process.0.stdin.take().expect("its input is a pipe");
         Self { process, input, output, typed: 0, folder: folder.to_owned() }
     }
@@ -134,7 +134,7 @@ impl Shell {
     }
 
     fn printed(&self) -> String {
-        self.output.lock().expect("no panic holds it").clone()
+        read(&self.output)
     }
 }
 

@@ -68,7 +68,7 @@ pub(crate) struct Dev {
     #[arg(long, value_name = "FILE")]
     credentials: Option<PathBuf>,
     /// Send one origin to another, for example https://api.example.com=http://127.0.0.1:4010.
-    #[arg(long, value_name = "FROM=TO", value_parser = crate::run::rewrite, conflicts_with = "server")]
+    #[arg(long, env = "TOOLKIT_REWRITE", value_name = "FROM=TO", value_parser = crate::run::rewrite, value_delimiter = ',')]
     rewrite: Vec<Rewrite>,
     /// Private network that may be reached, for example 10.0.0.0/8.
     #[arg(long, value_name = "CIDR", conflicts_with = "server")]

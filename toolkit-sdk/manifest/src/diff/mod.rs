@@ -77,8 +77,7 @@ pub fn diff(old: &Manifest, new: &Manifest) -> Vec<Change> {
     report.reworded("logo", old.logo != new.logo);
     report.lists("categories", &old.categories, &new.categories, &[]);
     auth::compare(old, new, &mut report);
-    let credentials = !old.no_auth();
-    report.egress("egress", &old.egress, &new.egress, credentials);
+    report.egress("egress", &old.egress, &new.egress, !old.no_auth());
     if old.limits != new.limits {
         report.add("limits", "asks for other limits".to_owned(), &[]);
     }
@@ -86,40 +85,36 @@ pub fn diff(old: &Manifest, new: &Manifest) -> Vec<Change> {
         "tools",
         (&old.tools, &new.tools),
         |tool| &tool.slug,
-        |report, one, other| {
-            tool(report, (old, one), (new, other), credentials);
-        },
+        |report, one, other| tool(report, (old, one), (new, other)),
     );
     report.named(
         "triggers",
         (&old.triggers, &new.triggers),
         |trigger| &trigger.slug,
-        |report, one, other| {
-            trigger(report, one, other, credentials);
-        },
+        trigger,
     );
     report.changes
 }
 
-fn tool(report: &mut Report, (before, old): (&Manifest, &Tool), (after, new): (&Manifest, &Tool), credentials: bool) {
+fn tool(report: &mut Report, (before, old): (&Manifest, &Tool), (after, new): (&Manifest, &Tool)) {
     report.reworded("name", old.name != new.name);
     report.reworded("description", old.description != new.description);
     let (anonymous, anonymous_now) = (old.no_auth || before.no_auth(), new.no_auth || after.no_auth());
-    if anonymous && !anonymous_now {
-        report.add("no_auth", "needs a connected account now".to_owned(), &[Callers]);
-    } else if old.no_auth != new.no_auth || anonymous != anonymous_now {
-        report.add("no_auth", "needs a connected account no longer, or as before".to_owned(), &[]);
+    match (anonymous, anonymous_now) {
+        (true, false) => report.add("no_auth", "needs a connected account now".to_owned(), &[Callers]),
+        (false, true) => report.add("no_auth", "needs no connected account any more".to_owned(), &[]),
+        _ => report.reworded("no_auth", old.no_auth != new.no_auth),
     }
     report.schema("input", &old.input, &new.input, schema::Flow::In);
     report.schema("output", &old.output, &new.output, schema::Flow::Out);
     hints(report, old.hints, new.hints);
     report.lists("tags", &old.tags, &new.tags, &[]);
     report.lists("scopes", &old.scopes, &new.scopes, &[Accounts]);
-    own_egress(report, old.egress.as_deref(), new.egress.as_deref(), credentials);
+    own_egress(report, old.egress.as_deref(), new.egress.as_deref());
     report.reworded("examples", old.examples != new.examples);
 }
 
-fn trigger(report: &mut Report, old: &Trigger, new: &Trigger, credentials: bool) {
+fn trigger(report: &mut Report, old: &Trigger, new: &Trigger) {
     report.reworded("name", old.name != new.name);
     report.reworded("description", old.description != new.description);
     if old.kind != new.kind {
@@ -128,19 +123,16 @@ fn trigger(report: &mut Report, old: &Trigger, new: &Trigger, credentials: bool)
     report.schema("config", &old.config, &new.config, schema::Flow::In);
     report.schema("payload", &old.payload, &new.payload, schema::Flow::Out);
     report.lists("scopes", &old.scopes, &new.scopes, &[Accounts]);
-    own_egress(report, old.egress.as_deref(), new.egress.as_deref(), credentials);
+    own_egress(report, old.egress.as_deref(), new.egress.as_deref());
 }
 
-/// Of one tool. It can only narrow the toolkit's, whose widening has lines of its own.
-fn own_egress(report: &mut Report, old: Option<&[EgressRule]>, new: Option<&[EgressRule]>, credentials: bool) {
+/// Of one tool. It lies within the toolkit's, whose widening has lines of its own.
+fn own_egress(report: &mut Report, old: Option<&[EgressRule]>, new: Option<&[EgressRule]>) {
     match (old, new) {
         (None, None) => {}
-        (Some(old), Some(new)) => report.egress("egress", old, new, credentials),
+        (Some(old), Some(new)) => report.egress("egress", old, new, false),
         (None, Some(_)) => report.add("egress", "reaches only some of the toolkit's hosts now".to_owned(), &[]),
-        (Some(_), None) => {
-            let breaks: &[Party] = if credentials { &[Accounts] } else { &[] };
-            report.add("egress", "reaches every host of the toolkit now".to_owned(), breaks);
-        }
+        (Some(_), None) => report.add("egress", "reaches every host of the toolkit now".to_owned(), &[]),
     }
 }
 
