@@ -65,27 +65,39 @@ fn a_discovery_document_becomes_tools_that_call_its_methods() {
     let books = "https://shelf.example.com/v1/rooms/7/books";
     let file = json!({ "name": "a.txt", "mimetype": "text/plain", "s3key": "f" });
     let cases = [
-        ("books_list", json!({
-            "arguments": { "parent": "rooms/7", "fields": "books(title)", "max_items": 3 },
-            "exchanges": [
-                page(&format!("{books}?fields=books%28title%29"), json!({ "books": [{ "title": "a" }], "nextPageToken": "p" })),
-                page(&format!("{books}?fields=books%28title%29&pageToken=p"), json!({ "books": [{ "title": "b" }] })),
-            ],
-            "data": { "books": [{ "title": "a" }, { "title": "b" }], "nextPageToken": "p" },
-        })),
-        ("books_list", json!({
-            "arguments": { "parent": "rooms/../7" }, "exchanges": [], "error": { "kind": "invalid_input" },
-        })),
-        ("books_create", json!({
-            "arguments": { "title": "c" },
-            "exchanges": [exchange("POST", "https://shelf.example.com/v1/books", json!({ "title": "c" }), json!({ "body": { "id": "1" } }))],
-            "data": { "id": "1" },
-        })),
-        ("books_create_media", json!({
-            "arguments": { "title": "d", "file": file }, "files": [{ "id": "f", "name": "a.txt", "mimetype": "text/plain", "text": "hello" }],
-            "exchanges": [exchange("POST", "https://shelf.example.com/upload/v1/books?uploadType=multipart", Value::Null, json!({ "body": { "id": "2" } }))],
-            "data": { "id": "2" },
-        })),
+        (
+            "books_list",
+            json!({
+                "arguments": { "parent": "rooms/7", "fields": "books(title)", "max_items": 3 },
+                "exchanges": [
+                    page(&format!("{books}?fields=books%28title%29"), json!({ "books": [{ "title": "a" }], "nextPageToken": "p" })),
+                    page(&format!("{books}?fields=books%28title%29&pageToken=p"), json!({ "books": [{ "title": "b" }] })),
+                ],
+                "data": { "books": [{ "title": "a" }, { "title": "b" }], "nextPageToken": "p" },
+            }),
+        ),
+        (
+            "books_list",
+            json!({
+                "arguments": { "parent": "rooms/../7" }, "exchanges": [], "error": { "kind": "invalid_input" },
+            }),
+        ),
+        (
+            "books_create",
+            json!({
+                "arguments": { "title": "c" },
+                "exchanges": [exchange("POST", "https://shelf.example.com/v1/books", json!({ "title": "c" }), json!({ "body": { "id": "1" } }))],
+                "data": { "id": "1" },
+            }),
+        ),
+        (
+            "books_create_media",
+            json!({
+                "arguments": { "title": "d", "file": file }, "files": [{ "id": "f", "name": "a.txt", "mimetype": "text/plain", "text": "hello" }],
+                "exchanges": [exchange("POST", "https://shelf.example.com/upload/v1/books?uploadType=multipart", Value::Null, json!({ "body": { "id": "2" } }))],
+                "data": { "id": "2" },
+            }),
+        ),
     ];
     let made = imported("discovery", &document.to_string(), &[], &cases);
     assert_eq!(made["operations"]["books.list"], "SHELF_BOOKS_LIST");
@@ -109,23 +121,33 @@ fn a_graphql_schema_becomes_tools_that_ask_for_what_matters() {
         vec![exchange("POST", url, body, json!({ "body": answer }))]
     };
     let arguments = json!({ "book": { "title": "c" } });
-    let (more, last) = (json!({ "hasNextPage": true, "endCursor": "x" }), json!({ "hasNextPage": false, "endCursor": "y" }));
+    let (more, last) =
+        (json!({ "hasNextPage": true, "endCursor": "x" }), json!({ "hasNextPage": false, "endCursor": "y" }));
     let cases = [
-        ("books", json!({
-            "arguments": { "first": 1, "max_items": 9 },
-            "exchanges": [
-                page(json!({ "first": 1 }), json!([{ "id": "1" }]), more.clone()),
-                page(json!({ "first": 1, "after": "x" }), json!([{ "id": "2" }]), last),
-            ],
-            "data": { "nodes": [{ "id": "1" }, { "id": "2" }], "pageInfo": more },
-        })),
-        ("add", json!({
-            "arguments": arguments, "exchanges": adds(json!({ "data": { "add": { "id": "3" } } })), "data": { "id": "3" },
-        })),
-        ("add", json!({
-            "arguments": arguments, "error": { "kind": "forbidden", "message": "not yours" },
-            "exchanges": adds(json!({ "data": null, "errors": [{ "message": "not yours", "extensions": { "code": "FORBIDDEN" } }] })),
-        })),
+        (
+            "books",
+            json!({
+                "arguments": { "first": 1, "max_items": 9 },
+                "exchanges": [
+                    page(json!({ "first": 1 }), json!([{ "id": "1" }]), more.clone()),
+                    page(json!({ "first": 1, "after": "x" }), json!([{ "id": "2" }]), last),
+                ],
+                "data": { "nodes": [{ "id": "1" }, { "id": "2" }], "pageInfo": more },
+            }),
+        ),
+        (
+            "add",
+            json!({
+                "arguments": arguments, "exchanges": adds(json!({ "data": { "add": { "id": "3" } } })), "data": { "id": "3" },
+            }),
+        ),
+        (
+            "add",
+            json!({
+                "arguments": arguments, "error": { "kind": "forbidden", "message": "not yours" },
+                "exchanges": adds(json!({ "data": null, "errors": [{ "message": "not yours", "extensions": { "code": "FORBIDDEN" } }] })),
+            }),
+        ),
     ];
     imported("graphql", schema, &["--server", url], &cases);
 }
@@ -138,7 +160,8 @@ fn the_tools_of_an_mcp_server_are_called_there() {
         "annotations": { "readOnlyHint": true },
     }] });
     let talk = |result: Value| {
-        let mut greeting = json!({ "body": { "jsonrpc": "2.0", "id": 1, "result": { "protocolVersion": "2025-06-18" } } });
+        let mut greeting =
+            json!({ "body": { "jsonrpc": "2.0", "id": 1, "result": { "protocolVersion": "2025-06-18" } } });
         greeting["headers"] = json!({ "mcp-session-id": "s" });
         let message = json!({ "jsonrpc": "2.0", "id": 2, "result": result });
         let stream = json!({ "headers": { "content-type": "text/event-stream" }, "body": format!("event: message\ndata: {message}\n\n") });
@@ -154,13 +177,19 @@ fn the_tools_of_an_mcp_server_are_called_there() {
     };
     let text = |text: &str| json!([{ "type": "text", "text": text }]);
     let cases = [
-        ("find", json!({
-            "arguments": { "q": "x" }, "exchanges": talk(json!({ "content": text("found") })), "data": { "text": "found" },
-        })),
-        ("find", json!({
-            "arguments": { "q": "x" }, "exchanges": talk(json!({ "isError": true, "content": text("no such thing") })),
-            "error": { "kind": "upstream_error", "message": "no such thing" },
-        })),
+        (
+            "find",
+            json!({
+                "arguments": { "q": "x" }, "exchanges": talk(json!({ "content": text("found") })), "data": { "text": "found" },
+            }),
+        ),
+        (
+            "find",
+            json!({
+                "arguments": { "q": "x" }, "exchanges": talk(json!({ "isError": true, "content": text("no such thing") })),
+                "error": { "kind": "upstream_error", "message": "no such thing" },
+            }),
+        ),
     ];
     imported("mcp", &tools.to_string(), &["--auth", "bearer"], &cases);
 }

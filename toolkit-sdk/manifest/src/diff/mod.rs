@@ -87,12 +87,7 @@ pub fn diff(old: &Manifest, new: &Manifest) -> Vec<Change> {
         |tool| &tool.slug,
         |report, one, other| tool(report, (old, one), (new, other)),
     );
-    report.named(
-        "triggers",
-        (&old.triggers, &new.triggers),
-        |trigger| &trigger.slug,
-        trigger,
-    );
+    report.named("triggers", (&old.triggers, &new.triggers), |trigger| &trigger.slug, trigger);
     report.changes
 }
 
