@@ -22,6 +22,7 @@ mod crash;
 mod credentials;
 mod damage;
 mod distribution;
+mod dev;
 mod documents;
 mod isolation;
 mod limits;

@@ -368,7 +368,7 @@ pub(crate) fn spawn(command: Command) -> Child {
     answer.recv().expect("the keeper never ends").expect("the server's binary can be started")
 }
 
-fn collect(from: impl Read + Send + 'static, into: &Arc<Mutex<String>>) -> std::thread::JoinHandle<()> {
+pub(crate) fn collect(from: impl Read + Send + 'static, into: &Arc<Mutex<String>>) -> std::thread::JoinHandle<()> {
     let into = Arc::clone(into);
     std::thread::spawn(move || {
         for line in BufReader::new(from).split(b'\n').map_while(Result::ok) {
@@ -393,7 +393,7 @@ async fn ready(url: &str) -> bool {
 }
 
 /// Sends a signal by name.
-fn signal(name: &str, pid: u32) {
+pub(crate) fn signal(name: &str, pid: u32) {
     Command::new("kill").arg(format!("-{name}")).arg(pid.to_string()).status().expect("`kill` can be run");
 }
 

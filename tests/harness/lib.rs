@@ -3,6 +3,7 @@
 //! Nothing here depends on a crate of the host: what cannot be seen from outside is not asserted. Tests run side by side in
 //! one process; each takes a project of its own on the shared server, or starts a server of its own where it must stop it.
 
+pub mod author;
 pub mod client;
 pub mod fake_app;
 #[path = "../components/guest.rs"]
@@ -16,6 +17,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+pub use author::Author;
 pub use client::{Answer, Client};
 pub use fake_app::FakeApp;
 pub use guest::Guest;

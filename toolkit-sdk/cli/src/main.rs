@@ -9,6 +9,7 @@ mod build;
 mod check;
 mod compiler;
 mod component;
+mod dev;
 mod host;
 mod inspect;
 mod new;
@@ -42,6 +43,7 @@ enum Command {
     New(new::New),
     Build(build::Build),
     Check(check::Check),
+    Dev(dev::Dev),
     Run(run::Run),
     Inspect(inspect::Inspect),
     Publish(publish::Publish),
@@ -71,6 +73,7 @@ async fn run(command: Command) -> Result<ExitCode> {
         Command::New(options) => new::run(&options)?,
         Command::Build(options) => build::run(&options)?,
         Command::Check(options) => return check::run(&options).await,
+        Command::Dev(options) => return dev::run(&options).await,
         Command::Run(options) => return self::run::run(&options).await,
         Command::Inspect(options) => inspect::run(&options)?,
         Command::Publish(options) => return publish::run(&options).await,

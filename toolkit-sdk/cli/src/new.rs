@@ -53,6 +53,7 @@ pub(crate) fn run(options: &New) -> Result<()> {
     println!("made {}\n\nnext:", folder.display());
     println!("  cd {}", folder.display());
     println!("  toolkit check                         # build it, run its cases in the sandbox");
+    println!("  toolkit dev                           # serve it on the real API, swap it at every change");
     println!("  toolkit run . greet --arg name=Ada    # run a tool");
     Ok(())
 }

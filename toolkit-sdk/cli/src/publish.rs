@@ -5,7 +5,7 @@ use std::{fs, path::Path, process::ExitCode, time::Duration};
 use anyhow::{Context, Result};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use clap::Args;
-use manifest::Version;
+use manifest::{Manifest, Version};
 use reqwest::{Client, StatusCode};
 use serde::Serialize;
 use serde_json::Value;
@@ -37,11 +37,11 @@ pub(crate) struct Publish {
 
 /// What the server said about one component.
 #[derive(Debug, Serialize)]
-struct Published {
+pub(crate) struct Published {
     slug: String,
     version: Version,
-    status: u16,
-    answer: Value,
+    pub(crate) status: u16,
+    pub(crate) answer: Value,
 }
 
 /// Runs the command. A refusal makes the exit code 1.
@@ -64,17 +64,28 @@ pub(crate) async fn run(options: &Publish) -> Result<ExitCode> {
 }
 
 #[expect(clippy::disallowed_methods, reason = "the server is where the author says, on loopback most of the time")]
-fn client() -> Result<Client> {
+pub(crate) fn client() -> Result<Client> {
     Client::builder().timeout(PATIENCE).build().context("cannot set up TLS")
 }
 
 async fn publish(client: &Client, server: &Url, key: &str, file: &Path) -> Result<Published> {
     let bytes = fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
     let manifest = manifest::extract(&bytes).with_context(|| format!("cannot read {}", file.display()))?;
-    let (slug, version) = (manifest.slug, manifest.version);
+    let _spinner = progress::spinner(&format!("publishing {} {}", manifest.slug, manifest.version));
     let signature = sign::read_beside(file, &bytes)?;
+    send(client, server, key, (bytes, manifest), signature).await
+}
+
+/// Sends the bytes of a component, with its manifest and the signature of the bytes.
+pub(crate) async fn send(
+    client: &Client,
+    server: &Url,
+    key: &str,
+    (bytes, manifest): (Vec<u8>, Manifest),
+    signature: Option<String>,
+) -> Result<Published> {
+    let (slug, version) = (manifest.slug, manifest.version);
     let address = address(server, &slug, &version)?;
-    let _spinner = progress::spinner(&format!("publishing {slug} {version}"));
     let mut request = client.put(address).header("x-org-api-key", key);
     if let Some(signature) = signature {
         request = request.header("x-toolkit-signature", STANDARD.encode(signature));
@@ -105,7 +116,7 @@ fn print(published: &Published) {
 }
 
 /// The server's reason, every problem it lists, and what it suggests.
-fn refusal(status: u16, answer: &Value) -> String {
+pub(crate) fn refusal(status: u16, answer: &Value) -> String {
     let error = &answer["error"];
     let text = |name: &str| error[name].as_str().filter(|text| !text.is_empty());
     let mut lines = vec![match text("message") {

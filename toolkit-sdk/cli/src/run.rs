@@ -224,17 +224,17 @@ fn find_account(options: &Run, schemes: &[AuthScheme], needed: bool) -> Result<A
     )
 }
 
-fn read_credentials(file: &Path) -> Result<Value> {
+pub(crate) fn read_credentials(file: &Path) -> Result<Value> {
     let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
     serde_json::from_str(&text).with_context(|| format!("{} is not JSON", file.display()))
 }
 
 #[expect(clippy::disallowed_methods, reason = "the names depend on the toolkit, so they cannot be declared as options")]
-fn from_environment(field: &str) -> Option<String> {
+pub(crate) fn from_environment(field: &str) -> Option<String> {
     env::var(format!("TOOLKIT_{}", field.to_ascii_uppercase())).ok()
 }
 
-fn rewrite(text: &str) -> Result<Rewrite, String> {
+pub(crate) fn rewrite(text: &str) -> Result<Rewrite, String> {
     let (from, to) =
         text.split_once('=').ok_or("write FROM=TO, for example https://api.example.com=http://127.0.0.1:4010")?;
     let origin = |text: &str| text.parse::<Origin>().map_err(|cause| cause.to_string());

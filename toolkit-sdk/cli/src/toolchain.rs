@@ -183,8 +183,9 @@ fn is_root() -> bool {
     id.is_ok_and(|output| output.stdout.trim_ascii() == b"0")
 }
 
+/// The file that the name of a program stands for.
 #[expect(clippy::disallowed_methods, reason = "the search path is a fact of the machine, not a setting")]
-fn on_path(program: &str) -> Option<PathBuf> {
+pub(crate) fn on_path(program: &str) -> Option<PathBuf> {
     let paths = env::var_os("PATH")?;
     env::split_paths(&paths).map(|folder| folder.join(program)).find(|file| file.is_file())
 }

@@ -18,7 +18,7 @@ use serde_json::json;
 use tokio::{
     net::TcpListener,
     signal::unix::{SignalKind, signal},
-    sync::watch,
+    sync::{oneshot, watch},
     task::JoinSet,
 };
 
@@ -53,6 +53,9 @@ pub(crate) struct Args {
     /// When ready, print address and keys as one line of JSON and nothing else
     #[arg(long)]
     json_ready: bool,
+    /// Stop when standard input ends, so that the server does not outlive the program that started it
+    #[arg(long)]
+    until_stdin_ends: bool,
 }
 
 pub(crate) async fn run(config: Config, args: Args, terminal: Terminal) -> Result<ExitCode, Stop> {
@@ -71,7 +74,7 @@ pub(crate) async fn run(config: Config, args: Args, terminal: Terminal) -> Resul
     let drain = Duration::from_secs(server.config.limits.drain_s);
     serving.spawn(listen::serve(listener, server.clone(), routes::router(server.clone()), stopping, drain));
 
-    let mut signals = Signals::new()?;
+    let mut signals = Signals::new(args.until_stdin_ends)?;
     let start = Start { url, keys, new, address };
     tokio::select! {
         done = announce(&server, &args, &start, terminal) => {
@@ -208,22 +211,41 @@ fn url(config: &Config, address: SocketAddr) -> String {
     }
 }
 
-/// SIGTERM and ctrl-c.
+/// SIGTERM, ctrl-c, and the end of standard input when that is to mean the same.
 struct Signals {
     terminate: tokio::signal::unix::Signal,
     interrupt: tokio::signal::unix::Signal,
+    input: Option<oneshot::Receiver<()>>,
 }
 
 impl Signals {
-    fn new() -> Result<Self, Stop> {
+    fn new(until_stdin_ends: bool) -> Result<Self, Stop> {
         let on = |kind| signal(kind).context("listen for signals").map_err(Stop::from);
-        Ok(Self { terminate: on(SignalKind::terminate())?, interrupt: on(SignalKind::interrupt())? })
+        let input = until_stdin_ends.then(|| {
+            let (ended, input) = oneshot::channel();
+            // A thread that nobody waits for: reading standard input cannot be broken off.
+            std::thread::spawn(move || {
+                let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
+                ended.send(())
+            });
+            input
+        });
+        Ok(Self { terminate: on(SignalKind::terminate())?, interrupt: on(SignalKind::interrupt())?, input })
     }
 
     async fn wait(&mut self) {
+        let input = async {
+            match &mut self.input {
+                Some(input) => drop(input.await),
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
             _ = self.terminate.recv() => {}
             _ = self.interrupt.recv() => {}
+            () = input => {}
         }
+        // It ends once; the second time is a signal.
+        self.input = None;
     }
 }

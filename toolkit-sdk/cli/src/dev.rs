@@ -1,0 +1,187 @@
+//! `toolkit dev`: a toolkit on the real API, built and swapped at every change.
+//!
+//! Problem: to try a tool as an agent will call it takes a server, a project, a key, and a publish after every edit.
+//!
+//! Guarantee: what is served is the newest source that compiled. A build that fails leaves the last good one in its place; a
+//! change during a build is built next; the same source is not built twice, and the same component not published twice.
+//!
+//! It rests on `toolhost`, the production server, started beside this command on a temporary folder, and on nothing but its
+//! API: each good build is published there as a new version.
+
+mod accounts;
+mod api;
+mod calls;
+mod console;
+mod release;
+mod server;
+mod sources;
+
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+    thread,
+    time::Instant,
+};
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use ipnet::IpNet;
+use net::Rewrite;
+use tokio::{
+    signal::unix::{SignalKind, signal},
+    sync::oneshot,
+};
+use url::Url;
+
+use crate::{
+    build::{self, Built, What},
+    toolchain::Mode,
+};
+use api::Api;
+use calls::Calls;
+use console::{Console, Event};
+use release::Releases;
+use server::Server;
+use sources::{Snapshot, Sources};
+
+/// Serve a toolkit on the real API of a temporary server; rebuild and swap it when its source changes.
+///
+/// The server lives as long as this command. It has one project; its key stands in the line to paste.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Dev {
+    /// Folder of the toolkit [default: the current one].
+    path: Option<PathBuf>,
+    /// Publish to this running server instead; its keys come from TOOLHOST_ORG_API_KEY and TOOLHOST_API_KEY.
+    #[arg(long, value_name = "URL")]
+    server: Option<Url>,
+    /// Key of the organization, for --server.
+    #[arg(long, env = "TOOLHOST_ORG_API_KEY", hide_env_values = true)]
+    org_key: Option<String>,
+    /// Key of the project, for --server.
+    #[arg(long, env = "TOOLHOST_API_KEY", hide_env_values = true)]
+    key: Option<String>,
+    /// Port of the temporary server; 0 takes a free one.
+    #[arg(long, default_value_t = 0, conflicts_with = "server")]
+    port: u16,
+    /// JSON file with the fields of an account; otherwise each comes from the environment as TOOLKIT_<FIELD>.
+    #[arg(long, value_name = "FILE")]
+    credentials: Option<PathBuf>,
+    /// Send one origin to another, for example https://api.example.com=http://127.0.0.1:4010.
+    #[arg(long, value_name = "FROM=TO", value_parser = crate::run::rewrite, conflicts_with = "server")]
+    rewrite: Vec<Rewrite>,
+    /// Private network that may be reached, for example 10.0.0.0/8.
+    #[arg(long, value_name = "CIDR", conflicts_with = "server")]
+    allow: Vec<IpNet>,
+    /// How to compile [default: the first that works here].
+    #[arg(long, value_enum, env = "TOOLKIT_TOOLCHAIN")]
+    toolchain: Option<Mode>,
+    /// Print one JSON object a line: serving, building, built, failed, call.
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "Examples:
+  toolkit dev
+  toolkit dev my-toolkit --port 8080
+  TOOLKIT_API_KEY=… toolkit dev my-toolkit       connects an account with the key
+  toolkit dev my-toolkit --rewrite https://api.example.com=http://127.0.0.1:4010";
+
+/// Runs the command until it is interrupted, or the server ends.
+pub(crate) async fn run(options: &Dev) -> Result<ExitCode> {
+    let path = options.path.clone().unwrap_or_else(|| ".".into());
+    let folder = path.canonicalize().with_context(|| format!("cannot read {}", path.display()))?;
+    if !folder.is_dir() {
+        bail!("{} is a file; name the folder of a toolkit", folder.display());
+    }
+    let mut stop = Stop::listen()?;
+    let console = Console::new(options.json);
+    let mut sources = Sources::watch(folder.clone());
+    let mut server = tokio::select! {
+        opened = Server::open(options) => opened?,
+        () = stop.asked() => return Ok(ExitCode::SUCCESS),
+    };
+    console.say(&Event::Serving(&server.api));
+    let components = tempfile::tempdir().context("cannot make a temporary folder")?;
+    let api = server.api.clone();
+    let work = Work { options, folder: &folder, out: components.path(), api: &api, console: &console };
+    let mut calls = Calls::of(&api, &console);
+    let ended = tokio::select! {
+        failed = work.go_on(&mut sources) => failed,
+        never = calls.follow() => never,
+        ended = server.ended() => Err(ended),
+        () = stop.asked() => Ok(()),
+    };
+    server.stop().await;
+    ended.map(|()| ExitCode::SUCCESS)
+}
+
+/// Building and publishing.
+struct Work<'d> {
+    options: &'d Dev,
+    folder: &'d Path,
+    /// Where components are written: not into the toolkit's own `dist`.
+    out: &'d Path,
+    api: &'d Api,
+    console: &'d Console,
+}
+
+impl Work<'_> {
+    /// Builds now and at every change. Ends only when something is wrong besides the toolkit.
+    async fn go_on(&self, sources: &mut Sources) -> Result<()> {
+        let mut releases = Releases::new(self.api);
+        let mut connected = false;
+        let mut built = Snapshot::default();
+        loop {
+            let now = sources.changed_from(&built).await?;
+            self.console.say(&Event::Building { changed: &now.changed_from(&built) });
+            let begun = Instant::now();
+            match self.build(&mut releases).await {
+                Ok(served) => {
+                    for one in &served {
+                        self.console.say(&Event::Built { served: one, api: self.api, took: begun.elapsed() });
+                    }
+                    if !connected {
+                        connected = accounts::connect(self.api, self.options, &served, self.console).await;
+                    }
+                }
+                Err(cause) => self.console.say(&Event::Failed(&format!("{cause:#}"))),
+            }
+            built = now;
+            // What cargo itself has written is part of what was built.
+            built.take_lock_file(&sources.look()?);
+        }
+    }
+
+    async fn build(&self, releases: &mut Releases<'_>) -> Result<Vec<release::Served>> {
+        let what = What::at(self.folder.to_owned(), self.options.toolchain);
+        let out = self.out.to_owned();
+        let (done, built) = oneshot::channel::<Result<Vec<Built>>>();
+        // Not one of the runtime's threads: an end of this command does not wait for the compiler.
+        thread::spawn(move || done.send(build::build(&what, None, Some(&out))));
+        let mut served = Vec::new();
+        for one in built.await.context("the build broke off")?? {
+            served.push(releases.serve(&one).await?);
+        }
+        Ok(served)
+    }
+}
+
+/// The wish to end: ctrl-c, or a signal.
+struct Stop([tokio::signal::unix::Signal; 3]);
+
+impl Stop {
+    fn listen() -> Result<Self> {
+        let on = |kind| signal(kind).context("cannot listen for signals");
+        Ok(Self([on(SignalKind::interrupt())?, on(SignalKind::terminate())?, on(SignalKind::hangup())?]))
+    }
+
+    async fn asked(&mut self) {
+        let [interrupt, terminate, hangup] = &mut self.0;
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+            _ = hangup.recv() => {}
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! The account that the temporary project needs for a toolkit with a credential: connected once, with the author's own.
+
+use anyhow::{Context, Result};
+use manifest::AuthScheme;
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use super::{
+    Api, Dev,
+    console::{Console, Event},
+    release::Served,
+};
+use crate::{
+    account::{self, Values},
+    run,
+};
+
+/// Connects an account of each toolkit for whose fields there are values. What goes wrong is said and stops nothing.
+pub(crate) async fn connect(api: &Api, options: &Dev, served: &[Served], console: &Console) -> bool {
+    for Served { manifest, .. } in served {
+        let connected = match find(options, &manifest.auth) {
+            Ok(Some((scheme, values))) => create(api, &manifest.slug, scheme, &values).await,
+            Ok(None) => continue,
+            Err(cause) => Err(cause),
+        };
+        match connected {
+            Ok(account) => console.say(&Event::Connected { toolkit: &manifest.slug, account: &account }),
+            Err(cause) => console.say(&Event::Failed(&format!("no account was connected: {cause:#}"))),
+        }
+    }
+    true
+}
+
+/// The first scheme whose required fields are all given.
+fn find<'m>(options: &Dev, schemes: &'m [AuthScheme]) -> Result<Option<(&'m AuthScheme, Values)>> {
+    let file = options.credentials.as_deref().map(run::read_credentials).transpose()?;
+    let given = |name: &str| match &file {
+        Some(file) => file.get(name).and_then(Value::as_str).map(str::to_owned),
+        None => run::from_environment(name),
+    };
+    Ok(account::schemes(schemes).find_map(|scheme| Some((scheme, account::complete(scheme, given).ok()?))))
+}
+
+async fn create(api: &Api, toolkit: &str, scheme: &AuthScheme, values: &Values) -> Result<String> {
+    let mode = scheme.mode.as_str();
+    let config = json!({
+        "toolkit": { "slug": toolkit },
+        "auth_config": { "type": "use_custom_auth", "authScheme": mode, "credentials": {} },
+    });
+    let config = api.ask(Method::POST, "/auth_configs", Some(&config)).await?.context("the toolkit is not there")?;
+    let account = json!({
+        "auth_config": { "id": config["auth_config"]["id"] },
+        "connection": { "user_id": "default", "state": { "authScheme": mode, "val": values } },
+    });
+    let made =
+        api.ask(Method::POST, "/connected_accounts", Some(&account)).await?.context("the auth config is gone")?;
+    made["id"].as_str().map(str::to_owned).context("the server named no account")
+}

@@ -1,0 +1,159 @@
+//! What the author sees: lines for people, or one JSON object a line for scripts.
+
+use std::{path::PathBuf, time::Duration};
+
+use console::style;
+use serde_json::{Value, json};
+
+use super::{Api, release::Served};
+use crate::progress;
+
+/// Changed files named in a line.
+const NAMED: usize = 3;
+
+/// Standard output.
+pub(crate) struct Console {
+    json: bool,
+}
+
+/// Something that happened.
+pub(crate) enum Event<'e> {
+    /// The server is there.
+    Serving(&'e Api),
+    /// A build begins.
+    Building { changed: &'e [PathBuf] },
+    /// A build is served.
+    Built { served: &'e Served, api: &'e Api, took: Duration },
+    /// A build failed; what was served is served still.
+    Failed(&'e str),
+    /// An account was connected with the author's credential.
+    Connected { toolkit: &'e str, account: &'e str },
+    /// A call ended; its record.
+    Call(&'e Value),
+}
+
+impl Console {
+    pub(crate) fn new(json: bool) -> Self {
+        Self { json }
+    }
+
+    /// Shows it.
+    pub(crate) fn say(&self, event: &Event<'_>) {
+        if self.json {
+            println!("{}", event.record());
+        } else {
+            event.lines().iter().for_each(|line| println!("{line}"));
+        }
+    }
+}
+
+impl Event<'_> {
+    fn record(&self) -> Value {
+        match self {
+            Self::Serving(api) => json!({
+                "event": "serving", "url": api.base(), "api_key": api.key, "org_api_key": api.org_key,
+            }),
+            Self::Building { changed } => json!({ "event": "building", "changed": changed }),
+            Self::Built { served, api, took } => json!({
+                "event": "built",
+                "slug": served.manifest.slug,
+                "version": served.manifest.version,
+                "new": served.new,
+                "size": served.size,
+                "tools": served.manifest.tools.iter().map(|tool| &tool.slug).collect::<Vec<_>>(),
+                "elapsed_ms": took.as_millis() as u64,
+                "try": to_paste(served, api),
+            }),
+            Self::Failed(message) => json!({ "event": "failed", "message": message }),
+            Self::Connected { toolkit, account } => {
+                json!({ "event": "connected", "toolkit": toolkit, "account": account })
+            }
+            Self::Call(call) => json!({ "event": "call", "call": call }),
+        }
+    }
+
+    fn lines(&self) -> Vec<String> {
+        match self {
+            Self::Serving(api) => vec![
+                format!("{}  {}", style("serving").bold(), api.base()),
+                format!("  {}  {}", style("project key").dim(), api.key),
+            ],
+            Self::Building { changed } => vec![format!("{} {}", style("building").cyan(), files(changed))],
+            Self::Built { served, api, took } => built(served, api, *took),
+            Self::Failed(message) => vec![format!("{} {message}", style("failed").red().bold())],
+            Self::Connected { toolkit, account } => {
+                vec![format!("{} {account} of {toolkit} for the user `default`", style("connected").green())]
+            }
+            Self::Call(record) => call(record),
+        }
+    }
+}
+
+fn files(changed: &[PathBuf]) -> String {
+    let names: Vec<_> = changed.iter().take(NAMED).map(|path| path.display().to_string()).collect();
+    match changed.len() {
+        0..=NAMED => names.join(", "),
+        more => format!("{} and {} more", names.join(", "), more - NAMED),
+    }
+}
+
+fn built(served: &Served, api: &Api, took: Duration) -> Vec<String> {
+    let slug = &served.manifest.slug;
+    let (version, size) = (&served.manifest.version, progress::size(served.size));
+    if !served.new {
+        return vec![format!("{} {slug} {version}, nothing has changed in it", style("built").green())];
+    }
+    let mut lines = vec![format!(
+        "{} {slug} {version}  {} tools  {size}  {}",
+        style("built").green(),
+        served.manifest.tools.len(),
+        progress::time(took)
+    )];
+    lines.extend(to_paste(served, api).map(|line| format!("  {}", style(line).dim())));
+    lines
+}
+
+/// A call of the first tool, for a shell.
+fn to_paste(served: &Served, api: &Api) -> Option<String> {
+    let tools = &served.manifest.tools;
+    let tool = tools.iter().find(|tool| !tool.examples.is_empty()).or_else(|| tools.first())?;
+    let arguments = tool.examples.first().cloned().unwrap_or_else(|| json!({}));
+    let body = json!({ "arguments": arguments }).to_string().replace('\'', r"'\''");
+    let (base, slug, key) = (api.base(), &tool.slug, &api.key);
+    Some(format!(
+        "curl -s {base}/api/v3.1/tools/execute/{slug} -H 'x-api-key: {key}' -H 'content-type: application/json' -d '{body}'"
+    ))
+}
+
+/// A line for a call, and one for each request, each line of its log, and its error.
+fn call(record: &Value) -> Vec<String> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let (about, metrics, data) = (&record["metadata"], &record["metrics"], &record["data"]);
+    let time = |name: &str| progress::time(Duration::from_micros(metrics[name].as_u64().unwrap_or(0)));
+    let worked = record["status"] == "success";
+    let mark = if worked { style("✓").green() } else { style("✗").red() };
+    let at = text(&record["timestamp"]).split(['T', '.']).nth(1).unwrap_or_default().to_owned();
+    let account = match &about["connected_account_id"] {
+        Value::String(account) => account.as_str(),
+        _ => "no account",
+    };
+    let memory = progress::size(metrics["peak_memory_bytes"].as_u64().unwrap_or(0));
+    let (tool, wall, cpu) = (text(&about["tool_slug"]), time("wall_us"), time("cpu_us"));
+    let mut lines =
+        vec![format!("{mark} {} {}  {wall}, cpu {cpu}, {memory}  {account}", style(at).dim(), style(tool).bold())];
+    for request in data["requests"].as_array().into_iter().flatten() {
+        let ended = match &request["status"] {
+            Value::Number(status) => status.to_string(),
+            _ => text(&request["error"]),
+        };
+        let (method, url) = (text(&request["method"]), text(&request["url"]));
+        lines.push(format!("    {method} {url}  {ended}  {} ms", request["elapsed_ms"]));
+    }
+    for line in data["log"].as_array().into_iter().flatten() {
+        lines.push(format!("    {}", style(format!("{:<5} {}", text(&line["level"]), text(&line["message"]))).dim()));
+    }
+    if let Value::String(error) = &data["response"]["error"] {
+        lines.push(format!("    {}", style(error).red()));
+    }
+    lines
+}

@@ -1,0 +1,126 @@
+//! Versions of a toolkit under work: each good build that differs from the one before gets the next.
+
+use std::collections::HashMap;
+
+use anyhow::{Context, Result, anyhow, bail};
+use chrono::{Days, NaiveDate};
+use manifest::{Manifest, Version};
+use reqwest::Method;
+use sandbox::Digest;
+
+use super::Api;
+use crate::{
+    build::Built,
+    publish::{self, Published},
+};
+
+/// Versions tried when others publish at the same time.
+const TRIES: usize = 20;
+const TAKEN: u16 = 409;
+
+/// What is served of each toolkit.
+pub(crate) struct Releases<'d> {
+    api: &'d Api,
+    served: HashMap<String, Served>,
+}
+
+/// A toolkit as it is served.
+#[derive(Debug, Clone)]
+pub(crate) struct Served {
+    pub(crate) manifest: Manifest,
+    /// Digest of the component in whatever version.
+    content: Digest,
+    /// Bytes of the component.
+    pub(crate) size: u64,
+    /// Whether this build brought it.
+    pub(crate) new: bool,
+}
+
+impl<'d> Releases<'d> {
+    pub(crate) fn new(api: &'d Api) -> Self {
+        Self { api, served: HashMap::new() }
+    }
+
+    /// Publishes a build, unless it is what is served already.
+    pub(crate) async fn serve(&mut self, built: &Built) -> Result<Served> {
+        let bytes = std::fs::read(&built.file).with_context(|| format!("cannot read {}", built.file.display()))?;
+        // The section with the manifest stands last, and its bytes follow from the manifest.
+        let section = manifest::embed(Vec::new(), &built.manifest);
+        let code = bytes.strip_suffix(&section[..]).context("the component does not end with its manifest")?;
+        let mut manifest = built.manifest.clone();
+        let content = Digest::of(&manifest::embed(code.to_vec(), &manifest));
+        let last = self.served.get(&manifest.slug);
+        if let Some(last) = last.filter(|last| last.content == content) {
+            return Ok(Served { new: false, ..last.clone() });
+        }
+        let last = match last {
+            Some(last) => Some(last.manifest.version.clone()),
+            None => self.newest(&manifest.slug).await?,
+        };
+        if let Some(after) = last.as_ref().map(after).transpose()? {
+            manifest.version = after.max(manifest.version);
+        }
+        self.publish(code, &mut manifest).await?;
+        let served = Served { manifest, content, size: built.size, new: true };
+        self.served.insert(served.manifest.slug.clone(), served.clone());
+        Ok(served)
+    }
+
+    /// Publishes under the manifest's version, or a later one when somebody else has taken it.
+    async fn publish(&self, code: &[u8], manifest: &mut Manifest) -> Result<()> {
+        let Api { client, url, org_key, .. } = self.api;
+        for _ in 0..TRIES {
+            let bytes = manifest::embed(code.to_vec(), manifest);
+            let sent = publish::send(client, url, org_key, (bytes, manifest.clone()), None).await?;
+            let Published { status, answer, .. } = sent;
+            match status {
+                200..300 => return Ok(()),
+                TAKEN => manifest.version = after(&manifest.version)?,
+                other => bail!("{} was not published: {}", manifest.slug, publish::refusal(other, &answer)),
+            }
+        }
+        bail!("{} was not published: somebody else publishes it all the time", manifest.slug)
+    }
+
+    /// The newest version that the server has.
+    async fn newest(&self, slug: &str) -> Result<Option<Version>> {
+        let Some(toolkit) = self.api.ask(Method::GET, &format!("/toolkits/{slug}"), None).await? else {
+            return Ok(None);
+        };
+        Ok(toolkit["meta"]["version"].as_str().and_then(|version| version.parse().ok()))
+    }
+}
+
+/// The next version: one more on the same day, or the first of the next day.
+fn after(version: &Version) -> Result<Version> {
+    let none = || anyhow!("there is no version after {version}");
+    let (day, number) = version.as_str().split_once('_').ok_or_else(none)?;
+    let next = match number.parse::<u8>()? {
+        99.. => {
+            let day = NaiveDate::parse_from_str(day, "%Y%m%d").map_err(|_| none())?;
+            day.checked_add_days(Days::new(1)).ok_or_else(none)?.format("%Y%m%d_00").to_string()
+        }
+        number => format!("{day}_{:02}", number + 1),
+    };
+    Ok(next.parse()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_of_a_day_are_followed_by_the_next_day() {
+        for (version, next) in [
+            ("20261121_00", "20261121_01"),
+            ("20261121_09", "20261121_10"),
+            ("20261121_99", "20261122_00"),
+            ("20261231_99", "20270101_00"),
+        ] {
+            let version: Version = version.parse().unwrap();
+            assert_eq!(after(&version).unwrap().as_str(), next);
+            assert!(after(&version).unwrap() > version);
+        }
+        assert!(after(&"20260231_99".parse().unwrap()).is_err(), "no such day");
+    }
+}

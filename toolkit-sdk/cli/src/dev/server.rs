@@ -1,0 +1,130 @@
+//! The server behind `toolkit dev`: its own on a temporary folder, or one that runs already.
+
+use std::{env, fmt, path::PathBuf, process::Stdio, time::Duration};
+
+use anyhow::{Context, Error, Result, anyhow, bail};
+use serde::Deserialize;
+use tokio::{
+    io::{AsyncBufReadExt, BufReader},
+    process::{Child, ChildStdin, Command},
+    time::timeout,
+};
+use url::Url;
+
+use super::{Api, Dev};
+use crate::toolchain;
+
+const PROGRAM: &str = "toolhost";
+/// How long a start may take.
+const START: Duration = Duration::from_secs(60);
+/// How long the server may take to finish what runs.
+const END: Duration = Duration::from_secs(10);
+
+/// A server that is ready.
+pub(crate) struct Server {
+    pub(crate) api: Api,
+    own: Option<Own>,
+}
+
+/// A server of this command alone.
+struct Own {
+    process: Child,
+    /// The server ends with it. Taken out of the process, which would close it when waited for.
+    input: Option<ChildStdin>,
+    /// Removed when dropped.
+    _folder: tempfile::TempDir,
+}
+
+/// What the server says when it is ready.
+#[derive(Deserialize)]
+struct Ready {
+    url: Url,
+    api_key: String,
+    org_api_key: String,
+}
+
+impl Server {
+    /// Starts a server, or takes the one that the options name.
+    pub(crate) async fn open(options: &Dev) -> Result<Self> {
+        let Some(url) = &options.server else { return start(options).await };
+        let given = |key: &Option<String>, name: &str| {
+            let key = key.clone().filter(|key| !key.is_empty());
+            key.with_context(|| format!("--server needs the keys of that server; set {name}"))
+        };
+        let org_key = given(&options.org_key, "TOOLHOST_ORG_API_KEY")?;
+        let api = Api::new(url.clone(), org_key, given(&options.key, "TOOLHOST_API_KEY")?)?;
+        Ok(Self { api, own: None })
+    }
+
+    /// Waits until the server has ended by itself, and says so.
+    pub(crate) async fn ended(&mut self) -> Error {
+        match &mut self.own {
+            Some(own) => match own.process.wait().await {
+                Ok(status) => anyhow!("the server ended by itself ({status}); what it said stands above"),
+                Err(cause) => anyhow!("the server cannot be watched: {cause}"),
+            },
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Stops the server, when it is this command's own, and removes its folder.
+    pub(crate) async fn stop(self) {
+        let Some(mut own) = self.own else { return };
+        drop(own.input.take());
+        if timeout(END, own.process.wait()).await.is_err() {
+            // What it kept is removed in any case.
+            let _ = own.process.kill().await;
+        }
+    }
+}
+
+async fn start(options: &Dev) -> Result<Server> {
+    let program = program()?;
+    let folder = tempfile::tempdir().context("cannot make a temporary folder")?;
+    let mut command = Command::new(&program);
+    command.args(["serve", "--json-ready", "--until-stdin-ends"]).current_dir(folder.path());
+    for (name, _) in env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("TOOLHOST_")) {
+        command.env_remove(name);
+    }
+    command.env("TOOLHOST_DATA", folder.path().join("data"));
+    command.env("TOOLHOST_LISTEN", format!("127.0.0.1:{}", options.port));
+    command.env("TOOLHOST_NET__REWRITE", list(&options.rewrite, |pair| format!("{}={}", pair.from, pair.to)));
+    command.env("TOOLHOST_NET__ALLOW", list(&options.allow, ToString::to_string));
+    command.env("TOOLHOST_LIMITS__RATE", "0");
+    // A process group of its own: ctrl-c in the terminal is for this command, which stops the server.
+    command.process_group(0).kill_on_drop(true).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut process = command.spawn().with_context(|| format!("cannot run {}", program.display()))?;
+    let output = process.stdout.take().context("the server has no standard output")?;
+    let mut first = String::new();
+    let mut output = BufReader::new(output);
+    let read = timeout(START, output.read_line(&mut first)).await;
+    read.map_err(|_| anyhow!("the server did not start within {} s", START.as_secs()))?
+        .context("cannot read what the server says")?;
+    if first.is_empty() {
+        let status = process.wait().await?;
+        bail!("the server did not start ({status}); what it said stands above");
+    }
+    let ready: Ready = serde_json::from_str(&first)
+        .with_context(|| format!("{} is not the server of this release: it said {first:?}", program.display()))?;
+    let api = Api::new(ready.url, ready.org_api_key, ready.api_key)?;
+    let input = process.stdin.take();
+    Ok(Server { api, own: Some(Own { process, input, _folder: folder }) })
+}
+
+/// The server's binary: next to this one, or on the search path.
+fn program() -> Result<PathBuf> {
+    let beside = env::current_exe().ok().map(|own| own.with_file_name(PROGRAM)).filter(|file| file.is_file());
+    beside.or_else(|| toolchain::on_path(PROGRAM)).context(
+        "there is no `toolhost` next to this command nor in PATH; install it, or name a running server with --server",
+    )
+}
+
+fn list<T>(all: &[T], text: impl Fn(&T) -> String) -> String {
+    all.iter().map(text).collect::<Vec<_>>().join(",")
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server").field("url", &self.api.url.as_str()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,206 @@
+//! What a toolkit is made of, and when it has changed.
+//!
+//! The content decides: what the file system reports is only a reason to look. So a file that was touched, or written by the
+//! build, makes no rebuild; and a change that was not reported, or came while nobody listened, is found by the next look.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    hash::{DefaultHasher, Hash, Hasher},
+    io,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use anyhow::{Context, Result};
+use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher};
+use tokio::{sync::mpsc, time::timeout};
+
+/// How long nothing must have happened before a change is taken for whole: editors write in steps.
+const QUIET: Duration = Duration::from_millis(50);
+/// Reports waited out at most: something may write without end.
+const REPORTS: usize = 20;
+/// A look without a report, for file systems that report nothing.
+const LOOK: Duration = Duration::from_secs(2);
+/// Larger files count by size and time.
+const READ: u64 = 4 << 20;
+/// Folders of builds. What holds a `CACHEDIR.TAG` is one, too, whatever its name.
+const OUTPUTS: [&str; 4] = ["target", "dist", "node_modules", "__pycache__"];
+const TAG: &str = "CACHEDIR.TAG";
+/// Written by cargo as much as by the author.
+const LOCK_FILE: &str = "Cargo.lock";
+
+/// A folder under watch.
+pub(crate) struct Sources {
+    root: PathBuf,
+    /// None where the system has no way to watch.
+    watcher: Option<RecommendedWatcher>,
+    reports: mpsc::Receiver<()>,
+}
+
+/// What the files of a folder held at one moment: a hash for each, by its path in the folder.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Snapshot(BTreeMap<PathBuf, u64>);
+
+impl Sources {
+    /// Watches a folder with everything in it but what builds write.
+    pub(crate) fn watch(root: PathBuf) -> Self {
+        let (report, reports) = mpsc::channel(1);
+        let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
+            // Reading is no change, and this command reads. A full channel says already that there is something to look at.
+            if !matches!(event, Ok(notify::Event { kind: EventKind::Access(_), .. })) {
+                let _ = report.try_send(());
+            }
+        });
+        Self { root, watcher: watcher.ok(), reports }
+    }
+
+    /// Waits until the folder holds something else than it did.
+    pub(crate) async fn changed_from(&mut self, old: &Snapshot) -> Result<Snapshot> {
+        loop {
+            let now = self.look()?;
+            if now == *old {
+                // A report, or time for a look without one.
+                let _ = timeout(LOOK, self.reports.recv()).await;
+                continue;
+            }
+            for _ in 0..REPORTS {
+                if timeout(QUIET, self.reports.recv()).await.is_err() {
+                    break;
+                }
+            }
+            let settled = self.look()?;
+            if settled != *old {
+                return Ok(settled);
+            }
+        }
+    }
+
+    /// Reads what is there now.
+    pub(crate) fn look(&mut self) -> Result<Snapshot> {
+        let mut files = BTreeMap::new();
+        let root = self.root.clone();
+        self.folder(&root, &mut files).with_context(|| format!("cannot read {}", root.display()))?;
+        Ok(Snapshot(files))
+    }
+
+    fn folder(&mut self, folder: &Path, files: &mut BTreeMap<PathBuf, u64>) -> io::Result<()> {
+        // Before it is read: what comes after that is reported. Again each time, because a folder of this name may be a new
+        // one. Where it cannot be watched, looking finds the changes.
+        if let Some(watcher) = &mut self.watcher {
+            let _ = watcher.watch(folder, RecursiveMode::NonRecursive);
+        }
+        for entry in fs::read_dir(folder)? {
+            let entry = entry?;
+            let (name, path) = (entry.file_name(), entry.path());
+            let name = name.to_string_lossy();
+            if name.starts_with('.') || name.ends_with('~') {
+                continue;
+            }
+            // What is gone again was not there.
+            let Ok(about) = fs::metadata(&path) else { continue };
+            if !about.is_dir() {
+                let inside = path.strip_prefix(&self.root).unwrap_or(&path).to_owned();
+                files.insert(inside, content(&path, &about));
+            } else if !OUTPUTS.contains(&name.as_ref()) && !path.join(TAG).exists() && !entry.path().is_symlink() {
+                match self.folder(&path, files) {
+                    Err(cause) if cause.kind() != io::ErrorKind::NotFound => return Err(cause),
+                    _ => {}
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A file that cannot be read counts as empty: the build will say what is wrong with it.
+fn content(path: &Path, about: &fs::Metadata) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    if about.len() > READ {
+        (about.len(), about.modified().ok()).hash(&mut hasher);
+    } else {
+        fs::read(path).unwrap_or_default().hash(&mut hasher);
+    }
+    hasher.finish()
+}
+
+impl Snapshot {
+    /// Files that are new, gone or other than they were.
+    pub(crate) fn changed_from(&self, old: &Self) -> Vec<PathBuf> {
+        let other = self.0.iter().filter(|(path, hash)| old.0.get(*path) != Some(hash)).map(|(path, _)| path);
+        let gone = old.0.keys().filter(|path| !self.0.contains_key(*path));
+        other.chain(gone).cloned().collect()
+    }
+
+    /// Takes over cargo's lock file.
+    pub(crate) fn take_lock_file(&mut self, from: &Self) {
+        if let Some(&hash) = from.0.get(Path::new(LOCK_FILE)) {
+            self.0.insert(LOCK_FILE.into(), hash);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder(files: &[&str]) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        for file in files {
+            let path = folder.path().join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, file).unwrap();
+        }
+        folder
+    }
+
+    fn look(folder: &tempfile::TempDir) -> Snapshot {
+        Sources::watch(folder.path().to_owned()).look().unwrap()
+    }
+
+    #[test]
+    fn what_builds_and_editors_write_is_not_looked_at() {
+        let files =
+            ["src/lib.rs", "cases/a/b.json", "target/x", "dist/a.wasm", "out/CACHEDIR.TAG", "out/y", ".git/HEAD"];
+        let folder = folder(&files);
+        fs::write(folder.path().join("src/lib.rs~"), "backup").unwrap();
+        let seen: Vec<_> = look(&folder).0.into_keys().collect();
+        assert_eq!(seen, [Path::new("cases/a/b.json"), Path::new("src/lib.rs")]);
+    }
+
+    #[test]
+    fn a_file_written_again_with_the_same_content_is_no_change() {
+        let folder = folder(&["src/lib.rs"]);
+        let before = look(&folder);
+        fs::write(folder.path().join("src/lib.rs"), "src/lib.rs").unwrap();
+        assert_eq!(look(&folder), before);
+        fs::write(folder.path().join("src/new.rs"), "").unwrap();
+        fs::remove_file(folder.path().join("src/lib.rs")).unwrap();
+        let changed = look(&folder).changed_from(&before);
+        assert_eq!(changed, [Path::new("src/new.rs"), Path::new("src/lib.rs")]);
+    }
+
+    #[test]
+    fn the_lock_file_that_a_build_has_written_is_part_of_what_was_built() {
+        let folder = folder(&["src/lib.rs"]);
+        let mut built = look(&folder);
+        fs::write(folder.path().join(LOCK_FILE), "made").unwrap();
+        built.take_lock_file(&look(&folder));
+        assert_eq!(look(&folder), built);
+    }
+
+    #[tokio::test]
+    async fn changes_in_folders_that_came_later_are_found() {
+        let folder = folder(&["src/lib.rs"]);
+        let mut sources = Sources::watch(folder.path().to_owned());
+        let mut known = sources.look().unwrap();
+        for path in ["src/deep/er/mod.rs", "src/deep/er/other.rs"] {
+            let path = folder.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(&path, "x").unwrap();
+            let now = timeout(Duration::from_secs(60), sources.changed_from(&known)).await.unwrap().unwrap();
+            assert_eq!(now.changed_from(&known), [path.strip_prefix(folder.path()).unwrap()]);
+            known = now;
+        }
+    }
+}
