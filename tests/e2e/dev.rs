@@ -2,50 +2,63 @@
 
 use std::fs;
 
-use harness::{Author, Client, wait_until};
+use harness::{Author, Client, author::Dev, wait_until};
 use serde_json::json;
 
-const SOURCE: &str = "hello-there/src/lib.rs";
-const TOOL: &str = "HELLO_THERE_GREET";
-
-fn author() -> Author {
-    let author = Author::new();
-    author.new_toolkit("hello-there");
-    author
+/// A toolkit under work. Each test has a name of its own: what is compiled under one name has one place.
+struct Work {
+    author: Author,
+    name: &'static str,
+    tool: String,
+    dev: Dev,
 }
 
-async fn greeting(project: &Client) -> String {
-    let data = project.execute(TOOL, json!({ "name": "Ada" })).await.data();
-    data["text"].as_str().unwrap().to_owned()
+impl Work {
+    fn begin(name: &'static str) -> Self {
+        let author = Author::new();
+        author.new_toolkit(name);
+        let dev = author.dev(name);
+        Self { tool: format!("{}_GREET", name.replace('-', "_").to_uppercase()), author, name, dev }
+    }
+
+    fn edit(&self, from: &str, to: &str) {
+        self.author.edit(&format!("{}/src/lib.rs", self.name), from, to);
+    }
+
+    async fn greeting(&self, project: &Client) -> String {
+        let data = project.execute(&self.tool, json!({ "name": "Ada" })).await.data();
+        data["text"].as_str().unwrap().to_owned()
+    }
 }
 
 #[tokio::test]
 async fn an_edit_changes_the_answer_and_a_broken_source_does_not() {
-    let author = author();
-    let dev = author.dev("hello-there");
+    let work = Work::begin("dev-edit");
+    let Work { dev, tool, .. } = &work;
     let project = dev.project().await;
     let built = dev.event("built", 0).await;
-    assert_eq!((&built["slug"], &built["tools"]), (&json!("hello_there"), &json!([TOOL])));
+    assert_eq!((&built["slug"], &built["tools"]), (&json!("dev_edit"), &json!([tool])));
     assert!(built["try"].as_str().unwrap().contains(project.key()), "the line to paste works as it is: {built}");
-    assert_eq!(greeting(&project).await, "Hello, Ada!");
+    assert_eq!(work.greeting(&project).await, "Hello, Ada!");
     let call = dev.event("call", 0).await["call"].clone();
-    assert_eq!((&call["metadata"]["tool_slug"], &call["status"]), (&json!(TOOL), &json!("success")));
+    assert_eq!((&call["metadata"]["tool_slug"], &call["status"]), (&json!(tool), &json!("success")));
     assert!(call["metrics"]["wall_us"].as_u64().unwrap() > 0, "{call}");
 
-    author.edit(SOURCE, "Hello, ", "Goodbye, ");
+    work.edit("Hello, ", "Goodbye, ");
     let next = dev.event("built", 1).await;
     assert!(next["version"].as_str() > built["version"].as_str(), "{next} after {built}");
-    assert_eq!(greeting(&project).await, "Goodbye, Ada!");
+    assert_eq!(work.greeting(&project).await, "Goodbye, Ada!");
 
-    author.edit(SOURCE, "fn greet", "fn fn greet");
+    work.edit("fn greet", "fn fn greet");
     dev.event("failed", 0).await;
-    assert!(dev.errors().contains("expected identifier, found keyword `fn`"), "{}", dev.errors());
-    assert_eq!(greeting(&project).await, "Goodbye, Ada!");
+    let why = "expected identifier, found keyword `fn`";
+    wait_until("the compiler's error is shown", || async { dev.errors().contains(why) }).await;
+    assert_eq!(work.greeting(&project).await, "Goodbye, Ada!");
 
-    author.edit(SOURCE, "fn fn greet", "fn greet");
+    work.edit("fn fn greet", "fn greet");
     let same = dev.event("built", 2).await;
     assert_eq!((&same["new"], &same["version"]), (&json!(false), &next["version"]));
-    let failed = project.execute(TOOL, json!({ "name": "" })).await.expect(200);
+    let failed = project.execute(tool, json!({ "name": "" })).await.expect(200);
     assert_eq!(failed.failure(), "invalid_input");
     wait_until("the failed call is shown", || async {
         dev.all("call").iter().any(|event| event["call"]["data"]["response"]["error"] == failed["error"])
@@ -55,41 +68,37 @@ async fn an_edit_changes_the_answer_and_a_broken_source_does_not() {
 
 #[tokio::test]
 async fn the_last_of_many_quick_edits_is_served_and_nothing_is_built_without_a_change() {
-    let author = author();
-    let dev = author.dev("hello-there");
+    let work = Work::begin("dev-quick");
+    let Work { dev, author, .. } = &work;
     let project = dev.project().await;
     dev.event("built", 0).await;
+    let mut before = "Hello, ".to_owned();
     for number in 0..20 {
-        author.edit(
-            SOURCE,
-            &if number == 0 { "Hello, ".to_owned() } else { format!("{}: ", number - 1) },
-            &format!("{number}: "),
-        );
-        // Some of them while a build runs, some between two.
-        tokio::task::yield_now().await;
+        let next = format!("{number}: ");
+        work.edit(&before, &next);
+        before = next;
+        // The first edits come between two builds, the others while one runs.
         dev.event("building", usize::from(number > 0)).await;
     }
-    wait_until("the last edit is served", || async { greeting(&project).await == "19: Ada!" }).await;
-    assert_eq!(dev.all("failed"), Vec::<serde_json::Value>::new());
+    wait_until("the last edit is served", || async { work.greeting(&project).await == "19: Ada!" }).await;
 
     let before = dev.all("building").len();
-    let source = author.path(SOURCE);
+    let source = author.path("dev-quick/src/lib.rs");
     fs::write(&source, fs::read(&source).unwrap()).unwrap();
-    for output in ["hello-there/dist", "hello-there/target"] {
+    for output in ["dev-quick/dist", "dev-quick/target"] {
         fs::create_dir_all(author.path(output)).unwrap();
         fs::write(author.path(output).join("x.rs"), "written by a build").unwrap();
     }
-    author.edit(SOURCE, "19: ", "Good day, ");
-    wait_until("the edit is served", || async { greeting(&project).await == "Good day, Ada!" }).await;
+    work.edit("19: ", "Good day, ");
+    wait_until("the edit is served", || async { work.greeting(&project).await == "Good day, Ada!" }).await;
     let builds = dev.all("building").split_off(before);
     assert_eq!(builds, [json!({ "event": "building", "changed": ["src/lib.rs"] })]);
 }
 
 #[tokio::test]
 async fn an_end_by_signal_leaves_no_server_and_no_folder() {
-    let author = author();
     for signal in ["INT", "TERM"] {
-        let dev = author.dev("hello-there");
+        let Work { author, dev, .. } = Work::begin("dev-end");
         let project = dev.project().await;
         assert_eq!(project.try_get_root("/health/ready").await, Some(200));
         assert!(dev.end(signal).await.success());
