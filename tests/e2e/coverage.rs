@@ -27,7 +27,7 @@ use Key::{Organisation, Project};
 use Takes::{Component, Json, MaybeJson, Nothing};
 
 /// Every route below the prefixes.
-pub(crate) const ROUTES: [(&str, &str, Key, Takes); 28] = [
+pub(crate) const ROUTES: [(&str, &str, Key, Takes); 29] = [
     ("GET", "/auth/session/info", Project, Nothing),
     ("POST", "/org/owner/project/new", Organisation, Json),
     ("GET", "/org/owner/project/list", Organisation, Nothing),
@@ -46,6 +46,7 @@ pub(crate) const ROUTES: [(&str, &str, Key, Takes); 28] = [
     ("POST", "/tools/execute/{tool_slug}", Project, Json),
     ("POST", "/logs/tool_execution", Project, MaybeJson),
     ("GET", "/logs/tool_execution/{id}", Project, Nothing),
+    ("GET", "/logs/tool_execution/{id}/cassette", Project, Nothing),
     ("GET", "/auth_configs", Project, Nothing),
     ("POST", "/auth_configs", Project, Json),
     ("GET", "/auth_configs/{nanoid}", Project, Nothing),

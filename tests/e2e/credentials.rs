@@ -119,7 +119,7 @@ async fn no_trace_on_disk_or_in_the_servers_own_log() {
     }
 }
 
-fn files_below(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
+pub(crate) fn files_below(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
     let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     entries.flat_map(|path| if path.is_dir() { files_below(&path) } else { vec![path] }).collect()
 }

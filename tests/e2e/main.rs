@@ -17,12 +17,13 @@ mod toolkits;
 mod tools;
 
 mod abi;
+mod cassettes;
 mod coverage;
 mod crash;
 mod credentials;
 mod damage;
-mod distribution;
 mod dev;
+mod distribution;
 mod documents;
 mod isolation;
 mod limits;

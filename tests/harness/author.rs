@@ -111,7 +111,9 @@ impl Author {
         Dev { process, events, errors }
     }
 
-    fn command(&self, arguments: &[&str]) -> Command {
+    /// A command, to be started.
+    #[must_use]
+    pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(beside("toolkit"));
         command.args(arguments).current_dir(self.folder.path());
         command.env("XDG_CACHE_HOME", self.path("cache")).env("TMPDIR", self.path("tmp"));

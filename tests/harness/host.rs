@@ -336,7 +336,11 @@ fn binary() -> PathBuf {
 }
 
 /// A binary that cargo built beside this program.
-pub(crate) fn beside(name: &str) -> PathBuf {
+///
+/// # Panics
+/// When it is not there.
+#[must_use]
+pub fn beside(name: &str) -> PathBuf {
     let program = std::env::current_exe().expect("this program has a path");
     let found = program.ancestors().skip(1).take(2).map(|folder| folder.join(name)).find(|path| path.is_file());
     found.unwrap_or_else(|| panic!("there is no `{name}` to test: `cargo build --workspace` first"))

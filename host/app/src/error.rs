@@ -226,6 +226,10 @@ pub enum Error {
     #[error("log {0} not found")]
     LogNotFound(String),
 
+    /// The run was not recorded.
+    #[error("there is no cassette of log {0}")]
+    NoCassette(String),
+
     // the house
     /// The disk is full.
     #[error("the server's storage is full")]
@@ -310,6 +314,7 @@ impl Error {
             Self::Unsupported(_) => row(10501, "Request_Unsupported", 501, "leave it out"),
 
             Self::LogNotFound(_) => row(801, "Log_NotFound", 404, "list the logs of the project"),
+            Self::NoCassette(_) => row(802, "Log_NoCassette", 404, "runs are recorded as `logs.cassettes` says, up to `logs.cassette_kib`, for projects that store data"),
 
             Self::StorageFull => row(10507, "Server_StorageFull", 507, "tell the operator to make room; nothing was changed"),
             Self::Unavailable(_) => row(10503, "Server_Unavailable", 503, "try again in a moment"),
@@ -443,6 +448,7 @@ mod tests {
             Error::TextUnavailable,
             Error::Unsupported("x"),
             Error::LogNotFound(text()),
+            Error::NoCassette(text()),
             Error::StorageFull,
             Error::Unavailable(text()),
             Error::Internal(text()),

@@ -38,6 +38,7 @@ pub static COLLECTIONS: &[&Collection] = &[
     &connections::CREDENTIALS,
     &tools::log::PAGES,
     &tools::log::DETAILS,
+    &tools::log::CASSETTES,
 ];
 
 /// What every room works with.

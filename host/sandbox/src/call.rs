@@ -10,6 +10,7 @@ use crate::{
     Action, Answer, Call, Clock, Event, Failure, File, Inbound, Limits, Outcome, Refusal, Usage,
     abi::v1::types,
     admission::Permit,
+    cassette::Tape,
     engine::Runtime,
     failure::{self, over_size},
     host::{blob::Files, http::Outgoing},
@@ -43,6 +44,9 @@ pub(crate) struct Place<'s> {
     pub(crate) net: &'s net::Client,
     pub(crate) clock: &'s Clock,
     pub(crate) quarantine: &'s Quarantine,
+    pub(crate) tape: Option<Arc<Tape>>,
+    /// What the guest is told to have left, when that was recorded.
+    pub(crate) remaining_ms: Option<u64>,
 }
 
 /// How a guest ended.
@@ -80,6 +84,7 @@ pub(crate) async fn run(
         files: Files::new(call.files, place.memory.reserve(), limits),
         kept: call.state,
         clock: place.clock.clone(),
+        tape: place.tape.clone(),
         deadline,
         host_calls: limits.host_calls,
         instantiated: false,
@@ -90,7 +95,7 @@ pub(crate) async fn run(
         run_id: call.context.run_id,
         user_id: call.context.user_id,
         fields: call.context.fields,
-        remaining_ms: limits.wall.as_millis() as u64,
+        remaining_ms: place.remaining_ms.unwrap_or(limits.wall.as_millis() as u64),
     };
     let store = store(place.runtime, state, limits);
     let busy = permit.busy.clone();
@@ -113,6 +118,10 @@ pub(crate) async fn run(
             }
             (Err(failure::stopped(&stopped, limits)), Vec::new(), before)
         }
+    };
+    let answer = match place.tape.and_then(|tape| tape.differs()) {
+        Some(how) => Err(failure::differs(how)),
+        None => answer,
     };
     let (log, requests) = trace.take();
     let usage = Usage {

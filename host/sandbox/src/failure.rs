@@ -95,6 +95,11 @@ pub(crate) fn invalid(message: impl Into<String>) -> Failure {
     limit(kind::OUTPUT_INVALID, message)
 }
 
+/// The call went another way than the recorded one.
+pub(crate) fn differs(how: String) -> Failure {
+    failure(Cause::Host, kind::REPLAY_DIFFERS, how)
+}
+
 fn limit(kind: &str, message: impl Into<String>) -> Failure {
     failure(Cause::Limit, kind, message)
 }

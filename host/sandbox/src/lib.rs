@@ -13,6 +13,7 @@ mod abi;
 mod admission;
 mod cache;
 mod call;
+pub mod cassette;
 mod check;
 mod compile;
 mod digest;
@@ -46,6 +47,7 @@ use tokio::sync::Semaphore;
 
 use admission::Admission;
 use cache::Cache;
+use cassette::{Cassette, Tape};
 use engine::Runtime;
 use library::Library;
 use limiter::NodeMemory;
@@ -141,6 +143,46 @@ impl Sandbox {
     /// # Errors
     /// When nothing ran; a call that ran has an [`Outcome`].
     pub async fn call(&self, call: Call) -> Result<Outcome, Refusal> {
+        self.run(call, None, None).await
+    }
+
+    /// Runs one call like [`Self::call`] and records it. There is no cassette when it would hold more than `most` bytes of
+    /// content.
+    ///
+    /// # Errors
+    /// When nothing ran.
+    pub async fn record(&self, call: Call, most: usize) -> Result<(Outcome, Option<Cassette>), Refusal> {
+        let tape = Arc::new(Tape::record(most));
+        let cassette = Cassette::begin(&call);
+        let outcome = self.run(call, Some(tape.clone()), None).await?;
+        let cassette = cassette.end(&tape, &outcome);
+        Ok((outcome, cassette))
+    }
+
+    /// Runs a recorded call again, on this component: nothing is sent, and what came from outside comes from the cassette.
+    ///
+    /// The answer is the recorded one when the component is. A call that goes another way ends with
+    /// [`kind::REPLAY_DIFFERS`] and a message that shows where.
+    ///
+    /// # Errors
+    /// When nothing ran.
+    pub async fn replay(&self, component: Digest, limits: Limits, cassette: &Cassette) -> Result<Outcome, Refusal> {
+        let Cassette { run_id, user_id, fields, .. } = cassette.clone();
+        let call = Call {
+            component,
+            tenant: Arc::from("replay"),
+            action: cassette.call.action(),
+            context: Context { run_id, user_id, fields },
+            policy: Arc::default(),
+            grant: None,
+            limits,
+            files: cassette.files.iter().map(cassette::Given::file).collect(),
+            state: cassette.state.iter().map(|(key, value)| (key.clone(), value.bytes().into())).collect(),
+        };
+        self.run(call, Some(Arc::new(Tape::play(cassette))), Some(cassette.remaining_ms)).await
+    }
+
+    async fn run(&self, call: Call, tape: Option<Arc<Tape>>, remaining_ms: Option<u64>) -> Result<Outcome, Refusal> {
         let inner = &*self.inner;
         if inner.quarantine.holds(&call.component) {
             return Err(Refusal::Quarantined);
@@ -159,6 +201,8 @@ impl Sandbox {
             net: &inner.settings.net,
             clock: &inner.settings.clock,
             quarantine: &inner.quarantine,
+            tape,
+            remaining_ms,
         };
         call::run(place, loaded, call, permit, inner.ticker.enter()).await
     }

@@ -103,6 +103,8 @@ pub mod kind {
     pub const OUTPUT_TOO_LARGE: &str = "tool_output_too_large";
     /// The answer is not what the contract says.
     pub const OUTPUT_INVALID: &str = "tool_output_invalid";
+    /// The call went another way than the one on the cassette.
+    pub const REPLAY_DIFFERS: &str = "replay_differs";
     /// A mistake of the platform.
     pub const HOST: &str = "tool_host_error";
 }

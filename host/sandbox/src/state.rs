@@ -10,6 +10,7 @@ use wasmtime::{Result, component::ResourceTable};
 
 use crate::{
     Clock,
+    cassette::Tape,
     host::{blob::Files, http::Outgoing, wasi::Wasi},
     limiter::Limiter,
     meter::Meter,
@@ -28,6 +29,8 @@ pub(crate) struct State {
     pub(crate) files: Files,
     /// The guest's small memory.
     pub(crate) kept: BTreeMap<String, Vec<u8>>,
+    /// Records what comes from outside, or plays it.
+    pub(crate) tape: Option<Arc<Tape>>,
     /// Where the time of day comes from.
     pub(crate) clock: Clock,
     /// When the call must have ended, unless it is held up.

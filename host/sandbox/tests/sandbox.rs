@@ -463,6 +463,39 @@ async fn a_guest_with_wasi_sees_nothing_and_what_it_prints_is_its_log() {
 }
 
 #[tokio::test]
+async fn the_randomness_of_a_guest_with_wasi_is_recorded_and_played() {
+    let host = host();
+    // A random number as a JSON string of sixteen letters.
+    let letters = r#"(data (i32.const 2048) "\"") (data (i32.const 2065) "\"")"#;
+    let spell = "(local $bits i64) (local.set $bits (call $random))
+        (loop $next
+          (i32.store8 offset=2049 (local.get $i)
+            (i32.add (i32.const 97) (i32.wrap_i64 (i64.and (local.get $bits) (i64.const 15)))))
+          (local.set $bits (i64.shr_u (local.get $bits) (i64.const 4)))
+          (local.set $i (i32.add (local.get $i) (i32.const 1)))
+          (br_if $next (i32.lt_u (local.get $i) (i32.const 16))))
+        (call $ok (i32.const 2048) (i32.const 18))";
+    let component = host.sandbox.install(foreign(WASI, WASI_IMPORTS, letters, spell)).await.unwrap().digest;
+    let (first, cassette) = host.sandbox.record(call(component, "{}"), 1000).await.unwrap();
+    let cassette = cassette.unwrap();
+    let (second, _) = host.sandbox.record(call(component, "{}"), 1000).await.unwrap();
+    assert_ne!(data(&first), data(&second));
+    let again = host.sandbox.replay(component, Limits::default(), &cassette).await.unwrap();
+    assert_eq!(data(&again), data(&first));
+    assert!(cassette.matches(&again) && !cassette.matches(&second));
+}
+
+#[tokio::test]
+async fn a_call_that_moves_more_than_a_cassette_may_hold_runs_and_leaves_none() {
+    let host = host();
+    let component = host.sandbox.install(plain("", ECHO)).await.unwrap().digest;
+    for (arguments, kept) in [(r#"{"a":1}"#, true), (r#"{"a":"0123456789"}"#, false)] {
+        let (outcome, cassette) = host.sandbox.record(call(component, arguments), 20).await.unwrap();
+        assert_eq!((data(&outcome), cassette.is_some()), (arguments, kept));
+    }
+}
+
+#[tokio::test]
 async fn an_import_that_is_not_given_is_refused_by_name_even_when_it_is_empty() {
     let host = host();
     for (package, import) in [

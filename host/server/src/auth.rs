@@ -18,7 +18,8 @@ use crate::{
     respond::{EXCHANGE, Failure, Reply},
 };
 
-const PROJECT: &str = "x-api-key";
+/// The header of a project's key.
+pub(crate) const PROJECT: &str = "x-api-key";
 /// The header of an organisation's key.
 pub(crate) const ORGANISATION: &str = "x-org-api-key";
 const USER: &str = "x-user-api-key";

@@ -13,6 +13,7 @@ use std::{
 
 use anyhow::{Context, Result, ensure};
 use app::catalog::TrustedKeys;
+use app::tools::log::Keep;
 use config::{Environment, File, FileFormat};
 use serde::Deserialize;
 use url::Url;
@@ -156,6 +157,11 @@ pub(crate) struct Logs {
     pub buffer: usize,
     /// Arguments and result kept in a record, in KiB each; larger ones are left out and said to be. Default 64.
     pub payload_kib: usize,
+    /// Runs that leave a cassette, with which they can be run again on an author's machine: `off`, `failed` or `all`. A cassette
+    /// holds what the application answered, under seal. Projects that store no data have none. Default `off`.
+    pub cassettes: Keep,
+    /// Content that a cassette holds at most, in KiB, at most 8192; a larger run leaves none. Default 256.
+    pub cassette_kib: usize,
 }
 
 /// `keys.*`
@@ -235,7 +241,7 @@ impl Default for Limits {
 
 impl Default for Logs {
     fn default() -> Self {
-        Self { wait: false, buffer: 4_096, payload_kib: 64 }
+        Self { wait: false, buffer: 4_096, payload_kib: 64, cassettes: Keep::Off, cassette_kib: 256 }
     }
 }
 
@@ -344,6 +350,7 @@ impl Config {
         ensure!(self.limits.in_flight_wait_ms <= 5_000, "`limits.in_flight_wait_ms` must be at most 5000");
         ensure!(self.limits.in_flight > 0 && self.limits.in_flight_per_project > 0, "`limits.in_flight` must not be 0");
         ensure!((1..=1_000_000).contains(&self.logs.buffer), "`logs.buffer` must be 1 to 1000000");
+        ensure!((1..=8_192).contains(&self.logs.cassette_kib), "`logs.cassette_kib` must be 1 to 8192");
         let (key, data) = (normal(&self.key_file()), normal(&self.data));
         ensure!(
             !key.starts_with(&data),

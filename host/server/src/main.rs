@@ -27,7 +27,7 @@ use tracing_subscriber::EnvFilter;
 
 use crate::{
     admission::Admission,
-    commands::{doctor, keys, serve, toolkits, verify},
+    commands::{doctor, keys, logs, serve, toolkits, verify},
     config::{Config, Flags, LogFormat},
     open::Stop,
     terminal::Terminal,
@@ -83,6 +83,8 @@ enum Command {
     Verify,
     /// Show API keys
     Keys(keys::Args),
+    /// Take a recorded call out of the execution log
+    Logs(logs::Args),
     /// Publish toolkits from a registry, list and deprecate them
     Toolkits(toolkits::Args),
 }
@@ -119,6 +121,7 @@ fn run(cli: Cli) -> Result<ExitCode, Stop> {
             Command::Doctor => doctor::run(&config, terminal).await,
             Command::Verify => verify::run(&config, terminal).await,
             Command::Keys(args) => keys::run(&config, &args, terminal).await,
+            Command::Logs(args) => logs::run(&config, &args, terminal).await,
             Command::Toolkits(args) => toolkits::run(&config, &args, terminal).await,
         }
     })

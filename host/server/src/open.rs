@@ -85,8 +85,13 @@ pub(crate) async fn open(config: &Config) -> Result<Opened, Stop> {
     })?;
     let vault = Arc::new(vault);
     let sandbox = sandbox(config, &vault).await?;
-    let log =
-        LogSettings { wait: config.logs.wait, buffer: config.logs.buffer, payload: config.logs.payload_kib * 1024 };
+    let log = LogSettings {
+        wait: config.logs.wait,
+        buffer: config.logs.buffer,
+        payload: config.logs.payload_kib * 1024,
+        cassettes: config.logs.cassettes,
+        cassette: config.logs.cassette_kib * 1024,
+    };
     let parts = Parts { store: store.clone(), vault, sandbox, clock, log, trusted };
     let (app, writer) = App::open(parts).await?;
     Ok(Opened { app, writer, store, new })

@@ -39,6 +39,7 @@ fn table() -> Vec<(&'static str, MethodRouter<Arc<Server>>)> {
         ("/tools/execute/{tool_slug}", post(tools::execute)),
         ("/logs/tool_execution", post(logs::list)),
         ("/logs/tool_execution/{id}", get(logs::read)),
+        ("/logs/tool_execution/{id}/cassette", get(logs::cassette)),
         // connecting
         ("/auth_configs", get(auth_configs::list).post(auth_configs::create)),
         ("/auth_configs/{nanoid}", get(auth_configs::read).delete(auth_configs::remove)),

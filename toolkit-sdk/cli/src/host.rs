@@ -18,7 +18,7 @@ use manifest::{EgressRule, Manifest};
 use net::Rewrite;
 use sandbox::{
     Action, Allocator, Call, Clock, Compiler, Context, File, InstallError, Installed, Limits, Outcome, Policy, Sandbox,
-    Settings,
+    Settings, cassette::Cassette,
 };
 
 use crate::account::Account;
@@ -69,8 +69,23 @@ impl Host {
 
     /// Runs one call, as a server would.
     pub(crate) async fn call(&self, entry: Entry, given: Given) -> Result<Outcome> {
+        Ok(self.sandbox.call(self.prepare(entry, given)).await?)
+    }
+
+    /// Runs one call and records it, up to so many bytes.
+    pub(crate) async fn record(&self, entry: Entry, given: Given, most: usize) -> Result<(Outcome, Option<Cassette>)> {
+        Ok(self.sandbox.record(self.prepare(entry, given), most).await?)
+    }
+
+    /// Runs a recorded call again.
+    pub(crate) async fn replay(&self, cassette: &Cassette) -> Result<Outcome> {
         let limits = Limits::default().asked(self.installed.manifest.limits);
-        let call = Call {
+        Ok(self.sandbox.replay(self.installed.digest, limits, cassette).await?)
+    }
+
+    fn prepare(&self, entry: Entry, given: Given) -> Call {
+        let limits = Limits::default().asked(self.installed.manifest.limits);
+        Call {
             component: self.installed.digest,
             tenant: Arc::from("author"),
             action: entry.action,
@@ -80,8 +95,7 @@ impl Host {
             limits: given.limits.map_or(limits, |tighten| tighten(limits)),
             files: given.files,
             state: BTreeMap::new(),
-        };
-        Ok(self.sandbox.call(call).await?)
+        }
     }
 }
 

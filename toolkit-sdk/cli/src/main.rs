@@ -18,6 +18,8 @@ mod progress;
 mod publish;
 mod pull;
 mod push;
+mod record;
+mod replay;
 mod run;
 mod schema;
 mod setup;
@@ -49,6 +51,8 @@ enum Command {
     Publish(publish::Publish),
     Pull(pull::Pull),
     Push(push::Push),
+    Record(record::Record),
+    Replay(replay::Replay),
     Setup(setup::Setup),
     Sign(sign::Sign),
 }
@@ -79,6 +83,8 @@ async fn run(command: Command) -> Result<ExitCode> {
         Command::Publish(options) => return publish::run(&options).await,
         Command::Pull(options) => return pull::run(&options).await,
         Command::Push(options) => return push::run(&options).await,
+        Command::Record(options) => return record::run(&options).await,
+        Command::Replay(options) => return replay::run(&options).await,
         Command::Setup(options) => setup::run(&options)?,
         Command::Sign(options) => return sign::run(&options),
     }

@@ -14,7 +14,7 @@ use clap::Args;
 use ipnet::IpNet;
 use manifest::{AuthScheme, Manifest, Trigger, TriggerKind};
 use net::{Origin, Rewrite};
-use sandbox::{Answer, Clock, File, Inbound, Outcome};
+use sandbox::{Answer, Clock, File, Inbound, Outcome, cassette::Cassette};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -77,6 +77,20 @@ pub(crate) struct Run {
 
 /// Runs the command. A tool that answers with an error makes the exit code 1.
 pub(crate) async fn run(options: &Run) -> Result<ExitCode> {
+    tell(options, &call(options, None).await?)
+}
+
+/// A call that was run.
+pub(crate) struct Done {
+    outcome: Outcome,
+    /// Schema of its answer.
+    output: Option<Value>,
+    /// When it was to be recorded, and not too large for that.
+    pub(crate) cassette: Option<Cassette>,
+}
+
+/// Runs what the options ask for, and records up to so many bytes of it.
+pub(crate) async fn call(options: &Run, record: Option<usize>) -> Result<Done> {
     let component = component(&options.target, options.toolchain)?;
     let host = {
         let _spinner = progress::spinner("compiling");
@@ -86,17 +100,23 @@ pub(crate) async fn run(options: &Run) -> Result<ExitCode> {
     let mut given = Given { run_id: "log_local".to_owned(), user_id: options.user.clone(), ..Given::default() };
     let (entry, needs_account, output) = entry(options, manifest, &mut given.files)?;
     given.account = find_account(options, &manifest.auth, needs_account)?;
-    let outcome = {
-        let _spinner = progress::spinner("running");
-        host.call(entry, given).await?
+    let _spinner = progress::spinner("running");
+    let (outcome, cassette) = match record {
+        Some(most) => host.record(entry, given, most).await?,
+        None => (host.call(entry, given).await?, None),
     };
+    Ok(Done { outcome, output, cassette })
+}
+
+/// Shows a call, keeps its files, and answers the exit code.
+pub(crate) fn tell(options: &Run, Done { outcome, output, .. }: &Done) -> Result<ExitCode> {
     if let Some(folder) = &options.files {
         keep_files(folder, &outcome.files)?;
     }
     if options.json {
-        println!("{}", serde_json::to_string_pretty(&outcome::record(&outcome))?);
+        println!("{}", serde_json::to_string_pretty(&outcome::record(outcome))?);
     } else {
-        report(&outcome, output.as_ref());
+        report(outcome, output.as_ref());
     }
     Ok(if outcome.answer.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -254,7 +274,7 @@ fn keep_files(folder: &Path, files: &[File]) -> Result<()> {
 }
 
 /// The data to standard output, everything about the call to standard error.
-fn report(outcome: &Outcome, output: Option<&Value>) {
+pub(crate) fn report(outcome: &Outcome, output: Option<&Value>) {
     match &outcome.answer {
         Ok(answer) => {
             let data = outcome::answer(answer);

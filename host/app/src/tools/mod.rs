@@ -5,7 +5,7 @@ pub mod log;
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use sandbox::{Action, Answer, Call, Context, Digest, Failure, Outcome, Refusal, kind};
+use sandbox::{Action, Answer, Call, Context, Digest, Failure, Outcome, Refusal, cassette::Cassette, kind};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -90,7 +90,8 @@ pub async fn execute(app: &App, project: &SharedProject, request: Execute) -> Re
         files: Vec::new(),
         state: BTreeMap::new(),
     };
-    let outcome = run(app, &found.release, call).await?;
+    let recorded = app.log.recorder.room(project);
+    let (outcome, cassette) = run(app, &found.release, call, recorded).await?;
     let told = told(&found, &outcome);
     let written = slot.enter(log::Entry {
         id: log_id.clone(),
@@ -105,6 +106,7 @@ pub async fn execute(app: &App, project: &SharedProject, request: Execute) -> Re
         arguments: request.arguments,
         data: told.data.clone(),
         error: told.error.clone(),
+        cassette: cassette.and_then(|cassette| app.log.recorder.keep(cassette, told.error.is_some())),
         found,
         outcome,
     });
@@ -113,15 +115,24 @@ pub async fn execute(app: &App, project: &SharedProject, request: Execute) -> Re
 }
 
 /// Calls the sandbox; prepares the component first on a node that does not have it yet.
-async fn run(app: &App, release: &Release, call: impl Fn() -> Call) -> Result<Outcome> {
-    let outcome = match app.sandbox.call(call()).await {
+async fn run(
+    app: &App,
+    release: &Release,
+    call: impl Fn() -> Call,
+    recorded: Option<usize>,
+) -> Result<(Outcome, Option<Cassette>)> {
+    let once = async || match recorded {
+        None => Ok((app.sandbox.call(call()).await?, None)),
+        Some(most) => app.sandbox.record(call(), most).await,
+    };
+    let ran = match once().await {
         Err(Refusal::NotInstalled) => {
             prepare(app, release.digest).await?;
-            app.sandbox.call(call()).await
+            once().await
         }
         other => other,
     };
-    outcome.map_err(|refusal| refused(refusal, release))
+    ran.map_err(|refusal| refused(refusal, release))
 }
 
 async fn prepare(app: &App, component: Digest) -> Result<()> {

@@ -45,6 +45,13 @@ impl Files {
         made.into_iter().map(|made| File { bytes: made.bytes.into(), ..made.file }).collect()
     }
 
+    /// A file that was made in this call.
+    pub(crate) fn whole(&self, id: &str) -> Option<File> {
+        let inner = self.lock();
+        let made = inner.find(id).ok()?;
+        Some(File { bytes: Bytes::copy_from_slice(&made.bytes), ..made.file.clone() })
+    }
+
     /// The whole content of a file.
     pub(crate) fn content(&self, id: &str) -> std::result::Result<Bytes, Error> {
         let inner = self.lock();

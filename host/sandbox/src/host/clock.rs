@@ -7,7 +7,12 @@ use std::{
 
 use wasmtime::Result;
 
-use crate::{Clock, abi::v1::clock::Host, state::State};
+use crate::{
+    Clock,
+    abi::v1::clock::Host,
+    cassette::{Hand, Tape},
+    state::State,
+};
 
 /// Past the end of a call, so that a guest that sleeps over it is cut off and does not race with the clock.
 const OVER: Duration = Duration::from_secs(1);
@@ -15,18 +20,31 @@ const OVER: Duration = Duration::from_secs(1);
 impl Host for State {
     fn now(&mut self) -> Result<u64> {
         self.count()?;
-        Ok(now(&self.clock).as_millis() as u64)
+        Ok(read(self.tape.as_deref(), Hand::Now, || now(&self.clock)))
     }
 
     fn elapsed(&mut self) -> Result<u64> {
         self.count()?;
-        Ok(self.trace.elapsed().as_millis() as u64)
+        Ok(read(self.tape.as_deref(), Hand::Elapsed, || self.trace.elapsed()))
     }
 
     async fn sleep(&mut self, ms: u32) -> Result<()> {
         self.count()?;
+        // Time that was recorded has passed.
+        if self.tape.as_ref().is_some_and(|tape| tape.plays()) {
+            return Ok(());
+        }
         tokio::time::sleep(Duration::from_millis(ms.into()).min(self.left() + OVER)).await;
         Ok(())
+    }
+}
+
+/// Whole milliseconds of a clock.
+pub(super) fn read(tape: Option<&Tape>, hand: Hand, real: impl FnOnce() -> Duration) -> u64 {
+    let real = || real().as_millis() as u64;
+    match tape {
+        None => real(),
+        Some(tape) => tape.time(hand, real),
     }
 }
 

@@ -4,9 +4,10 @@
 //! prints becomes lines of its log. Sockets, terminals and HTTP are not linked at all; filesystem is, because toolchains
 //! import it whether they need it or not, but without an opened folder no descriptor can exist.
 
-use std::sync::Arc;
+use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use bytes::Bytes;
+use rand_core::{Rng as _, TryRng};
 use tokio::io::AsyncWrite;
 use wasmtime::{Result, component::Linker};
 use wasmtime_wasi::{
@@ -21,8 +22,13 @@ use wasmtime_wasi::{
     random::{WasiRandom, WasiRandomView as _},
 };
 
-use super::{clock, random::AT_ONCE};
-use crate::{Clock, Level, state::State, trace::Trace};
+use super::{clock, random as randomness};
+use crate::{
+    Clock, Level,
+    cassette::{Hand, Tape},
+    state::State,
+    trace::Trace,
+};
 
 /// The one context of a guest.
 pub(crate) struct Wasi(WasiCtx);
@@ -62,39 +68,48 @@ impl WasiView for State {
     /// Called once for each call of a function of WASI. Past the limit of calls the next tick ends the guest.
     fn ctx(&mut self) -> WasiCtxView<'_> {
         self.meter.host_call();
-        let (trace, clock) = (&self.trace, &self.clock);
-        let wasi = self.wasi.get_or_insert_with(|| Box::new(Wasi(closed(trace, clock))));
+        let (trace, clock, tape) = (&self.trace, &self.clock, &self.tape);
+        let wasi = self.wasi.get_or_insert_with(|| Box::new(Wasi(closed(trace, clock, tape))));
         WasiCtxView { ctx: &mut wasi.0, table: &mut self.table }
     }
 }
 
-fn closed(trace: &Arc<Trace>, clock: &Clock) -> WasiCtx {
-    WasiCtx::builder()
+fn closed(trace: &Arc<Trace>, clock: &Clock, tape: &Option<Arc<Tape>>) -> WasiCtx {
+    let mut context = WasiCtx::builder();
+    if let Some(tape) = tape {
+        let mut random = Taped(tape.clone());
+        let seed = u128::from(random.next_u64()) << 64 | u128::from(random.next_u64());
+        context.insecure_random_seed(seed).insecure_random(Taped(tape.clone())).secure_random(random);
+    }
+    context
         .allow_tcp(false)
         .allow_udp(false)
         .allow_ip_name_lookup(false)
         .socket_addr_check(|_, _| Box::pin(async { false }))
-        .max_random_size(AT_ONCE.into())
-        .wall_clock(OfDay(clock.clone()))
-        .monotonic_clock(SinceStart(trace.clone()))
+        .max_random_size(randomness::AT_ONCE.into())
+        .wall_clock(OfDay(clock.clone(), tape.clone()))
+        .monotonic_clock(SinceStart(trace.clone(), tape.clone()))
         .stdout(Lines { level: Level::Info, trace: trace.clone() })
         .stderr(Lines { level: Level::Warn, trace: trace.clone() })
         .build()
 }
 
 /// The time of day, in whole milliseconds.
-struct OfDay(Clock);
+struct OfDay(Clock, Option<Arc<Tape>>);
 
 /// The time since the call began, in whole milliseconds.
-struct SinceStart(Arc<Trace>);
+struct SinceStart(Arc<Trace>, Option<Arc<Tape>>);
+
+/// Random bytes as a tape has them. When it has none the call is given up, whatever these are.
+struct Taped(Arc<Tape>);
 
 impl HostWallClock for OfDay {
-    fn resolution(&self) -> std::time::Duration {
-        std::time::Duration::from_millis(1)
+    fn resolution(&self) -> Duration {
+        Duration::from_millis(1)
     }
 
-    fn now(&self) -> std::time::Duration {
-        clock::now(&self.0)
+    fn now(&self) -> Duration {
+        Duration::from_millis(clock::read(self.1.as_deref(), Hand::Now, || clock::now(&self.0)))
     }
 }
 
@@ -104,7 +119,30 @@ impl HostMonotonicClock for SinceStart {
     }
 
     fn now(&self) -> u64 {
-        self.0.elapsed().as_millis() as u64 * 1_000_000
+        clock::read(self.1.as_deref(), Hand::Elapsed, || self.0.elapsed()) * 1_000_000
+    }
+}
+
+impl TryRng for Taped {
+    type Error = Infallible;
+
+    fn try_next_u32(&mut self) -> std::result::Result<u32, Infallible> {
+        let mut bytes = [0; 4];
+        self.fill_bytes(&mut bytes);
+        Ok(u32::from_le_bytes(bytes))
+    }
+
+    fn try_next_u64(&mut self) -> std::result::Result<u64, Infallible> {
+        let mut bytes = [0; 8];
+        self.fill_bytes(&mut bytes);
+        Ok(u64::from_le_bytes(bytes))
+    }
+
+    fn try_fill_bytes(&mut self, to: &mut [u8]) -> std::result::Result<(), Infallible> {
+        if let Ok(bytes) = self.0.random(to.len(), || randomness::fresh(to.len())) {
+            to.copy_from_slice(&bytes);
+        }
+        Ok(())
     }
 }
 

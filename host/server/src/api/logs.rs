@@ -83,6 +83,15 @@ pub(crate) async fn read(
     ok(&shown)
 }
 
+/// Reads the cassette of a run, to run it again elsewhere.
+pub(crate) async fn cassette(
+    key: ProjectKey,
+    State(server): State<Arc<Server>>,
+    Path(id): Path<String>,
+) -> Reply<Response> {
+    ok(&log::cassette(&server.app, &key.project, &LogId::parse(&id)?).await?)
+}
+
 fn condition(given: Filtered) -> Reply<Condition> {
     let field = match given.field.as_str() {
         "tool_slug" => Field::Tool,

@@ -4,6 +4,8 @@ pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod first_run;
 pub(crate) mod keys;
+pub(crate) mod logs;
+mod running;
 pub(crate) mod serve;
 pub(crate) mod toolkits;
 pub(crate) mod verify;

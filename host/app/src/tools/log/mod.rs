@@ -5,7 +5,10 @@
 //! single record would. None is dropped: a call takes its place in the buffer before its tool runs, and waits, or is refused
 //! with nothing started, while the buffer is full. A reader first waits until everything entered before is written, so that
 //! an answer's `log_id` can be looked up at once.
+//!
+//! A run may also leave a cassette, with which it can be run again: see `cassette`.
 
+mod cassette;
 mod page;
 mod read;
 mod write;
@@ -26,10 +29,14 @@ use tokio::{
     time::timeout,
 };
 
+pub(crate) use cassette::{CASSETTES, Kept};
+pub use cassette::{Keep, cassette};
 pub(crate) use page::{DETAILS, PAGES};
 pub use page::{Detail, Executed, Line, Sent, Status};
 pub use read::{Condition, Field, Filter, Operator, get, list};
 pub use write::Writer;
+
+use cassette::Recorder;
 
 use crate::{
     Error, Result,
@@ -62,6 +69,8 @@ pub(crate) struct Entry {
     pub data: Bytes,
     pub error: Option<String>,
     pub outcome: Outcome,
+    /// When it was recorded, and is to be kept.
+    pub cassette: Option<Kept>,
 }
 
 enum Message {
@@ -75,6 +84,7 @@ pub struct Log {
     to: mpsc::Sender<Message>,
     bell: Arc<Bell>,
     wait: bool,
+    pub(crate) recorder: Recorder,
 }
 
 /// A place in the buffer.
@@ -100,12 +110,17 @@ pub struct Settings {
     pub buffer: usize,
     /// Bytes kept of arguments and of data.
     pub payload: usize,
+    /// Which runs leave a cassette.
+    pub cassettes: Keep,
+    /// Bytes of content that one holds at most.
+    pub cassette: usize,
 }
 
 pub(crate) fn open(settings: Settings, store: Store, vault: Arc<Vault>, clock: Clock) -> (Log, Writer) {
     let (to, from) = mpsc::channel(settings.buffer);
     let bell = Arc::new(Bell::default());
-    let log = Log { to, bell: bell.clone(), wait: settings.wait };
+    let recorder = Recorder::new(settings.cassettes, settings.cassette);
+    let log = Log { to, bell: bell.clone(), wait: settings.wait, recorder };
     (log, Writer { from, bell, store, vault, clock, payload: settings.payload })
 }
 

@@ -75,6 +75,7 @@ impl Writer {
                 Message::Settle(done) => waiting.push(done),
             }
         }
+        self.keep_cassettes(&entries).await;
         let written = match self.commit(&entries).await {
             Written::Refused if entries.len() > 1 => self.one_by_one(&entries).await,
             written => written == Written::Yes,

@@ -18,6 +18,7 @@ pub(crate) use exchange::Outgoing;
 
 use crate::{
     abi::v1::http::{self, Error, Host, Request, Response},
+    cassette::{self, Tape},
     state::State,
 };
 
@@ -42,18 +43,40 @@ type Answered = std::result::Result<Response, Error>;
 impl Host for State {
     async fn send(&mut self, request: Request) -> Result<Answered> {
         self.count()?;
-        Ok(self.start(request).await)
+        match self.tape.clone() {
+            None => Ok(self.start(request).await),
+            Some(tape) => Ok(self.taped(&tape, vec![request]).await?.swap_remove(0)),
+        }
     }
 
     async fn send_all(&mut self, requests: Vec<Request>) -> Result<Vec<Answered>> {
         self.count()?;
-        let at_once = self.outgoing.limits.requests_at_once.max(1) as usize;
-        let starts: Vec<_> = requests.into_iter().map(|request| self.start(request)).collect();
-        Ok(stream::iter(starts).buffered(at_once).collect().await)
+        match self.tape.clone() {
+            None => Ok(self.all(requests).await),
+            Some(tape) => self.taped(&tape, requests).await,
+        }
     }
 }
 
 impl State {
+    /// Requests that are recorded, or answered by a cassette instead of being sent.
+    async fn taped(&mut self, tape: &Tape, requests: Vec<Request>) -> Result<Vec<Answered>> {
+        let asked: Vec<_> = requests.iter().map(|request| cassette::Request::of(request, &self.files)).collect();
+        if tape.plays() {
+            return asked.iter().map(|request| tape.answer(request, &self.files)).collect();
+        }
+        let answers = self.all(requests).await;
+        tape.keep(asked, &answers, &self.files, self.trace.redactor());
+        Ok(answers)
+    }
+
+    /// Several requests, some of them at once, answered in their order.
+    async fn all(&mut self, requests: Vec<Request>) -> Vec<Answered> {
+        let at_once = self.outgoing.limits.requests_at_once.max(1) as usize;
+        let starts: Vec<_> = requests.into_iter().map(|request| self.start(request)).collect();
+        stream::iter(starts).buffered(at_once).collect().await
+    }
+
     /// One request, independent of the guest's state from here on.
     ///
     /// A guest that computes runs on the guests' own threads; its requests stay on the caller's, where the shared

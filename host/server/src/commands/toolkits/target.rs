@@ -2,39 +2,29 @@
 //!
 //! The store belongs to one process, so its lock tells which of the two it is.
 
-use std::time::Duration;
-
 use anyhow::{Context, anyhow};
 use app::catalog;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use bytes::Bytes;
-use net::{Body, HeaderMap, Limits, Method, Request};
+use net::{Body, Method};
 use serde_json::Value;
 use url::form_urlencoded::byte_serialize;
-use zeroize::Zeroizing;
 
 use super::Named;
 use crate::{
     api::toolkits::{SIGNATURE, published_view},
     auth,
+    commands::running::{self, Key, Running},
     config::Config,
     open::{self, Opened, Stop},
 };
 
-/// The server compiles before it answers.
-const PATIENCE: Duration = Duration::from_secs(180);
 const PAGE: usize = 500;
 
 /// The place.
 pub(super) enum Target {
     Running(Running),
     Stopped(Box<Opened>),
-}
-
-pub(super) struct Running {
-    client: net::Client,
-    url: String,
-    key: Zeroizing<String>,
 }
 
 impl Target {
@@ -54,7 +44,9 @@ impl Target {
                 Err(_) => {}
             }
         }
-        Running::new(config, named).map(Self::Running).map_err(Stop::from)
+        let given = named.org_key.clone();
+        let key = Key { header: auth::ORGANISATION, flag: "--org-key", name: "TOOLHOST_ORG_API_KEY", given };
+        Running::new(config, named.url.as_ref(), key).map(Self::Running).map_err(Stop::from)
     }
 
     /// Publishes a component as what it says it is. Answers whether it is new, and its record.
@@ -68,8 +60,9 @@ impl Target {
             }
             Self::Running(server) => {
                 let path = format!("toolkits/{slug}/versions/{version}");
+                let signature = signature.map(|text| (SIGNATURE, STANDARD.encode(text)));
                 let (status, view) = server.ask(Method::PUT, &path, Body::Bytes(component), signature).await?;
-                Ok((status == 201, view))
+                Ok((status == 201, json(&view)?))
             }
         }
     }
@@ -84,7 +77,8 @@ impl Target {
                 let (mut all, mut cursor) = (Vec::new(), String::new());
                 loop {
                     let path = format!("org/toolkits?limit={PAGE}{cursor}");
-                    let (_, mut page) = server.ask(Method::GET, &path, Body::Empty, None).await?;
+                    let (_, page) = server.ask(Method::GET, &path, Body::Empty, None).await?;
+                    let mut page = json(&page)?;
                     if let Some(items) = page["items"].as_array_mut() {
                         all.append(items);
                     }
@@ -117,59 +111,10 @@ impl Target {
     }
 }
 
-impl Running {
-    fn new(config: &Config, named: &Named) -> anyhow::Result<Self> {
-        let file = config.env_file();
-        let kept = std::fs::read_to_string(&file).map(Zeroizing::new).unwrap_or_default();
-        let kept = |name: &str| {
-            let mut pairs = kept.lines().filter_map(|line| line.split_once('='));
-            pairs.find(|(own, value)| *own == name && !value.is_empty()).map(|(_, value)| value.to_owned())
-        };
-        let missing = |flag: &str| format!("the server runs and {} does not say where; give {flag}", file.display());
-        let url = named.url.as_ref().map(ToString::to_string).or_else(|| kept("TOOLHOST_URL"));
-        let key = named.org_key.clone().or_else(|| kept("TOOLHOST_ORG_API_KEY").map(Zeroizing::new));
-        let url = url.with_context(|| missing("--url"))?.trim_end_matches('/').to_owned();
-        let key = key.filter(|key| !key.is_empty()).with_context(|| missing("--org-key"))?;
-        // The operator names the server, which is on this machine or in this house most of the time.
-        let anywhere = ["0.0.0.0/0", "::/0"].map(str::parse).into_iter().collect::<Result<_, _>>()?;
-        let settings = net::Settings { allow: anywhere, ..config.net()? };
-        let client = net::Client::new(settings).map_err(|cause| anyhow!(cause.message))?;
-        Ok(Self { client, url, key })
-    }
-
-    async fn ask(&self, method: Method, path: &str, body: Body, signature: Option<&str>) -> Result<(u16, Value), Stop> {
-        let url = format!("{}/api/v3.1/{path}", self.url);
-        let mut headers = HeaderMap::new();
-        let value = |text: &str| text.parse().with_context(|| format!("{url}: a key or signature cannot be sent"));
-        headers.insert(auth::ORGANISATION, value(&self.key)?);
-        if let Some(signature) = signature {
-            headers.insert(SIGNATURE, value(&STANDARD.encode(signature))?);
-        }
-        let limits = Limits { first_byte: PATIENCE, total: PATIENCE, ..Limits::default() };
-        let url = url.parse().with_context(|| format!("{url} is not an address"))?;
-        let sent = self.client.send(Request { method, url, headers, body, limits }).await;
-        let answer = sent.map_err(|cause| anyhow!("cannot ask the server at {}: {}", self.url, cause.message))?;
-        let body: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
-        let status = answer.status.as_u16();
-        if answer.status.is_success() {
-            return Ok((status, body));
-        }
-        let error = &body["error"];
-        let text = |name: &str| error[name].as_str().unwrap_or_default();
-        let listed = error["errors"].as_array().into_iter().flatten().filter_map(Value::as_str);
-        let message = match text("message") {
-            "" => format!("the server at {} answered {status}", self.url),
-            message => message.to_owned(),
-        };
-        Err(lines(&message, listed, text("suggested_fix")))
-    }
-}
-
 fn refusal(cause: app::Error) -> Stop {
-    lines(&cause.to_string(), cause.problems().iter().map(String::as_str), cause.row().fix)
+    running::refusal(&cause.to_string(), cause.problems().iter().map(String::as_str), cause.row().fix)
 }
 
-fn lines<'a>(message: &'a str, problems: impl Iterator<Item = &'a str>, fix: &'a str) -> Stop {
-    let all = std::iter::once(message).chain(problems).chain((!fix.is_empty()).then_some(fix));
-    anyhow!(all.collect::<Vec<_>>().join("\n  ")).into()
+fn json(answer: &[u8]) -> Result<Value, Stop> {
+    serde_json::from_slice(answer).context("the server's answer is not JSON").map_err(Stop::from)
 }

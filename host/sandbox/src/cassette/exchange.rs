@@ -1,0 +1,291 @@
+//! A request of a guest, and the answer that it saw.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::Content;
+use crate::{Digest, abi::v1::http, host::blob::Files, redact::Redactor};
+
+/// A request and what came of it: a response or an error.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Exchange {
+    /// As the guest wrote it, before the host added a credential.
+    pub request: Request,
+    /// As the guest saw it, after the host removed one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub response: Option<Response>,
+    /// Why there was none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<Refused>,
+}
+
+/// A request of a guest.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Request {
+    /// GET, POST and so on.
+    pub method: String,
+    /// Whole, with its query.
+    pub url: String,
+    /// In order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub headers: Vec<(String, String)>,
+    /// What it carries.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub body: Option<Body>,
+    /// Which credential the host adds.
+    pub credential: Slot,
+    /// Limit in milliseconds; 0 for the host's.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub timeout_ms: u32,
+    /// The answer goes into a file.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub into_file: bool,
+}
+
+/// The name of a credential, in its place.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Slot {
+    /// The account's own.
+    Account,
+    /// None: the request is anonymous.
+    None,
+    /// A name that the guest wrote.
+    Other(String),
+}
+
+/// The body of a request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Body {
+    /// Bytes from the guest's memory.
+    Content(Content),
+    /// A file of the call.
+    File {
+        /// Its id.
+        id: String,
+        /// SHA-256 of what it held; none when there was no such file.
+        sha256: Option<Digest>,
+    },
+    /// Parts, framed by the host.
+    Multipart(Vec<Part>),
+}
+
+/// A part of a body.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Part {
+    /// Of the field.
+    pub name: String,
+    /// Of the file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub filename: Option<String>,
+    /// Of the file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub media_type: Option<String>,
+    /// Bytes or a file; never parts.
+    pub body: Body,
+}
+
+/// An answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Response {
+    /// HTTP status.
+    pub status: u16,
+    /// In order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub headers: Vec<(String, String)>,
+    /// Decompressed.
+    pub body: Content,
+    /// Name and media type of the file that the body went into.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<(String, String)>,
+}
+
+/// Why there was no answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Refused {
+    /// `denied`, `timeout` and so on, as the contract has them.
+    pub kind: String,
+    /// For people.
+    pub message: String,
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
+impl Request {
+    /// The request of a guest, whose files these are.
+    pub(crate) fn of(request: &http::Request, files: &Files) -> Self {
+        let body = match &request.body {
+            http::Body::Empty => None,
+            http::Body::Content(content) => Some(Body::of(content, files)),
+            http::Body::Multipart(parts) => {
+                Some(Body::Multipart(parts.iter().map(|part| Part::of(part, files)).collect()))
+            }
+        };
+        Self {
+            method: request.method.clone(),
+            url: request.url.clone(),
+            headers: request.headers.clone(),
+            body,
+            credential: match request.credential.as_str() {
+                "" => Slot::Account,
+                "none" => Slot::None,
+                other => Slot::Other(other.to_owned()),
+            },
+            timeout_ms: request.timeout_ms,
+            into_file: request.into_blob,
+        }
+    }
+
+    /// Bytes of content.
+    pub(super) fn weight(&self) -> usize {
+        let body = self.body.as_ref().map_or(0, Body::weight);
+        self.url.len() + weight(&self.headers) + body
+    }
+
+    /// The request as lines, for people.
+    #[must_use]
+    pub fn lines(&self) -> String {
+        let mut lines = vec![format!("{} {}", self.method, self.url)];
+        lines.extend(self.headers.iter().map(|(name, value)| format!("{name}: {value}")));
+        lines.extend(match &self.credential {
+            Slot::Account => None,
+            Slot::None => Some("(without a credential)".to_owned()),
+            Slot::Other(name) => Some(format!("(with the credential `{name}`)")),
+        });
+        lines.extend((self.timeout_ms > 0).then(|| format!("(at most {} ms)", self.timeout_ms)));
+        lines.extend(self.into_file.then(|| "(answer into a file)".to_owned()));
+        lines.extend(self.body.as_ref().map(Body::lines));
+        lines.join("\n") + "\n"
+    }
+}
+
+impl Body {
+    fn of(content: &http::Content, files: &Files) -> Self {
+        match content {
+            http::Content::Bytes(bytes) => Self::Content(Content::of(bytes)),
+            http::Content::Blob(id) => {
+                let sha256 = files.content(id).ok().map(|bytes| Digest::of(&bytes));
+                Self::File { id: id.clone(), sha256 }
+            }
+        }
+    }
+
+    fn weight(&self) -> usize {
+        match self {
+            Self::Content(content) => content.len(),
+            Self::File { id, .. } => id.len(),
+            Self::Multipart(parts) => parts.iter().map(|part| part.name.len() + part.body.weight()).sum(),
+        }
+    }
+
+    fn lines(&self) -> String {
+        match self {
+            Self::Content(content) => match serde_json::from_slice::<Value>(&content.bytes()) {
+                Ok(json) => format!("{json:#}"),
+                Err(_) => String::from_utf8_lossy(&content.bytes()).into_owned(),
+            },
+            Self::File { id, sha256 } => {
+                format!(
+                    "(file {id}, {})",
+                    sha256.map_or_else(|| "which is not there".to_owned(), |digest| digest.to_string())
+                )
+            }
+            Self::Multipart(parts) => parts.iter().map(Part::lines).collect::<Vec<_>>().join("\n"),
+        }
+    }
+
+    fn clean(&mut self, redactor: &Redactor) {
+        match self {
+            Self::Content(content) => content.clean(redactor),
+            Self::File { .. } => {}
+            Self::Multipart(parts) => parts.iter_mut().for_each(|part| part.body.clean(redactor)),
+        }
+    }
+}
+
+impl Part {
+    fn of(part: &http::Part, files: &Files) -> Self {
+        let http::Part { name, filename, media_type, content } = part.clone();
+        Self { name, filename, media_type, body: Body::of(&content, files) }
+    }
+
+    fn lines(&self) -> String {
+        let told = |value: &Option<String>| value.clone().map(|value| format!(", {value}")).unwrap_or_default();
+        format!("part {}{}{}\n{}", self.name, told(&self.filename), told(&self.media_type), self.body.lines())
+    }
+}
+
+impl Exchange {
+    /// A request, and what the host answered to it. Files are those of the call.
+    pub(super) fn of(request: Request, answer: &Result<http::Response, http::Error>, files: &Files) -> Self {
+        match answer {
+            Ok(response) => Self { request, response: Some(Response::of(response, files)), error: None },
+            Err(http::Error { kind, message }) => {
+                let error = Refused { kind: kind.clone(), message: message.clone() };
+                Self { request, response: None, error: Some(error) }
+            }
+        }
+    }
+
+    /// What the guest sees again.
+    pub(super) fn answer(self, files: &Files) -> Result<http::Response, http::Error> {
+        let error = |kind: String, message: String| http::Error { kind, message };
+        match (self.response, self.error) {
+            (Some(response), _) => response.again(files),
+            (None, Some(Refused { kind, message })) => Err(error(kind, message)),
+            (None, None) => Err(error("protocol".to_owned(), "the cassette has no answer to this request".to_owned())),
+        }
+    }
+
+    /// Bytes of content.
+    pub(super) fn weight(&self) -> usize {
+        let response = |response: &Response| weight(&response.headers) + response.body.len();
+        self.request.weight() + self.response.as_ref().map_or(0, response)
+    }
+
+    pub(super) fn clean(&mut self, redactor: &Redactor) {
+        let clean = |headers: &mut [(String, String)]| {
+            headers.iter_mut().for_each(|(_, value)| *value = redactor.text(value));
+        };
+        self.request.url = redactor.text(&self.request.url);
+        clean(&mut self.request.headers);
+        self.request.body.iter_mut().for_each(|body| body.clean(redactor));
+        if let Some(response) = &mut self.response {
+            clean(&mut response.headers);
+            response.body.clean(redactor);
+        }
+    }
+}
+
+impl Response {
+    fn of(response: &http::Response, files: &Files) -> Self {
+        let http::Response { status, headers, body, blob } = response;
+        let (body, file) = match blob.as_deref().and_then(|id| files.whole(id)) {
+            Some(file) => (file.bytes.into(), Some((file.name, file.media_type))),
+            None => (Content::of(body), None),
+        };
+        Self { status: *status, headers: headers.clone(), body, file }
+    }
+
+    fn again(self, files: &Files) -> Result<http::Response, http::Error> {
+        let Self { status, headers, body, file } = self;
+        let Some((name, media_type)) = file else {
+            return Ok(http::Response { status, headers, body: body.bytes().into(), blob: None });
+        };
+        let id = files.create(&name, &media_type).and_then(|id| files.append(&id, &body.bytes()).map(|_| id));
+        let full = |full: crate::abi::v1::blob::Error| http::Error { kind: "limit".to_owned(), message: full.message };
+        Ok(http::Response { status, headers, body: Vec::new(), blob: Some(id.map_err(full)?) })
+    }
+}
+
+fn weight(headers: &[(String, String)]) -> usize {
+    headers.iter().map(|(name, value)| name.len() + value.len()).sum()
+}

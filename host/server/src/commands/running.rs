@@ -1,0 +1,100 @@
+//! A running server, asked over its API by an operator's command.
+
+use std::time::Duration;
+
+use anyhow::{Context, anyhow};
+use bytes::Bytes;
+use net::{Body, HeaderMap, Limits, Method, Request};
+use serde_json::Value;
+use url::Url;
+use zeroize::Zeroizing;
+
+use crate::{config::Config, open::Stop};
+
+/// The server compiles before it answers.
+const PATIENCE: Duration = Duration::from_secs(180);
+/// The largest answer, in bytes.
+const ANSWER: u64 = 64 << 20;
+
+/// The server, and a key to it.
+pub(super) struct Running {
+    client: net::Client,
+    url: String,
+    header: &'static str,
+    key: Zeroizing<String>,
+}
+
+/// Which key a command needs.
+pub(super) struct Key {
+    /// The header it goes into.
+    pub(super) header: &'static str,
+    /// The option that gives it.
+    pub(super) flag: &'static str,
+    /// Its name in `<data>.env`.
+    pub(super) name: &'static str,
+    /// What the option gave.
+    pub(super) given: Option<Zeroizing<String>>,
+}
+
+impl Running {
+    /// The server at this address, or the one of the data directory.
+    pub(super) fn new(config: &Config, url: Option<&Url>, key: Key) -> anyhow::Result<Self> {
+        let file = config.env_file();
+        let kept = std::fs::read_to_string(&file).map(Zeroizing::new).unwrap_or_default();
+        let kept = |name: &str| {
+            let mut pairs = kept.lines().filter_map(|line| line.split_once('='));
+            pairs.find(|(own, value)| *own == name && !value.is_empty()).map(|(_, value)| value.to_owned())
+        };
+        let missing = |flag: &str| format!("{} does not say how to reach the server; give {flag}", file.display());
+        let url = url.map(ToString::to_string).or_else(|| kept("TOOLHOST_URL"));
+        let Key { header, flag, name, given } = key;
+        let key = given.or_else(|| kept(name).map(Zeroizing::new));
+        let url = url.with_context(|| missing("--url"))?.trim_end_matches('/').to_owned();
+        let key = key.filter(|key| !key.is_empty()).with_context(|| missing(flag))?;
+        // The operator names the server, which is on this machine or in this house most of the time.
+        let anywhere = ["0.0.0.0/0", "::/0"].map(str::parse).into_iter().collect::<Result<_, _>>()?;
+        let settings = net::Settings { allow: anywhere, ..config.net()? };
+        let client = net::Client::new(settings).map_err(|cause| anyhow!(cause.message))?;
+        Ok(Self { client, url, header, key })
+    }
+
+    /// Sends a request below the API's prefix, with one more header. Answers status and body of a success.
+    pub(super) async fn ask(
+        &self,
+        method: Method,
+        path: &str,
+        body: Body,
+        more: Option<(&'static str, String)>,
+    ) -> Result<(u16, Bytes), Stop> {
+        let url = format!("{}/api/v3.1/{path}", self.url);
+        let mut headers = HeaderMap::new();
+        let value = |text: &str| text.parse().with_context(|| format!("{url}: a key or signature cannot be sent"));
+        headers.insert(self.header, value(&self.key)?);
+        if let Some((name, text)) = more {
+            headers.insert(name, value(&text)?);
+        }
+        let limits = Limits { first_byte: PATIENCE, total: PATIENCE, response_bytes: ANSWER, ..Limits::default() };
+        let url = url.parse().with_context(|| format!("{url} is not an address"))?;
+        let sent = self.client.send(Request { method, url, headers, body, limits }).await;
+        let answer = sent.map_err(|cause| anyhow!("cannot ask the server at {}: {}", self.url, cause.message))?;
+        let status = answer.status.as_u16();
+        if answer.status.is_success() {
+            return Ok((status, answer.body));
+        }
+        let body: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+        let error = &body["error"];
+        let text = |name: &str| error[name].as_str().unwrap_or_default();
+        let listed = error["errors"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        let message = match text("message") {
+            "" => format!("the server at {} answered {status}", self.url),
+            message => message.to_owned(),
+        };
+        Err(refusal(&message, listed, text("suggested_fix")))
+    }
+}
+
+/// Everything that is known of a refusal, a line each.
+pub(super) fn refusal<'a>(message: &'a str, problems: impl Iterator<Item = &'a str>, fix: &'a str) -> Stop {
+    let all = std::iter::once(message).chain(problems).chain((!fix.is_empty()).then_some(fix));
+    anyhow!(all.collect::<Vec<_>>().join("\n  ")).into()
+}

@@ -1,0 +1,226 @@
+//! Recorded calls: run again byte for byte, offline, on another day; taken from a server's log when it kept one.
+
+use std::{fs, path::PathBuf, process::Command};
+
+use harness::{Author, Host, host::Setup, unique};
+use serde_json::{Value, json};
+
+/// A guest that uses every import of the contract.
+const ABI: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/components/abi-v1.wasm");
+const SECRET: &str = "sk-8f14e45fceea167a";
+const YEAR_MS: u64 = 365 * 24 * 3600 * 1000;
+
+/// Records a call of the guest. `what` is a tool and its arguments, or options.
+fn record(author: &Author, what: &[&str]) -> (PathBuf, Value) {
+    let file = author.path(&format!("{}.json", unique(4)));
+    let rewrite = format!("https://api.example.com={}", Host::application().origin);
+    let mut command = author.command(&["record", ABI, "--json", "--user", "amy", "--rewrite", &rewrite, "-o"]);
+    let output = command.arg(&file).args(what).env("TOOLKIT_API_KEY", SECRET).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    let ran = serde_json::from_slice(&output.stdout).unwrap_or_else(|cause| panic!("{what:?}: {cause}: {said}"));
+    (file, ran)
+}
+
+/// Replays a cassette. Whether it came out as recorded, and everything that is said about it.
+fn replay(author: &Author, component: &str, file: &std::path::Path) -> (bool, Value) {
+    let output = author.toolkit(&["replay", component, file.to_str().unwrap(), "--json"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    (output.status.success(), serde_json::from_slice(&output.stdout).unwrap_or_else(|cause| panic!("{cause}: {said}")))
+}
+
+fn read(file: &std::path::Path) -> Value {
+    serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap()
+}
+
+#[tokio::test]
+async fn every_recorded_call_comes_out_the_same_with_nothing_sent() {
+    let author = Author::new();
+    let tag = unique(8);
+    let url = |path: &str| format!("https://api.example.com/{path}/{tag}");
+    let calls = [
+        vec![
+            "fetch".to_owned(),
+            json!({ "url": url("echo"), "method": "POST", "body": { "a": [1, 2.50] } }).to_string(),
+        ],
+        vec!["fetch".to_owned(), json!({ "url": url("leak"), "headers": { "x-own": "yes" } }).to_string()],
+        vec!["fetch".to_owned(), json!({ "url": url("echo"), "into_file": true, "anonymous": true }).to_string()],
+        vec!["fetch".to_owned(), json!({ "url": "https://elsewhere.example.org/" }).to_string()],
+        vec![
+            "fetch_all".to_owned(),
+            json!({ "urls": [url("echo"), url("limited"), url("bomb"), "http://no"] }).to_string(),
+        ],
+        vec!["upload".to_owned(), json!({ "url": url("echo"), "text": "héllo" }).to_string()],
+        vec!["wait".to_owned(), json!({ "milliseconds": 30 }).to_string()],
+        vec!["take_random".to_owned(), json!({ "length": 1000 }).to_string()],
+        vec!["remember".to_owned(), json!({ "message": "once" }).to_string()],
+        vec!["keep".to_owned(), json!({ "message": "thrice" }).to_string()],
+        vec!["tell_context".to_owned(), "{}".to_owned()],
+        vec!["fail".to_owned(), json!({ "kind": "conflict", "message": "no" }).to_string()],
+        vec!["break_down".to_owned(), json!({ "message": "oh" }).to_string()],
+        ["--trigger", "new_number", "--config", r#"{"up_to":9}"#, "--cursor", "5"].map(str::to_owned).into(),
+        ["--trigger", "number_arrived", "--config", r#"{"up_to":9}"#, "--request", r#"{"body":7}"#]
+            .map(str::to_owned)
+            .into(),
+    ];
+    for call in calls {
+        let (file, ran) = record(&author, &call.iter().map(String::as_str).collect::<Vec<_>>());
+        let text = fs::read_to_string(&file).unwrap();
+        assert!(!text.contains(SECRET), "the cassette holds the credential: {text}");
+        let sent = Host::application().seen(&tag).len();
+        let (same, again) = replay(&author, ABI, &file);
+        assert!(same, "{call:?}: {again:#}");
+        for part in ["data", "error", "files"] {
+            assert_eq!(again[part], ran[part], "{call:?}");
+        }
+        assert_eq!(Host::application().seen(&tag).len(), sent, "{call:?} sent something");
+    }
+}
+
+#[tokio::test]
+async fn time_and_chance_come_from_the_cassette() {
+    let author = Author::new();
+    let (file, ran) = record(&author, &["wait", r#"{"milliseconds":1}"#]);
+    // As if it had been recorded a year ago.
+    let mut cassette = read(&file);
+    for import in cassette["imports"].as_array_mut().unwrap() {
+        if let Some(now) = import["now"].as_u64() {
+            import["now"] = (now - YEAR_MS).into();
+        }
+    }
+    let data = cassette["ended"]["answer"]["data"]["json"].as_object_mut().unwrap();
+    data["now"] = (ran["data"]["now"].as_u64().unwrap() - YEAR_MS).into();
+    fs::write(&file, cassette.to_string()).unwrap();
+    let (same, again) = replay(&author, ABI, &file);
+    assert!(same, "{again:#}");
+}
+
+#[tokio::test]
+async fn the_first_request_that_differs_is_shown_beside_the_recorded_one() {
+    let author = Author::new();
+    let url = format!("https://api.example.com/echo/{}", unique(8));
+    let arguments = json!({ "url": url, "method": "POST", "body": { "page": 2, "size": 50 } });
+    let (file, _) = record(&author, &["fetch", &arguments.to_string()]);
+    let mut cassette = read(&file);
+    cassette["call"]["execute"]["arguments"]["json"]["body"]["page"] = 3.into();
+    fs::write(&file, cassette.to_string()).unwrap();
+    let (same, again) = replay(&author, ABI, &file);
+    let how = again["differs"].as_str().unwrap();
+    assert!(!same && how.contains("request 1 differs"), "{again:#}");
+    for line in [r#"-   "page": 2,"#, r#"+   "page": 3,"#] {
+        assert!(how.contains(line), "{line} is not in\n{how}");
+    }
+    cassette["imports"] = json!([]);
+    fs::write(&file, cassette.to_string()).unwrap();
+    let (_, again) = replay(&author, ABI, &file);
+    assert!(again["differs"].as_str().unwrap().contains("one more than were recorded"), "{again:#}");
+}
+
+#[tokio::test]
+async fn another_answer_is_shown_beside_the_recorded_one() {
+    let author = Author::new();
+    let (file, _) = record(&author, &["keep", r#"{"message":"thrice"}"#]);
+    let text = fs::read_to_string(&file).unwrap();
+    fs::write(&file, text.replace("thrice, twice", "never, twice")).unwrap();
+    let (same, again) = replay(&author, ABI, &file);
+    let how = again["differs"].as_str().unwrap();
+    assert!(!same && how.contains("never, twice") && how.contains("thrice, twice"), "{again:#}");
+}
+
+#[tokio::test]
+async fn what_cannot_be_played_is_refused_with_a_reason() {
+    let author = Author::new();
+    let (file, _) = record(&author, &["keep", r#"{"message":"x"}"#]);
+    let cassette = read(&file);
+    let with = |key: &str, value: Value| {
+        let mut other = cassette.clone();
+        other[key] = value;
+        other.to_string()
+    };
+    for (text, why) in [
+        ("{}".to_owned(), "not a cassette"),
+        ("<html>".to_owned(), "not a cassette"),
+        (with("cassette", 2.into()), "version 2"),
+        (with("more", 1.into()), "unknown field `more`"),
+        (with("call", json!({ "execute": { "tool": "ABI_NOTHING", "arguments": "" } })), "ABI_NOTHING"),
+    ] {
+        fs::write(&file, text).unwrap();
+        let output = author.toolkit(&["replay", ABI, file.to_str().unwrap()]);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && said.contains(why), "{why} is not in {said}");
+    }
+}
+
+/// The command of the server's operator.
+fn export(host: &Host, key: &str, log: &str, file: &std::path::Path) -> Result<(), String> {
+    let mut command = Command::new(harness::host::beside("toolhost"));
+    command
+        .args(["logs", "export", log, "--url", &host.url, "--api-key", key, "-o"])
+        .arg(file)
+        .current_dir(host.data());
+    let output = command.env_clear().output().unwrap();
+    if output.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&output.stderr).into_owned()) }
+}
+
+#[tokio::test]
+async fn a_call_that_failed_on_a_server_fails_again_on_the_authors_machine() {
+    let author = Author::new();
+    let host =
+        Setup::new().with("logs.cassettes", "failed").with_application(&["api.example.com"], Host::application());
+    let host = host.start().await;
+    host.as_org().put("/toolkits/abi/versions/20261121_00", fs::read(ABI).unwrap()).await.expect(201);
+    let project = host.as_project();
+    project.connect("abi", "API_KEY", "default", json!({ "api_key": SECRET })).await;
+    let tag = unique(8);
+    let failed = project.execute("ABI_FETCH", json!({ "url": format!("https://api.example.com/bomb/{tag}") })).await;
+    assert_eq!(failed.failure(), "upstream_error", "{failed:#?}");
+
+    let file = author.path("failed.json");
+    export(&host, project.key(), failed["log_id"].as_str().unwrap(), &file).unwrap();
+    let (same, again) = replay(&author, ABI, &file);
+    assert!(same, "{again:#}");
+    let error =
+        format!("{}: {}", again["error"]["kind"].as_str().unwrap(), again["error"]["message"].as_str().unwrap());
+    assert_eq!(failed["error"], error);
+    assert_eq!(Host::application().seen(&tag).len(), 1);
+
+    let worked = project.execute("ABI_KEEP", json!({ "message": "x" })).await.expect(200);
+    let why = export(&host, project.key(), worked["log_id"].as_str().unwrap(), &file).unwrap_err();
+    assert!(why.contains("there is no cassette") && why.contains("logs.cassettes"), "{why}");
+    let other = host.new_project().await;
+    let why = export(&host, other.key(), failed["log_id"].as_str().unwrap(), &file).unwrap_err();
+    assert!(why.contains("not found"), "of another project: {why}");
+}
+
+#[tokio::test]
+async fn a_cassette_is_sealed_bounded_and_not_made_of_what_a_project_does_not_store() {
+    let host = Setup::new().with("logs.cassettes", "all").with("logs.cassette_kib", "64");
+    let host = host.with_application(&["api.example.com"], Host::application()).start().await;
+    host.as_org().put("/toolkits/abi/versions/20261121_00", fs::read(ABI).unwrap()).await.expect(201);
+    let body = json!({ "name": unique(8), "should_create_api_key": true, "config": { "log_visibility_setting": "dont_store_data" } });
+    let made = host.as_org().post("/org/owner/project/new", &body).await.expect(200);
+    let (stores, quiet) = (host.as_project(), host.with_key(made["api_key"].as_str().unwrap()));
+    let cassette = async |project: &harness::Client, path: &str| {
+        project.connect("abi", "API_KEY", "default", json!({ "api_key": SECRET })).await;
+        let arguments = json!({ "url": format!("https://api.example.com/{path}") });
+        let ran = project.execute("ABI_FETCH", arguments).await.expect(200);
+        project.get(&format!("/logs/tool_execution/{}/cassette", ran["log_id"].as_str().unwrap())).await
+    };
+    let tag = unique(8);
+    let kept = cassette(&stores, &format!("leak/{tag}")).await.expect(200);
+    assert!(kept.text.contains(&tag) && kept.text.contains("redacted") && !kept.text.contains(SECRET), "{}", kept.text);
+    cassette(&stores, "big/large/100000").await.expect(404).assert_envelope();
+    cassette(&quiet, "echo/quiet").await.expect(404).assert_envelope();
+    let data = host.data();
+    let (_folder, status) = host.terminate().await;
+    assert!(status.success());
+    for path in crate::credentials::files_below(&data) {
+        let bytes = fs::read(&path).unwrap();
+        for word in [tag.as_str(), SECRET] {
+            assert!(
+                !bytes.windows(word.len()).any(|window| window == word.as_bytes()),
+                "{} holds {word}",
+                path.display()
+            );
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! `toolkit record`: one live call, kept as a cassette.
+
+use std::{fs, path::PathBuf, process::ExitCode};
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+
+use crate::{
+    progress,
+    run::{Run, call, tell},
+};
+
+/// Largest content of a cassette, in bytes. With its JSON it stays below what is read again.
+const MOST: usize = 32 << 20;
+
+/// Run one call as `toolkit run` does, and keep everything that came to it from outside in a file.
+///
+/// The file holds requests, answers, time and randomness, and no credential. `toolkit replay` runs the call again with it.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Record {
+    #[command(flatten)]
+    run: Run,
+    /// Where the cassette goes.
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+}
+
+const EXAMPLES: &str = "Examples:
+  toolkit record . get_item '{\"id\": 7}' -o item-7.json
+  toolkit replay . item-7.json";
+
+/// Runs the command. A tool that answers with an error is recorded, too, and makes the exit code 1.
+pub(crate) async fn run(options: &Record) -> Result<ExitCode> {
+    let done = call(&options.run, Some(MOST)).await?;
+    let Some(cassette) = &done.cassette else {
+        bail!("nothing was recorded: the call moved more than {}", progress::size(MOST as u64));
+    };
+    let text = serde_json::to_string_pretty(cassette)? + "\n";
+    fs::write(&options.output, text).with_context(|| format!("cannot write {}", options.output.display()))?;
+    let ended = tell(&options.run, &done)?;
+    eprintln!("\nrecorded {}", options.output.display());
+    Ok(ended)
+}

@@ -1,0 +1,102 @@
+//! `toolkit replay`: a recorded call again, without a network.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use manifest::{Manifest, cases};
+use sandbox::{
+    Clock, Outcome,
+    cassette::{Asked, Cassette, Ended},
+    kind,
+};
+
+use crate::{
+    host::{self, Host},
+    outcome, progress,
+    toolchain::Mode,
+};
+
+/// Run a recorded call again: nothing is sent, and what came from outside comes from the file.
+///
+/// The exit code is 0 when the call comes out as it was recorded, also when that was an error; 1 when it goes another way,
+/// which is shown.
+#[derive(Debug, Args)]
+pub(crate) struct Replay {
+    /// A component, or the folder of a toolkit, which is built first.
+    target: PathBuf,
+    /// What `toolkit record` or `toolhost logs export` wrote.
+    cassette: PathBuf,
+    /// How to compile, when TARGET is a folder.
+    #[arg(long, value_enum, env = "TOOLKIT_TOOLCHAIN")]
+    toolchain: Option<Mode>,
+    /// Print one JSON object with everything.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command.
+pub(crate) async fn run(options: &Replay) -> Result<ExitCode> {
+    let cassette = read(&options.cassette)?;
+    let component = crate::run::component(&options.target, options.toolchain)?;
+    let host = {
+        let _spinner = progress::spinner("compiling");
+        Host::open(component, host::network(Vec::new(), Vec::new()), Clock::System).await?
+    };
+    knows(&host.installed.manifest, &cassette.call)?;
+    let outcome = {
+        let _spinner = progress::spinner("replaying");
+        host.replay(&cassette).await?
+    };
+    let differs = differs(&cassette, &outcome)?;
+    if options.json {
+        let mut record = outcome::record(&outcome);
+        record["same"] = differs.is_none().into();
+        record["differs"] = differs.clone().into();
+        println!("{}", serde_json::to_string_pretty(&record)?);
+    } else {
+        crate::run::report(&outcome, None);
+        match &differs {
+            None => eprintln!("\nas recorded"),
+            Some(how) => eprintln!("\nnot as recorded: {how}"),
+        }
+        if cassette.component != host.installed.digest {
+            eprintln!("recorded with another build: {}", cassette.component);
+        }
+    }
+    Ok(if differs.is_none() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn read(file: &Path) -> Result<Cassette> {
+    let text = fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
+    Cassette::from_json(&text).with_context(|| format!("cannot play {}", file.display()))
+}
+
+/// The toolkit has what is to be called.
+fn knows(manifest: &Manifest, asked: &Asked) -> Result<()> {
+    let (slug, known) = match asked {
+        Asked::Execute { tool, .. } => (tool, manifest.tool(tool).is_some()),
+        Asked::Poll { trigger, .. } | Asked::Receive { trigger, .. } => (trigger, manifest.trigger(trigger).is_some()),
+    };
+    if known { Ok(()) } else { bail!("the cassette is of `{slug}`, which `{}` does not have", manifest.slug) }
+}
+
+/// How a call came out otherwise than it was recorded.
+fn differs(cassette: &Cassette, outcome: &Outcome) -> Result<Option<String>> {
+    if cassette.matches(outcome) {
+        return Ok(None);
+    }
+    if let Err(failure) = &outcome.answer
+        && failure.kind == kind::REPLAY_DIFFERS
+    {
+        return Ok(Some(failure.message.clone()));
+    }
+    let (recorded, now) = (serde_json::to_value(&cassette.ended)?, serde_json::to_value(Ended::of(outcome))?);
+    let lines =
+        cases::difference(&recorded, &now).unwrap_or_else(|| "  the values are the same, the bytes are not".to_owned());
+    Ok(Some(format!("it ended otherwise (- recorded, + now):\n{lines}")))
+}
