@@ -102,6 +102,12 @@ fn tool(report: &mut Report, (before, old): (&Manifest, &Tool), (after, new): (&
     }
     report.schema("input", &old.input, &new.input, schema::Flow::In);
     report.schema("output", &old.output, &new.output, schema::Flow::Out);
+    match (old.loose_output, new.loose_output) {
+        (false, true) => {
+            report.add("loose_output", "its answers need not fit their schema any more".to_owned(), &[Callers])
+        }
+        (old, new) => report.reworded("loose_output", old != new),
+    }
     hints(report, old.hints, new.hints);
     report.lists("tags", &old.tags, &new.tags, &[]);
     report.lists("scopes", &old.scopes, &new.scopes, &[Accounts]);
