@@ -222,7 +222,10 @@ struct Became {
 
 fn became(name: &str, bytes: &[u8]) -> Became {
     let api = import::openapi(bytes).unwrap_or_else(|cause| panic!("{name}: {cause}"));
-    made(name, api, &Overlay::default())
+    // Where the description does not say where the API is, its user has to.
+    let told = api.servers.iter().any(|server| server.url.contains("://"));
+    let server = (!told).then(|| "https://api.example.com".to_owned());
+    made(name, api, &Overlay { server, ..Overlay::default() })
 }
 
 fn made(name: &str, api: import::Api, overlay: &Overlay) -> Became {

@@ -1,3 +1,5 @@
+//! What a Discovery document becomes.
+
 use serde_json::{Value, json};
 
 use super::*;

@@ -1,3 +1,5 @@
+//! What a GraphQL schema becomes.
+
 use apollo_compiler::{ExecutableDocument, Schema as Checked};
 use serde_json::{Value, json};
 

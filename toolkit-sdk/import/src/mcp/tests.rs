@@ -1,3 +1,5 @@
+//! What the tools of an MCP server become.
+
 use serde_json::{Value, json};
 
 use super::*;

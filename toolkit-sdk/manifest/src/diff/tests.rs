@@ -1,3 +1,5 @@
+//! What a difference is, and whom it breaks.
+
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
