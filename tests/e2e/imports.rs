@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::given;
 
 /// Runs the author's command as on a machine of an author, where the guest is compiled once.
+#[expect(clippy::disallowed_methods, reason = "the folders of the person who runs the tests")]
 fn author(folder: &Path, arguments: &[&str]) -> Value {
     let cache = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/cache").display().to_string();
     let known = ["PATH", "HOME", "CARGO_HOME", "RUSTUP_HOME"];

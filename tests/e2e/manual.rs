@@ -25,6 +25,7 @@ fn prepare(folder: &Path) {
 }
 
 /// A weather service on loopback; its origin.
+#[expect(clippy::disallowed_methods, reason = "it serves for as long as the test runs")]
 async fn weather() -> String {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let origin = format!("http://{}", listener.local_addr().unwrap());
@@ -35,6 +36,7 @@ async fn weather() -> String {
 }
 
 /// Settings of a reader's shell, who has both commands in the path.
+#[expect(clippy::disallowed_methods, reason = "the reader's path is this one, with our programs before it")]
 fn variables(folder: &Path, rewrite: &str) -> Vec<(&'static str, String)> {
     let programs = env::current_exe().unwrap().ancestors().nth(2).unwrap().display().to_string();
     let target = PathBuf::from(TOOLKITS).join("target").display().to_string();

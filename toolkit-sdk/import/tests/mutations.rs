@@ -1,5 +1,7 @@
 //! Descriptions come from outside: whatever is in them, reading ends, in words or with a valid toolkit.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends where it stands")]
+
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use toolkit_sdk_import::Overlay;

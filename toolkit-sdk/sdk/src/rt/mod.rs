@@ -31,13 +31,16 @@ pub const SDK: &str = concat!("toolkit-sdk ", env!("CARGO_PKG_VERSION"));
 /// Stands for the version until the build stamps one.
 pub const UNSTAMPED: &str = "19700101_00";
 
+/// Runs an imported tool by its name, or answers none when there is no such tool.
+pub type Imported = fn(&str, &[u8]) -> Option<Result<Vec<u8>>>;
+
 /// A declared toolkit.
 pub struct Toolkit {
     pub slug: &'static str,
     pub tools: &'static [Tool],
     pub triggers: &'static [Trigger],
     /// Runs the tools that `toolkit build` adds from the description of an API.
-    pub imported: Option<fn(&str, &[u8]) -> Option<Result<Vec<u8>>>>,
+    pub imported: Option<Imported>,
     /// What the toolkit is. A component holds it apart from this table: calls must not reach it, so that it can be left out.
     #[cfg(not(target_arch = "wasm32"))]
     pub describe: fn() -> manifest::Manifest,
