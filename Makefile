@@ -23,10 +23,10 @@ test: ## every test: units, stores, toolkits, and the real server over HTTP
 	$(CARGO) test --manifest-path toolkits/Cargo.toml --target-dir target/toolkits
 
 bench: ## speed and memory, side by side with a bare HTTP handler
-	$(CARGO) build --release --bins
+	$(CARGO) build --release --workspace --bins --bench call
 	target/release/toolkit setup
 	target/release/toolkit build tests/components/echo
-	$(CARGO) bench --package host-sandbox --bench call
+	$(CARGO) bench --workspace --bench call -- "$(CURDIR)/tests/components/echo/dist/echo.wasm"
 	target/release/bench
 
 check: ## formatting, lints, licences and banned crates
