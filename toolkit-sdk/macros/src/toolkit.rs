@@ -23,9 +23,19 @@ struct Declaration {
     auth: Vec<Scheme>,
     egress: Vec<LitStr>,
     limits: Vec<(Ident, LitInt)>,
-    import: bool,
+    import: Import,
     tools: Vec<Path>,
     triggers: Vec<Path>,
+}
+
+/// Whether the toolkit has an import, and what its requests share.
+#[derive(Default)]
+enum Import {
+    #[default]
+    None,
+    Plain,
+    /// Constant of the client whose headers and errors are theirs too.
+    Like(Path),
 }
 
 pub(crate) fn expand(input: TokenStream) -> syn::Result<TokenStream> {
@@ -50,14 +60,15 @@ pub(crate) fn expand(input: TokenStream) -> syn::Result<TokenStream> {
     let slug = &declaration.slug;
     let tools = &declaration.tools;
     let triggers = &declaration.triggers;
-    let (place, imported) = if declaration.import {
-        (
-            Some(quote!(::toolkit_sdk::rt::plan_place!(PLAN);)),
-            quote!(::core::option::Option::Some(|tool, arguments| ::toolkit_sdk::rt::imported(&PLAN, tool, arguments))),
-        )
-    } else {
-        (None, quote!(::core::option::Option::None))
+    let client = match &declaration.import {
+        Import::None => None,
+        Import::Plain => Some(quote!(::core::option::Option::None)),
+        Import::Like(client) => Some(quote!(::core::option::Option::Some(#client))),
     };
+    let place = client.is_some().then(|| quote!(::toolkit_sdk::rt::plan_place!(PLAN);));
+    let imported = option(
+        client.map(|client| quote!(|tool, arguments| ::toolkit_sdk::rt::imported(&PLAN, #client, tool, arguments))),
+    );
     Ok(quote! {
         #place
 
@@ -110,7 +121,13 @@ impl Declaration {
             "egress" => self.egress = list(input)?,
             "tools" => self.tools = list(input)?,
             "triggers" => self.triggers = list(input)?,
-            "import" => self.import = input.parse::<LitBool>()?.value(),
+            "import" => {
+                self.import = match input.peek(LitBool) {
+                    true if input.parse::<LitBool>()?.value() => Import::Plain,
+                    true => Import::None,
+                    false => Import::Like(input.parse()?),
+                }
+            }
             "limits" => {
                 let content;
                 braced!(content in input);

@@ -68,7 +68,11 @@ impl Client {
         let mut url = String::with_capacity(self.base.len() + path.len());
         url.push_str(self.base);
         url.push_str(path);
-        let mut request = Request::new(method, url);
+        self.shared(Request::new(method, url))
+    }
+
+    /// Gives a request to another address what all of this client's have.
+    pub(crate) fn shared(&self, mut request: Request) -> Request {
         for (name, value) in self.headers {
             request = request.header(name, value);
         }

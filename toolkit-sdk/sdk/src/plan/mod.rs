@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use manifest::plan::{self, Body, Call, Place};
 use serde_json::{Map, Value};
 
-use crate::http::Request;
+use crate::http::{Client, Request};
 use crate::{Result, ToolError, context};
 
 /// The arguments of a call that nothing has taken yet.
@@ -55,17 +55,22 @@ impl PlanPlace {
 }
 
 /// Runs a tool of the plan. `None` when it has no such tool.
-pub(crate) fn execute(place: &PlanPlace, tool: &str, arguments: &[u8]) -> Option<Result<Vec<u8>>> {
+pub(crate) fn execute(
+    place: &PlanPlace,
+    client: Option<Client>,
+    tool: &str,
+    arguments: &[u8],
+) -> Option<Result<Vec<u8>>> {
     let call = plan::find(place.bytes(), tool)?;
-    Some(run(&call, arguments))
+    Some(run(&call, client, arguments))
 }
 
 /// Carries a call out.
-fn run(call: &Call, arguments: &[u8]) -> Result<Vec<u8>> {
+fn run(call: &Call, client: Option<Client>, arguments: &[u8]) -> Result<Vec<u8>> {
     let mut arguments: Arguments = crate::rt::arguments(arguments)?;
     let wanted = call.pages.as_ref().and_then(|pages| arguments.remove(&pages.argument)).and_then(|it| it.as_u64());
     let given = wanted.map(|_| arguments.clone()).unwrap_or_default();
-    let request = request(call, &mut arguments)?;
+    let request = request(call, client, &mut arguments)?;
     if let Some(Body::Mcp { tool }) = &call.body {
         return mcp::call(&request, tool, arguments);
     }
@@ -79,7 +84,7 @@ fn run(call: &Call, arguments: &[u8]) -> Result<Vec<u8>> {
 }
 
 /// The request that a call makes of its arguments.
-fn request(call: &Call, arguments: &mut Arguments) -> Result<Request> {
+fn request(call: &Call, client: Option<Client>, arguments: &mut Arguments) -> Result<Request> {
     let mut url = call.url.clone();
     let mut queries = Vec::new();
     let mut headers = Vec::new();
@@ -95,6 +100,9 @@ fn request(call: &Call, arguments: &mut Arguments) -> Result<Request> {
     }
     fill_fields(&mut url, call);
     let mut request = Request::new(method(&call.method)?, url);
+    if let Some(client) = client {
+        request = client.shared(request);
+    }
     for (name, value) in queries {
         request = request.query(&name, value);
     }

@@ -17,7 +17,7 @@ fn call(value: Value) -> Call {
 fn ran(call: &Value, arguments: &Value, exchanges: Vec<Exchange>) -> Result<Value> {
     let call = self::call(call.clone());
     let host = exchanges.into_iter().fold(testing::host(), Host::expect);
-    let (answer, _) = host.run(|| run(&call, arguments.to_string().as_bytes()));
+    let (answer, _) = host.run(|| run(&call, None, arguments.to_string().as_bytes()));
     Ok(serde_json::from_slice(&answer?).unwrap())
 }
 
@@ -104,7 +104,7 @@ fn headers_defaults_and_fixed_values_go_along() {
     let arguments = json!({ "ids": [1, 2], "n": null });
     assert_eq!(ran(&call, &arguments, vec![sent("eu")]).unwrap(), json!({ "ok": true }));
     let host = testing::host().field("region", "us").expect(sent("us"));
-    let (answer, _) = host.run(|| run(&self::call(call), arguments.to_string().as_bytes()));
+    let (answer, _) = host.run(|| run(&self::call(call), None, arguments.to_string().as_bytes()));
     assert_eq!(answer.unwrap(), br#"{"ok":true}"#);
 }
 
@@ -149,7 +149,7 @@ fn files_go_by_handle() {
         let call = json!({ "method": "POST", "url": "https://api.example.com/i", "body": body });
         let sent = exchange(json!({ "method": "POST", "url": "https://api.example.com/i" }), json!({ "body": {} }));
         let host = testing::host().file("f1", "a.txt", "text/plain", b"text").expect(sent);
-        let (answer, _) = host.run(|| run(&self::call(call), arguments.to_string().as_bytes()));
+        let (answer, _) = host.run(|| run(&self::call(call), None, arguments.to_string().as_bytes()));
         assert_eq!(answer.unwrap(), b"{}");
     }
     let call = json!({ "method": "POST", "url": "https://api.example.com/i", "body": { "media": "file", "argument": "body" } });
@@ -299,7 +299,7 @@ fn a_file_goes_together_with_its_description() {
     let host = testing::host().file("f1", "a.txt", "text/plain", b"hello");
     let host = host.expect(exchange(request, json!({ "body": {} })));
     let arguments = json!({ "n": "A", "file": file }).to_string();
-    let (answer, host) = host.run(|| run(&self::call(call), arguments.as_bytes()));
+    let (answer, host) = host.run(|| run(&self::call(call), None, arguments.as_bytes()));
     assert_eq!(answer.unwrap(), b"{}");
     let boundary = "--part-0102030405060708090a0b0c0d0e0f10";
     let expected = format!(
@@ -396,4 +396,18 @@ fn a_tool_of_another_server_fails_in_its_own_words() {
     for body in [json!("nothing"), json!({ "jsonrpc": "2.0", "id": 7, "result": {} })] {
         assert_eq!(answered(json!({ "body": body })).unwrap_err().kind(), "upstream_error");
     }
+}
+
+#[test]
+fn calls_of_a_crate_have_the_headers_and_errors_of_its_client() {
+    const CLIENT: crate::http::Client = crate::http::Client::new("https://other.example")
+        .headers(&[("x-version", "2")])
+        .errors(|response| response.bytes().starts_with(b"no").then(|| ToolError::not_found("it said no")));
+    let call = call(json!({ "method": "GET", "url": "https://api.example.com/i" }));
+    let sent = exchange(
+        json!({ "method": "GET", "url": "https://api.example.com/i", "headers": { "x-version": "2" } }),
+        json!({ "body": "no" }),
+    );
+    let (answer, _) = testing::host().expect(sent).run(|| run(&call, Some(CLIENT), b"{}"));
+    assert_eq!(answer.unwrap_err().kind(), "not_found");
 }

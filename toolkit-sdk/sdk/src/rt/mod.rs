@@ -9,6 +9,7 @@ pub use crate::__export_toolkit as export_toolkit;
 pub use crate::__plan_place as plan_place;
 #[cfg(target_arch = "wasm32")]
 pub use crate::host::guest::bindings;
+use crate::http::Client;
 pub use crate::plan::PlanPlace;
 use crate::{Inbound, Polled, Received, Result, ToolError};
 
@@ -184,9 +185,9 @@ fn events<T: Serialize>(events: Vec<(String, T)>) -> Result<Vec<(String, Vec<u8>
     events.into_iter().map(|(id, item)| Ok((id, serde_json::to_vec(&item)?))).collect()
 }
 
-/// Runs a tool of the plan that lies at a place.
-pub fn imported(place: &PlanPlace, tool: &str, arguments: &[u8]) -> Option<Result<Vec<u8>>> {
-    crate::plan::execute(place, tool, arguments)
+/// Runs a tool of the plan that lies at a place; its requests are like those of the client.
+pub fn imported(place: &PlanPlace, client: Option<Client>, tool: &str, arguments: &[u8]) -> Option<Result<Vec<u8>>> {
+    crate::plan::execute(place, client, tool, arguments)
 }
 
 /// The place of the plan. `toolkit build` finds it by its name, which the module exports as a global.
