@@ -142,9 +142,11 @@ fn joined(mut described: Value, imported: Manifest) -> Result<Value> {
     let tools = imported.tools.iter().filter(|tool| !taken.contains(&tool.slug)).map(serde_json::to_value);
     let tools = tools.collect::<Result<Vec<_>, _>>()?;
     extend(&mut described["tools"], tools);
-    let rules = imported.egress.iter().map(serde_json::to_value).collect::<Result<Vec<_>, _>>()?;
-    let rules = rules.into_iter().filter(|rule| !described["egress"].as_array().is_some_and(|own| own.contains(rule)));
-    let rules = rules.collect();
+    // Of a host that the crate names, it says what may be reached there.
+    let named =
+        |host: &str| described["egress"].as_array().is_some_and(|own| own.iter().any(|rule| rule["host"] == host));
+    let rules = imported.egress.iter().filter(|rule| !named(&rule.host)).map(serde_json::to_value);
+    let rules = rules.collect::<Result<Vec<_>, _>>()?;
     extend(&mut described["egress"], rules);
     if described["auth"].as_array().is_none_or(Vec::is_empty) {
         described["auth"] = serde_json::to_value(imported.auth)?;
@@ -183,11 +185,11 @@ mod tests {
 
     #[test]
     fn a_crates_own_tools_stand_before_those_of_its_import() {
-        let own = json!({ "slug": "acme", "egress": [{ "host": "a.example" }], "tools": [{ "slug": "ACME_B", "name": "own" }] });
+        let own = json!({ "slug": "acme", "egress": [{ "host": "a.example", "path_prefix": "/v1/" }], "tools": [{ "slug": "ACME_B", "name": "own" }] });
         let joined = joined(own, imported()).unwrap();
         assert_eq!(names(&joined["tools"]), ["ACME_B", "ACME_A"]);
         assert_eq!(joined["tools"][0]["name"], "own");
-        assert_eq!(joined["egress"], json!([{ "host": "a.example" }, { "host": "b.example" }]));
+        assert_eq!(joined["egress"], json!([{ "host": "a.example", "path_prefix": "/v1/" }, { "host": "b.example" }]));
         assert_eq!(joined["auth"][0]["mode"], "NO_AUTH");
         assert!(super::joined(json!({ "slug": "other" }), imported()).unwrap_err().to_string().contains("one toolkit"));
     }

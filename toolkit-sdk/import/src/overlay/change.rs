@@ -75,6 +75,8 @@ fn member(operation: &mut Operation, name: &str, change: &Argument, shared: &Sha
     if let (Some(required), Some(whole)) = (required, whole.as_object_mut()) {
         require(whole, &key, required);
     }
+    // A body that may be missing has no member that must be there.
+    body.required |= change.required == Some(true);
     body.schema = whole;
     true
 }

@@ -86,3 +86,11 @@ fn a_server_stands_for_all_others() {
     let api = applied("server = \"https://api.example.org/\"");
     assert_eq!(api.servers[0].url, "https://api.example.org");
 }
+
+#[test]
+fn an_argument_of_a_body_that_may_be_missing_can_be_made_required() {
+    let mut api = api();
+    api.operations[1].body.as_mut().unwrap().required = false;
+    Overlay::from_toml("arguments.name.required = true").unwrap().apply(&mut api).unwrap();
+    assert!(api.operations[1].body.as_ref().unwrap().required);
+}
