@@ -1,0 +1,168 @@
+//! News: what Slack sends to an app (Events API), and messages of one channel that the toolkit asks for.
+
+use std::collections::BTreeMap;
+
+use data_encoding::HEXLOWER_PERMISSIVE;
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha256;
+use toolkit_sdk::prelude::*;
+
+use crate::api::API;
+use crate::messages::Message;
+
+/// A request that is older, in seconds, may be one that somebody kept and sends again.
+const OLDEST: u64 = 5 * 60;
+/// Messages that one poll looks at: more are not written between two polls.
+const MOST: usize = 1000;
+/// Messages that one request reads.
+const PAGE: usize = 100;
+/// Messages that one poll reports; the next follows at once.
+const BATCH: usize = 50;
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Channel {
+    /// Id of a channel or conversation that the connected account is in.
+    #[schemars(length(min = 1))]
+    channel: String,
+}
+
+/// Where the last poll stood.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Cursor {
+    /// The newest message seen.
+    ts: String,
+}
+
+#[derive(Deserialize)]
+struct History {
+    messages: Vec<Message>,
+}
+
+/// Fires for each new message of a channel or conversation, oldest first; not for answers in threads. Needs no app of one's own at
+/// Slack; of many channels, or of other events, `SLACK_EVENT_RECEIVED` tells sooner.
+#[trigger(poll, scopes("channels:history", "groups:history", "im:history", "mpim:history"))]
+pub(crate) fn message_posted(config: Channel, cursor: Option<Cursor>) -> Result<Polled<Message, Cursor>> {
+    let history = API.get("/conversations.history").query("channel", &config.channel);
+    let Some(Cursor { ts }) = cursor else {
+        let newest: History = history.query("limit", 1).send()?.json()?;
+        // With nothing there yet, everything that will be is new.
+        let ts = newest.messages.into_iter().next().map_or_else(|| "0".to_owned(), |message| message.ts);
+        return Ok(Polled::new(Cursor { ts }));
+    };
+    let paging = Paging::cursor("cursor", "/response_metadata/next_cursor").items("/messages").size("limit", PAGE);
+    let mut messages: Vec<Message> = history.query("oldest", &ts).items(paging, MOST).collect::<Result<_>>()?;
+    messages.reverse();
+    let more = messages.len() > BATCH;
+    messages.truncate(BATCH);
+    let newest = messages.last().map_or(ts, |message| message.ts.clone());
+    let written = messages.into_iter().filter(|message| message.subtype.as_deref().is_none_or(is_written));
+    let events = written.map(|message| (message.ts.clone(), message.told()));
+    Ok(Polled::new(Cursor { ts: newest }).events(events).more(more))
+}
+
+/// Whether somebody wrote a message of this subtype; others say that somebody came, or changed something.
+fn is_written(subtype: &str) -> bool {
+    ["bot_message", "file_share", "me_message", "thread_broadcast"].contains(&subtype)
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Config {
+    /// Signing secret of the app: api.slack.com/apps, the app, Basic Information.
+    #[schemars(length(min = 16), extend("writeOnly" = true))]
+    signing_secret: String,
+    /// Only events of these types: `message`, `app_mention`, `reaction_added`, `member_joined_channel` and so on. Empty: all that the
+    /// app subscribes to.
+    #[serde(default)]
+    types: Vec<String>,
+    /// Only events of the channel with this id.
+    channel: Option<String>,
+}
+
+/// What happened.
+#[derive(Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Event {
+    /// `message`, `app_mention`, `reaction_added` and so on.
+    #[serde(rename = "type")]
+    kind: String,
+    /// What kind of message, for example `message_changed`; none when somebody wrote one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    subtype: Option<String>,
+    /// Id of the channel that it is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    channel: Option<Value>,
+    /// Id of who did it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    user: Option<Value>,
+    /// Text of a message, in Slack's markup.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    text: Option<String>,
+    /// Names a message within its channel.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    ts: Option<String>,
+    /// The message that began the thread.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    thread_ts: Option<String>,
+    /// Everything else that Slack tells of such an event.
+    #[serde(flatten)]
+    more: BTreeMap<String, Value>,
+}
+
+/// The body that Slack sends.
+#[derive(Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Delivery {
+    UrlVerification {
+        challenge: String,
+    },
+    EventCallback {
+        event_id: String,
+        event: Box<Event>,
+    },
+    #[serde(other)]
+    Other,
+}
+
+/// Fires for the events that a Slack app subscribes to: messages, mentions, reactions, people who join and so on. Needs an app at
+/// api.slack.com/apps with this trigger's address under Event Subscriptions, and its signing secret here.
+#[trigger(webhook)]
+pub(crate) fn event_received(config: Config, request: Inbound) -> Result<Received<Event>> {
+    verify(&config, &request)?;
+    let (id, event) = match request.json()? {
+        Delivery::UrlVerification { challenge } => return Ok(Received::nothing().answer(challenge)),
+        Delivery::EventCallback { event_id, event } => (event_id, event),
+        Delivery::Other => return Ok(Received::nothing()),
+    };
+    let wanted = config.types.is_empty() || config.types.contains(&event.kind);
+    let there = config.channel.as_ref().is_none_or(|channel| event.place() == Some(channel.as_str()));
+    Ok(if wanted && there { Received::event(id, *event) } else { Received::nothing() })
+}
+
+impl Event {
+    /// The channel it happened in, which Slack tells in three ways.
+    fn place(&self) -> Option<&str> {
+        let channel = self.channel.as_ref().or_else(|| self.more.get("item")?.get("channel"))?;
+        channel.as_str().or_else(|| channel.get("id")?.as_str())
+    }
+}
+
+/// Checks that Slack sent this, now: HMAC-SHA256 over version, time and the bytes as they came, compared in constant time.
+fn verify(config: &Config, request: &Inbound) -> Result<()> {
+    let hint = "enter the signing secret of the app that sends here";
+    let unsigned = || ToolError::unauthorized(format!("the request is not signed; {hint}"));
+    let time = request.header("x-slack-request-timestamp").ok_or_else(unsigned)?;
+    let signature =
+        request.header("x-slack-signature").and_then(|text| text.strip_prefix("v0=")).ok_or_else(unsigned)?;
+    let signature = HEXLOWER_PERMISSIVE.decode(signature.as_bytes()).unwrap_or_default();
+    let mut mac = Hmac::<Sha256>::new_from_slice(config.signing_secret.as_bytes())
+        .map_err(|cause| ToolError::internal(format!("the secret cannot be used: {cause}")))?;
+    mac.update(format!("v0:{time}:").as_bytes());
+    mac.update(&request.body);
+    mac.verify_slice(&signature).map_err(|_| ToolError::unauthorized(format!("the signature is wrong; {hint}")))?;
+    let sent: u64 = time.parse().map_err(|_| unsigned())?;
+    if clock::now_seconds().abs_diff(sent) > OLDEST {
+        return Err(ToolError::unauthorized(
+            "the request was signed more than five minutes ago; Slack sends each at once",
+        ));
+    }
+    Ok(())
+}

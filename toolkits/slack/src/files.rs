@@ -1,0 +1,199 @@
+//! Files.
+
+use toolkit_sdk::prelude::*;
+
+use crate::api::API;
+use crate::time;
+
+/// A file as Slack describes it.
+#[derive(Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Listed {
+    /// What `SLACK_DOWNLOAD_FILE` takes.
+    id: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    title: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    mimetype: Option<String>,
+    /// In bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    size: Option<u64>,
+    /// Id of who uploaded it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    user: Option<String>,
+    /// When it was uploaded, RFC 3339.
+    #[serde(default, skip_deserializing, skip_serializing_if = "Option::is_none")]
+    time: Option<String>,
+    /// In seconds since 1970.
+    #[serde(default, skip_serializing)]
+    created: Option<i64>,
+    /// The file's page, for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    permalink: Option<String>,
+    /// Where its bytes are, for the account alone.
+    #[serde(default, skip_serializing)]
+    url_private_download: Option<String>,
+}
+
+impl Listed {
+    fn told(mut self) -> Self {
+        self.time = self.created.map(|seconds| time::of(&seconds.to_string()));
+        self
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct ListFiles {
+    /// Only files in this channel.
+    channel: Option<String>,
+    /// Only files that this person uploaded.
+    user: Option<String>,
+    /// How many to answer.
+    #[serde(default = "thirty")]
+    #[schemars(range(min = 1, max = 200))]
+    limit: u32,
+    /// Which page of them, from 1.
+    #[serde(default = "first")]
+    #[schemars(range(min = 1))]
+    page: u32,
+}
+
+fn thirty() -> u32 {
+    30
+}
+
+fn first() -> u32 {
+    1
+}
+
+#[derive(Deserialize)]
+struct Answer {
+    files: Vec<Listed>,
+    #[serde(default)]
+    paging: Paging,
+}
+
+#[derive(Default, Deserialize)]
+struct Paging {
+    #[serde(default)]
+    pages: u32,
+}
+
+/// Files on a page.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Files {
+    items: Vec<Listed>,
+    /// The `page` to read on with; missing at the end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_page: Option<u32>,
+}
+
+/// Lists files that the connected account can see, newest first.
+#[tool(read_only, idempotent, scopes("files:read"), example = r#"{"channel": "C012AB3CD"}"#)]
+pub(crate) fn list_files(input: ListFiles) -> Result<Files> {
+    let request = API.get("/files.list").query_opt("channel", input.channel).query_opt("user", input.user);
+    let Answer { files, paging } =
+        request.query("count", input.limit.clamp(1, 200)).query("page", input.page).send()?.json()?;
+    let next_page = (input.page < paging.pages).then(|| input.page.saturating_add(1));
+    Ok(Files { items: files.into_iter().map(Listed::told).collect(), next_page })
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Upload {
+    /// Id of the channel or conversation to share it in.
+    #[schemars(length(min = 1))]
+    channel: String,
+    /// The file; or write `content`.
+    file: Option<File>,
+    /// Text to upload as a file, with `filename`.
+    content: Option<String>,
+    /// Name of the file, with its ending; left out, the file's own.
+    filename: Option<String>,
+    /// Shown instead of the name.
+    title: Option<String>,
+    /// A message that goes along, in Slack's markup: `*bold*`, `<https://…|link>`.
+    comment: Option<String>,
+    /// Shares it in the thread of the message with this `ts`.
+    thread_ts: Option<String>,
+}
+
+/// Where Slack wants the bytes.
+#[derive(Deserialize)]
+struct Place {
+    upload_url: String,
+    file_id: String,
+}
+
+/// Shares a file in a channel, a conversation or a thread: one that was uploaded to the platform, or a text such as a log, a CSV or code.
+#[tool(
+    scopes("files:write"),
+    example = r#"{"channel": "C012AB3CD", "filename": "report.csv", "content": "day,orders\n2026-01-31,12\n"}"#
+)]
+pub(crate) fn upload_file(input: Upload) -> Result<Listed> {
+    let (name, file) = match (input.file, input.content, input.filename) {
+        (Some(file), None, name) => (name.unwrap_or_else(|| file.name.clone()), file),
+        (None, Some(content), Some(name)) => (name.clone(), File::with(name, "text/plain", content.as_bytes())?),
+        _ => return Err(ToolError::invalid_input("give either `file`, or `content` and its `filename`")),
+    };
+    let request = API.get("/files.getUploadURLExternal").query("filename", &name).query("length", file.size()?);
+    let Place { upload_url, file_id } = request.send()?.json()?;
+    // The address is the permission; the token stays away from it.
+    http::post(&upload_url).anonymous().body_file(&file).send()?;
+    let mut described = json!({ "id": file_id });
+    if let Some(title) = input.title {
+        described["title"] = title.into();
+    }
+    let mut body = json!({ "files": [described], "channel_id": input.channel });
+    let more = [("initial_comment", input.comment), ("thread_ts", input.thread_ts)];
+    for (member, value) in more.into_iter().filter_map(|(member, value)| Some((member, value?))) {
+        body[member] = value.into();
+    }
+    let Answer { files, .. } = API.post("/files.completeUploadExternal").json(&body).send()?.json()?;
+    let shared =
+        files.into_iter().next().ok_or_else(|| ToolError::upstream("Slack took the file but does not tell of it"))?;
+    Ok(shared.told())
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct FileId {
+    /// Id of the file: `F012AB3CD`.
+    #[schemars(length(min = 1))]
+    file: String,
+}
+
+#[derive(Deserialize)]
+struct Info {
+    file: Listed,
+}
+
+/// A file with its bytes.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Downloaded {
+    file: File,
+}
+
+/// Downloads a file that was shared in Slack.
+#[tool(read_only, idempotent, scopes("files:read"), example = r#"{"file": "F012AB3CD"}"#)]
+pub(crate) fn download_file(input: FileId) -> Result<Downloaded> {
+    let Info { file } = API.get("/files.info").query("file", &input.file).send()?.json()?;
+    let Some(url) = file.url_private_download else {
+        return Err(ToolError::invalid_input("this file is a link to another application; Slack has no bytes of it"));
+    };
+    let response = http::get(&url).into_file().send()?;
+    let is_page = |media_type: &str| media_type.starts_with("text/html");
+    // Who may not have it is sent to the page to sign in.
+    if response.header("content-type").is_some_and(is_page) && !file.mimetype.as_deref().is_some_and(is_page) {
+        return Err(ToolError::forbidden(
+            "Slack gave a page to sign in instead of the file; this needs the scope files:read",
+        ));
+    }
+    let mut downloaded = response.file()?;
+    if let Some(name) = file.name {
+        downloaded.name = name;
+    }
+    if let Some(mimetype) = file.mimetype {
+        downloaded.media_type = mimetype;
+    }
+    Ok(Downloaded { file: downloaded })
+}

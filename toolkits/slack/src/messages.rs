@@ -1,0 +1,264 @@
+//! Messages and threads.
+
+use toolkit_sdk::prelude::*;
+
+use crate::api::{API, Page, Part, list};
+use crate::time;
+
+/// A message.
+#[derive(Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Message {
+    /// Names the message within its channel.
+    pub(crate) ts: String,
+    /// When it was sent, RFC 3339.
+    #[serde(skip_deserializing)]
+    time: String,
+    /// Id of who wrote it; missing for some bots.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    user: Option<String>,
+    /// Id of the bot that wrote it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    bot_id: Option<String>,
+    /// What Slack calls a message that nobody wrote, for example `channel_join`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) subtype: Option<String>,
+    /// Text in Slack's markup: `*bold*`, `<https://…|link>`, `<@U012AB3CD>` for a person, `<#C012AB3CD>` for a channel.
+    #[serde(default)]
+    text: String,
+    /// The `ts` of the message that began the thread, when this is part of one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) thread_ts: Option<String>,
+    /// Answers in the thread that it began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    reply_count: Option<u64>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    reactions: Vec<Reaction>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    files: Vec<Attached>,
+    /// Of bots and links; told as text when there is no other.
+    #[serde(default, skip_serializing)]
+    attachments: Vec<Attachment>,
+}
+
+/// An emoji below a message.
+#[derive(Serialize, Deserialize, JsonSchema)]
+struct Reaction {
+    /// Of the emoji, without colons.
+    name: String,
+    count: u64,
+}
+
+/// A file in a message.
+#[derive(Serialize, Deserialize, JsonSchema)]
+struct Attached {
+    /// What `SLACK_DOWNLOAD_FILE` takes.
+    id: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    mimetype: Option<String>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Attachment {
+    fallback: Option<String>,
+    text: Option<String>,
+}
+
+impl Message {
+    /// Adds what Slack says otherwise.
+    pub(crate) fn told(mut self) -> Self {
+        self.time = time::of(&self.ts);
+        if self.text.is_empty() {
+            let words = self.attachments.drain(..).filter_map(|attachment| attachment.text.or(attachment.fallback));
+            self.text = words.collect::<Vec<_>>().join("\n");
+        }
+        self
+    }
+}
+
+impl Page<Message> {
+    fn told(mut self) -> Self {
+        self.items = self.items.into_iter().map(Message::told).collect();
+        self
+    }
+}
+
+/// A message that was sent.
+#[derive(Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Sent {
+    /// Id of the channel.
+    channel: String,
+    /// Names the message: what `SLACK_UPDATE_MESSAGE` takes, and `thread_ts` for answers.
+    ts: String,
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct NewMessage {
+    /// Id of a channel or conversation, or `#name` of a public channel. For a direct message, take the id that
+    /// `SLACK_OPEN_CONVERSATION` answers.
+    #[schemars(length(min = 1))]
+    channel: String,
+    /// Text, in Markdown; `<@U012AB3CD>` mentions a person by id, `<!here>` everyone who is there.
+    #[schemars(length(min = 1, max = 12000))]
+    text: String,
+    /// Answers in the thread of the message with this `ts`.
+    thread_ts: Option<String>,
+    /// Shows an answer in a thread to the whole channel too.
+    #[serde(default)]
+    reply_broadcast: bool,
+    /// Shows previews of the links in the text.
+    #[serde(default = "yes")]
+    unfurl_links: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// Sends a message to a channel, a person or a thread. Write the text in Markdown: headings, lists, tables, links and code become
+/// Slack's own.
+#[tool(
+    important,
+    scopes("chat:write"),
+    example = r#"{"channel": "C012AB3CD", "text": "**Deployed** [v1.4](https://example.com/v1.4) to production"}"#
+)]
+pub(crate) fn send_message(input: NewMessage) -> Result<Sent> {
+    let mut body = json!({ "channel": input.channel, "markdown_text": input.text, "unfurl_links": input.unfurl_links });
+    if let Some(thread_ts) = input.thread_ts {
+        body["thread_ts"] = thread_ts.into();
+        body["reply_broadcast"] = input.reply_broadcast.into();
+    } else if input.reply_broadcast {
+        return Err(ToolError::invalid_input("`reply_broadcast` is for an answer in a thread; name its `thread_ts`"));
+    }
+    API.post("/chat.postMessage").json(&body).send()?.json()
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct ChangedMessage {
+    /// Id of the channel.
+    #[schemars(length(min = 1))]
+    channel: String,
+    /// Which message.
+    #[schemars(length(min = 1))]
+    ts: String,
+    /// The new text, in Markdown.
+    #[schemars(length(min = 1, max = 12000))]
+    text: String,
+}
+
+/// Replaces the text of a message that the connected account sent.
+#[tool(
+    destructive,
+    idempotent,
+    scopes("chat:write"),
+    example = r#"{"channel": "C012AB3CD", "ts": "1401383885.000061", "text": "Deployed, and _rolled back_"}"#
+)]
+pub(crate) fn update_message(input: ChangedMessage) -> Result<Sent> {
+    let body = json!({ "channel": input.channel, "ts": input.ts, "markdown_text": input.text });
+    API.post("/chat.update").json(&body).send()?.json()
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct LaterMessage {
+    /// Id of a channel or conversation.
+    #[schemars(length(min = 1))]
+    channel: String,
+    /// Text, in Markdown.
+    #[schemars(length(min = 1, max = 12000))]
+    text: String,
+    /// When to send it, RFC 3339, at most 120 days ahead: `2026-01-31T09:00:00+01:00`.
+    post_at: String,
+    /// Answers in the thread of the message with this `ts`.
+    thread_ts: Option<String>,
+}
+
+/// A message that waits.
+#[derive(Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Scheduled {
+    /// What `SLACK_DELETE_SCHEDULED_MESSAGE` takes.
+    scheduled_message_id: String,
+    /// Id of the channel.
+    channel: String,
+}
+
+/// Sends a message later, at a time within the next 120 days.
+#[tool(
+    scopes("chat:write"),
+    example = r#"{"channel": "C012AB3CD", "text": "Stand-up in five minutes", "post_at": "2026-12-01T08:55:00Z"}"#
+)]
+pub(crate) fn schedule_message(input: LaterMessage) -> Result<Scheduled> {
+    let post_at = time::seconds(&input.post_at)?;
+    let mut body = json!({ "channel": input.channel, "markdown_text": input.text, "post_at": post_at });
+    if let Some(thread_ts) = input.thread_ts {
+        body["thread_ts"] = thread_ts.into();
+    }
+    API.post("/chat.scheduleMessage").json(&body).send()?.json()
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Between {
+    /// Only messages after this one: a `ts`, or a time as RFC 3339.
+    after: Option<String>,
+    /// Only messages before this one: a `ts`, or a time as RFC 3339.
+    before: Option<String>,
+}
+
+impl Between {
+    fn fill(&self, request: Request) -> Result<Request> {
+        let moment = |text: &Option<String>| text.as_deref().map(time::moment).transpose();
+        Ok(request.query_opt("oldest", moment(&self.after)?).query_opt("latest", moment(&self.before)?))
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct ReadChannel {
+    /// Id of a channel or conversation.
+    #[schemars(length(min = 1))]
+    channel: String,
+    #[serde(flatten)]
+    between: Between,
+    #[serde(flatten)]
+    part: Part,
+}
+
+/// Reads the messages of a channel or conversation, newest first, without the answers in threads: those are read by
+/// `SLACK_READ_THREAD` where `reply_count` says that there are any.
+#[tool(
+    read_only,
+    idempotent,
+    important,
+    scopes("channels:history", "groups:history", "im:history", "mpim:history"),
+    example = r#"{"channel": "C012AB3CD", "after": "2026-01-31T00:00:00Z"}"#
+)]
+pub(crate) fn read_channel(input: ReadChannel) -> Result<Page<Message>> {
+    let request = input.between.fill(API.get("/conversations.history").query("channel", &input.channel))?;
+    Ok(list::<Message>(request, &input.part, "messages")?.told())
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct ReadThread {
+    /// Id of the channel.
+    #[schemars(length(min = 1))]
+    channel: String,
+    /// The message that began the thread, or any in it.
+    #[schemars(length(min = 1))]
+    ts: String,
+    #[serde(flatten)]
+    between: Between,
+    #[serde(flatten)]
+    part: Part,
+}
+
+/// Reads a thread, oldest first: the message that began it, then the answers.
+#[tool(
+    read_only,
+    idempotent,
+    important,
+    scopes("channels:history", "groups:history", "im:history", "mpim:history"),
+    example = r#"{"channel": "C012AB3CD", "ts": "1401383885.000061"}"#
+)]
+pub(crate) fn read_thread(input: ReadThread) -> Result<Page<Message>> {
+    let request = API.get("/conversations.replies").query("channel", &input.channel).query("ts", &input.ts);
+    Ok(list::<Message>(input.between.fill(request)?, &input.part, "messages")?.told())
+}

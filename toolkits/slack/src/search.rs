@@ -1,0 +1,104 @@
+//! Search. Slack lets people search, not bots.
+
+use toolkit_sdk::prelude::*;
+
+use crate::api::API;
+use crate::time;
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Search {
+    /// Words, and Slack's filters: `in:#general`, `from:@ada`, `after:2026-01-31`, `has:link`, `"exact words"`.
+    #[schemars(length(min = 1))]
+    query: String,
+    #[serde(default)]
+    sort: Sort,
+    /// How many to answer.
+    #[serde(default = "twenty")]
+    #[schemars(range(min = 1, max = 100))]
+    limit: u32,
+    /// Which page of them, from 1.
+    #[serde(default = "first")]
+    #[schemars(range(min = 1, max = 100))]
+    page: u32,
+}
+
+/// What comes first.
+#[derive(Clone, Copy, Default, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Sort {
+    /// What fits best.
+    #[default]
+    Score,
+    /// The newest.
+    Timestamp,
+}
+
+fn twenty() -> u32 {
+    20
+}
+
+fn first() -> u32 {
+    1
+}
+
+#[derive(Deserialize)]
+struct Answer {
+    messages: Matches,
+}
+
+#[derive(Deserialize)]
+struct Matches {
+    total: u64,
+    #[serde(default)]
+    matches: Vec<Match>,
+}
+
+/// A message that was found.
+#[derive(Serialize, Deserialize, JsonSchema)]
+struct Match {
+    ts: String,
+    /// When it was sent, RFC 3339.
+    #[serde(skip_deserializing)]
+    time: String,
+    channel: Place,
+    /// Id of who wrote it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    user: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    username: Option<String>,
+    #[serde(default)]
+    text: String,
+    /// The message, for people.
+    permalink: String,
+}
+
+/// Where a message is.
+#[derive(Serialize, Deserialize, JsonSchema)]
+struct Place {
+    id: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
+}
+
+/// What was found.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Found {
+    /// How many there are, on all pages.
+    total: u64,
+    items: Vec<Match>,
+}
+
+// Its scope, search:read, is one of user tokens: asked for together with those of a bot, Slack would refuse them all.
+/// Searches all messages that the connected person can see. Needs a user token (xoxp-…) with the scope search:read; with a bot's
+/// token, read channels with `SLACK_READ_CHANNEL` instead.
+#[tool(read_only, idempotent, important, example = r#"{"query": "outage in:#incidents", "sort": "timestamp"}"#)]
+pub(crate) fn search_messages(input: Search) -> Result<Found> {
+    let sort = if matches!(input.sort, Sort::Score) { "score" } else { "timestamp" };
+    let request = API.get("/search.messages").query("query", &input.query).query("sort", sort);
+    let request = request.query("count", input.limit.clamp(1, 100)).query("page", input.page.clamp(1, 100));
+    let Answer { messages: Matches { total, matches: mut items } } = request.send()?.json()?;
+    for item in &mut items {
+        item.time = time::of(&item.ts);
+    }
+    Ok(Found { total, items })
+}

@@ -1,0 +1,61 @@
+//! What case files cannot say: how long to wait after a refusal, and how many messages one poll reports.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use toolkit_sdk::testing::{self, Case, Exchange};
+
+const HISTORY: &str = "https://slack.com/api/conversations.history?channel=C012AB3CD";
+
+#[test]
+fn a_limit_says_how_long_to_wait_whatever_its_status() {
+    for (status, wait) in [(429, Some("30")), (200, Some("1")), (429, None)] {
+        let mut headers = json!({});
+        if let Some(wait) = wait {
+            headers["retry-after"] = wait.into();
+        }
+        let exchange: Exchange = serde_json::from_value(json!({
+            "request": { "method": "GET", "url": "https://slack.com/api/auth.test" },
+            "response": { "status": status, "headers": headers, "body": { "ok": false, "error": "ratelimited" } },
+        }))
+        .unwrap();
+        let (answer, _) = testing::host().expect(exchange).run(|| testing::call(&slack::TOOLKIT, "get_me", &json!({})));
+        let error = answer.unwrap_err();
+        assert_eq!((error.kind(), error.status()), ("rate_limited", Some(status)), "{error}");
+        assert_eq!(error.wait(), wait.map(|seconds| Duration::from_secs(seconds.parse().unwrap())));
+    }
+}
+
+fn message(number: u64) -> Value {
+    json!({ "type": "message", "user": "U012AB3CD", "text": "t", "ts": format!("{number}.000000") })
+}
+
+fn event(number: u64) -> Value {
+    let ts = format!("{number}.000000");
+    let time = format!("1970-01-01T00:{:02}:{:02}Z", number / 60, number % 60);
+    json!({ "id": ts, "payload": { "ts": ts, "time": time, "user": "U012AB3CD", "text": "t" } })
+}
+
+#[test]
+fn many_new_messages_are_reported_oldest_first_in_several_polls() {
+    let poll = |after: u64, to: u64, more: bool| {
+        let answer: Vec<Value> = (after + 1..=70).rev().map(message).collect();
+        let case: Case = serde_json::from_value(json!({
+            "arguments": { "channel": "C012AB3CD" },
+            "cursor": { "ts": format!("{after}.000000") },
+            "exchanges": [{
+                "request": { "method": "GET", "url": format!("{HISTORY}&oldest={after}.000000&limit=100") },
+                "response": { "body": { "ok": true, "messages": answer } },
+            }],
+            "data": {
+                "events": (after + 1..=to).map(event).collect::<Vec<_>>(),
+                "cursor": { "ts": format!("{to}.000000") },
+                "more": more,
+            },
+        }))
+        .unwrap();
+        testing::run_case(&slack::TOOLKIT, "message_posted", &case).unwrap();
+    };
+    poll(0, 50, true);
+    poll(50, 70, false);
+}
