@@ -7,22 +7,36 @@ use super::catalogue::Catalogue;
 use super::keys::{Key, Prefix, collection_of};
 use super::position::{Position, hash};
 use super::records::{self, Shelf};
-use super::{counters, envelope};
+use super::{counters, envelope, vacancy};
 use crate::{Error, Report};
-use ::sled::Db;
+use ::sled::{Db, IVec};
 use std::collections::HashMap;
 
 /// A report names this many broken things and counts the rest.
 const NAMED: usize = 100;
 
-/// Reads every key. Answers with what the position ought to be, in everything but the sequence, and with what is broken.
-pub(super) fn walk(db: &Db, position: &Position) -> ::sled::Result<(Position, Vec<String>)> {
+/// What a walk has found.
+pub(super) struct Walk {
+    /// What the position ought to be, in everything but the sequence.
+    pub(super) position: Position,
+    /// What is broken.
+    pub(super) damage: Vec<String>,
+    /// Marks that a crash has left behind.
+    pub(super) marks: Vec<IVec>,
+}
+
+/// Reads every key.
+pub(super) fn walk(db: &Db, position: &Position) -> ::sled::Result<Walk> {
     let mut found = Position { sequence: position.sequence, ..Position::start(position.store) };
-    let mut damage = Vec::new();
+    let (mut damage, mut marks) = (Vec::new(), Vec::new());
     for entry in db.iter() {
         let (key, value) = entry?;
         let prefix = Prefix::of(&key);
         if prefix == Some(Prefix::Meta) {
+            continue;
+        }
+        if vacancy::may_be_marked(&key) && vacancy::is_mark(&value) {
+            marks.push(key);
             continue;
         }
         found.keys += 1;
@@ -41,12 +55,13 @@ pub(super) fn walk(db: &Db, position: &Position) -> ::sled::Result<(Position, Ve
     }
     // A collection whose last record is gone, or that never had one, counts the same as one that is not listed.
     found.records.resize(position.records.len().max(found.records.len()), 0);
-    Ok((found, damage))
+    Ok(Walk { position: found, damage, marks })
 }
 
 /// Reads every record and compares indexes, pieces and counters with the records. Nothing may write meanwhile.
 pub(super) fn cross_check(db: &Db, catalogue: &Catalogue, position: &Position) -> Result<Report, Error> {
-    let (found, mut damage) = walk(db, position).map_err(|error| records::unreachable_tree(&error))?;
+    let walk = walk(db, position).map_err(|error| records::unreachable_tree(&error))?;
+    let Walk { position: found, mut damage, .. } = walk;
     if found != *position {
         damage.push(format!(
             "{} keys were found where {} ought to be, or some have other values",

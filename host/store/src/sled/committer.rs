@@ -1,7 +1,7 @@
 //! One thread commits, for everybody who waits.
 //!
-//! It takes all batches that have come since it last looked, applies them in one step, makes them durable with one sync
-//! and then answers. Those who come meanwhile share the next round, so that the more there are, the less each costs. A
+//! It takes all batches that have come since it last looked, applies them in one step, makes them durable with one sync,
+//! answers, and clears up. Those who come meanwhile share the next round, so that the more there are, the less each costs. A
 //! sync that fails is never tried again as if nothing had happened: the kernel may have thrown the data away, so nothing
 //! is acknowledged from then on.
 
@@ -23,6 +23,8 @@ pub(super) trait Work: Send + 'static {
     fn apply(&mut self, batches: Vec<Self::Batch>) -> Result<Vec<Result<(), CommitError>>, String>;
     /// Makes durable what has been applied. A failure is final.
     fn sync(&mut self) -> Result<(), String>;
+    /// Clears up behind the round, when everybody has been answered. A failure is final.
+    fn tidy(&mut self) -> Result<(), String>;
 }
 
 /// The thread, and the way to ask it.
@@ -124,7 +126,8 @@ fn round<W: Work>(work: &mut W, batches: Vec<W::Batch>, answers: Answers) -> Res
         }
     }
     waiting.into_iter().for_each(|answer| drop(answer.send(Ok(()))));
-    Ok(())
+    let tidied = catch_unwind(AssertUnwindSafe(|| work.tidy()));
+    tidied.unwrap_or_else(|_| Err("tidying has panicked".to_owned())).map_err(|reason| (Vec::new(), reason))
 }
 
 fn refuse(answers: Answers, reason: &str) {
@@ -162,6 +165,10 @@ mod tests {
                 return Err("the disk is gone".to_owned());
             }
             self.synced.store(applied, Ordering::SeqCst);
+            Ok(())
+        }
+
+        fn tidy(&mut self) -> Result<(), String> {
             Ok(())
         }
     }

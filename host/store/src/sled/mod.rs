@@ -26,6 +26,7 @@ mod records;
 mod sources;
 #[cfg(test)]
 mod tests;
+mod vacancy;
 mod write;
 
 use crate::space::Space;
@@ -42,7 +43,7 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
-use write::{Prepared, Round};
+use write::{Planned, Prepared, Round};
 
 /// The embedded store of one folder.
 #[derive(Clone)]
@@ -88,7 +89,7 @@ impl Sled {
         let io_error = |error| open::io_error(&paths.root, error);
         let disk = Disk::open(db.clone(), &paths.sled, &paths.head, &position).map_err(io_error)?;
         let state = Arc::new(State { position: Mutex::new(position), moment: RwLock::new(()) });
-        let writer = Writer { db: db.clone(), state: state.clone(), disk };
+        let writer = Writer { db: db.clone(), state: state.clone(), disk, vacated: Vec::new() };
         Ok(Sled(Arc::new(Core {
             committer: Committer::start(writer).map_err(io_error)?,
             files: ArcSwapOption::from_pointee(Files { db, _lock: lock }),
@@ -211,6 +212,8 @@ struct Writer {
     db: ::sled::Db,
     state: Arc<State>,
     disk: Disk,
+    /// Keys that the last round has taken away and whose space is still held.
+    vacated: Vec<::sled::IVec>,
 }
 
 impl Work for Writer {
@@ -220,11 +223,12 @@ impl Work for Writer {
         let mut position = self.state.position.lock().map_err(|_| "a commit has panicked".to_owned())?;
         let mut round = Round::new(&self.db, &position);
         let results = batches.into_iter().map(|batch| round.add(batch)).collect();
-        if let Some((batch, reached)) = round.finish() {
+        if let Some(Planned { batch, vacated, position: reached }) = round.finish() {
             let _moment = self.state.moment.write().unwrap_or_else(PoisonError::into_inner);
             // After a failure a part may be in memory. It is not sealed, so the next start does not see it.
             self.db.apply_batch(batch).map_err(|error| format!("cannot write the database: {error}"))?;
             *position = reached;
+            self.vacated = vacated;
         }
         Ok(results)
     }
@@ -232,5 +236,14 @@ impl Work for Writer {
     fn sync(&mut self) -> Result<(), String> {
         let position = self.state.position.lock().map_err(|_| "a commit has panicked".to_owned())?.clone();
         self.disk.sync(&position).map_err(|error| format!("cannot sync the database: {error}"))
+    }
+
+    fn tidy(&mut self) -> Result<(), String> {
+        let vacated = std::mem::take(&mut self.vacated);
+        if vacated.is_empty() {
+            return Ok(());
+        }
+        let _unverified = self.state.position.lock().map_err(|_| "a commit has panicked".to_owned())?;
+        vacancy::release(&self.db, &vacated).map_err(|error| format!("cannot write the database: {error}"))
     }
 }

@@ -5,7 +5,7 @@
 //! compared with the position in the tree and with `HEAD`. When that does not come out right, what sled derives from
 //! its log (snapshots, settings) is set aside once and the log alone is tried.
 
-use super::check;
+use super::check::{self, Walk};
 use super::head::{Head, Said};
 use super::keys::Key;
 use super::position::Position;
@@ -173,7 +173,8 @@ fn attempt(paths: &Paths, said: &Said) -> Result<(Db, Position), Trouble> {
         Said::Position(head) => compare(&position, head).map_err(|reason| trouble(&paths.db, reason))?,
         Said::Nothing | Said::Noise => {}
     }
-    let (found, damage) = check::walk(&db, &position).map_err(|error| sled_trouble(paths, error))?;
+    let Walk { position: found, damage, marks } =
+        check::walk(&db, &position).map_err(|error| sled_trouble(paths, error))?;
     if let Some(first) = damage.first() {
         return Err(trouble(&paths.db, first.clone()));
     }
@@ -183,6 +184,9 @@ fn attempt(paths: &Paths, said: &Said) -> Result<(Db, Position), Trouble> {
             &paths.db,
             format!("of {expected} records {records} were found, or some have older values"),
         ));
+    }
+    for mark in marks {
+        db.remove(mark).map_err(|error| sled_trouble(paths, error))?;
     }
     Ok((db, position))
 }

@@ -5,6 +5,7 @@
 //! that a record that is gone, or that has fallen back to an earlier revision, shows even where all counts agree.
 
 use super::keys::Key;
+use super::vacancy;
 use ::sled::{Batch, Db, IVec};
 
 /// Names one store, made at random when it is created.
@@ -74,12 +75,14 @@ pub(super) fn hash(key: &[u8], value: &[u8]) -> u64 {
 /// Changes to the tree that belong together, and the position they lead to.
 pub(super) struct Changes {
     writes: Vec<(Key, Option<IVec>)>,
+    /// Keys that go and whose values took much space.
+    vacated: Vec<Key>,
     position: Position,
 }
 
 impl Changes {
     pub(super) fn after(position: &Position) -> Changes {
-        Changes { writes: Vec::new(), position: position.clone() }
+        Changes { writes: Vec::new(), vacated: Vec::new(), position: position.clone() }
     }
 
     /// Puts a value; `old` is the one it replaces.
@@ -98,6 +101,9 @@ impl Changes {
     pub(super) fn remove(&mut self, key: Key, old: &[u8]) {
         self.position.digest = self.position.digest.wrapping_sub(hash(key.bytes(), old));
         self.position.keys = self.position.keys.wrapping_sub(1);
+        if vacancy::is_worth_it(key.bytes(), old) {
+            self.vacated.push(key.clone());
+        }
         self.writes.push((key, None));
     }
 
@@ -106,15 +112,15 @@ impl Changes {
         self.position.count(collection, change);
     }
 
-    /// Ends with what is to be written, and the position that leads to.
-    pub(super) fn finish(mut self) -> (impl Iterator<Item = (Key, Option<IVec>)>, Position) {
+    /// Ends with what is to be written, which keys leave space behind, and the position that leads to.
+    pub(super) fn finish(mut self) -> (impl Iterator<Item = (Key, Option<IVec>)>, Vec<Key>, Position) {
         self.position.sequence += 1;
-        (self.writes.into_iter(), self.position)
+        (self.writes.into_iter(), self.vacated, self.position)
     }
 
     /// Writes the changes and their position into the tree, in one step.
     pub(super) fn apply(self, db: &Db) -> ::sled::Result<Position> {
-        let (writes, position) = self.finish();
+        let (writes, _, position) = self.finish();
         let mut batch = Batch::default();
         writes.for_each(|(key, value)| write(&mut batch, key.into_bytes(), value));
         batch.insert(Key::meta().into_bytes(), position.encode());
@@ -151,7 +157,7 @@ mod tests {
         changes.put(key(), b"one".as_slice(), None);
         changes.put(key(), b"two".as_slice(), Some(b"one"));
         changes.remove(key(), b"two");
-        let (_, position) = changes.finish();
+        let (_, _, position) = changes.finish();
         assert_eq!((position.keys, position.digest), (0, 0));
     }
 }

@@ -2,6 +2,7 @@
 
 use super::envelope::{self, Body};
 use super::keys::{Key, State};
+use super::vacancy;
 use crate::values::Values;
 use crate::{Collection, Error, Kind, Record, Row};
 use ::sled::{Db, IVec};
@@ -41,8 +42,8 @@ pub(super) struct Stored {
 pub(super) fn read(reader: &impl Reader, shelf: Shelf, id: &str) -> Result<Option<Stored>, Error> {
     let key = Key::document(shelf.number, id);
     match reader.value(&key)? {
-        Some(value) => assemble(reader, shelf, &key, id, value).map(Some),
-        None => Ok(None),
+        Some(value) if !vacancy::is_mark(&value) => assemble(reader, shelf, &key, id, value).map(Some),
+        _ => Ok(None),
     }
 }
 

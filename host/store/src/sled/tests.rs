@@ -87,6 +87,24 @@ async fn any_key_that_is_gone_or_too_many_is_found_by_verify_and_at_the_next_sta
 }
 
 #[tokio::test]
+async fn marks_that_a_crash_leaves_behind_stand_for_nothing_and_are_gone_at_the_next_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let sled = opened(&folder).await;
+    let marks = [Key::document(0, "gone"), Key::piece(0, "gone", 1, 0)];
+    for mark in &marks {
+        sled.0.files().unwrap().db.insert(mark.bytes(), &[]).unwrap();
+    }
+    assert_eq!(sled.get(&NOTES, "gone").await.unwrap(), None);
+    sled.close().await;
+    drop(sled);
+    let sled = Sled::open(folder.path(), &[&NOTES]).unwrap();
+    assert_eq!(sled.verify().await.unwrap().damage, Vec::<String>::new());
+    for mark in &marks {
+        assert_eq!(sled.0.files().unwrap().db.get(mark.bytes()).unwrap(), None);
+    }
+}
+
+#[tokio::test]
 async fn a_record_that_has_fallen_back_to_an_earlier_revision_is_noticed_at_the_next_start() {
     let folder = tempfile::tempdir().unwrap();
     let sled = opened(&folder).await;

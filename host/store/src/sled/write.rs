@@ -86,30 +86,45 @@ pub(super) struct Round<'a> {
     db: &'a Db,
     position: Position,
     writes: HashMap<IVec, Option<IVec>>,
+    vacated: Vec<IVec>,
+}
+
+/// What a round does to the tree.
+pub(super) struct Planned {
+    /// The step to apply.
+    pub(super) batch: ::sled::Batch,
+    /// Keys that it takes away and whose values took much space, in order.
+    pub(super) vacated: Vec<IVec>,
+    /// The position it leads to.
+    pub(super) position: Position,
 }
 
 impl<'a> Round<'a> {
     pub(super) fn new(db: &'a Db, position: &Position) -> Round<'a> {
-        Round { db, position: position.clone(), writes: HashMap::new() }
+        Round { db, position: position.clone(), writes: HashMap::new(), vacated: Vec::new() }
     }
 
     /// Adds a batch, or says why it may not be applied and changes nothing.
     pub(super) fn add(&mut self, batch: Prepared) -> Result<(), CommitError> {
-        let (writes, position) = plan(self, batch)?.finish();
+        let (writes, vacated, position) = plan(self, batch)?.finish();
         self.writes.extend(writes.map(|(key, value)| (key.into_bytes().into(), value)));
+        self.vacated.extend(vacated.into_iter().map(|key| IVec::from(key.into_bytes())));
         self.position = position;
         Ok(())
     }
 
-    /// Ends with the step to apply and the position it leads to; none where nothing changes.
-    pub(super) fn finish(self) -> Option<(::sled::Batch, Position)> {
+    /// Ends with what to do; nothing where nothing changes.
+    pub(super) fn finish(mut self) -> Option<Planned> {
         if self.writes.is_empty() {
             return None;
         }
+        // A later batch of the round may have put something there again.
+        self.vacated.retain(|key| self.writes.get(key) == Some(&None));
+        self.vacated.sort();
         let mut batch = ::sled::Batch::default();
         self.writes.into_iter().for_each(|(key, value)| position::write(&mut batch, key, value));
         batch.insert(Key::meta().into_bytes(), self.position.encode());
-        Some((batch, self.position))
+        Some(Planned { batch, vacated: self.vacated, position: self.position })
     }
 }
 

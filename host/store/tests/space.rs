@@ -1,0 +1,39 @@
+//! The embedded store's file stays in proportion to what it holds, however records come and go.
+
+use host_store::{Batch, Collection, Document, Field, Kind, Store, Time};
+use serde::{Deserialize, Serialize};
+
+static NOTES: Collection = Collection { name: "notes", fields: &[Field::unique("name", Kind::Text)] };
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Note {
+    name: String,
+    text: String,
+}
+
+impl Document for Note {
+    const COLLECTION: &'static Collection = &NOTES;
+}
+
+#[tokio::test]
+async fn large_records_that_go_give_their_space_back_although_small_ones_beside_them_stay() {
+    const ROUNDS: usize = 600;
+    const LARGE: usize = 130_000;
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(folder.path(), &[&NOTES]).unwrap();
+    let note = |id: &str, length: usize| Note { name: id.to_owned(), text: "x".repeat(length) };
+    for round in 0..ROUNDS {
+        let at = Time(round as i64);
+        for place in 0..3 {
+            let id = format!("{round:06}-{place}");
+            store.commit(Batch::at(at).insert("p", &id, &note(&id, 300))).await.unwrap();
+        }
+        let id = format!("{round:06}-large");
+        store.commit(Batch::at(at).insert("p", &id, &note(&id, LARGE))).await.unwrap();
+        let large = store.lookup::<Note>(&id).await.unwrap().unwrap();
+        store.commit(Batch::at(at).purge(&large)).await.unwrap();
+    }
+    let held = std::fs::metadata(folder.path().join("sled/db")).unwrap().len();
+    let gone = (ROUNDS * LARGE) as u64;
+    assert!(held < gone / 5, "of {gone} bytes that went the file holds {held}");
+}
