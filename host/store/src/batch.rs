@@ -4,7 +4,7 @@
 //! preconditions are checked against the state before the batch; hence a unique key cannot pass from one record to
 //! another inside a batch, and a batch names each record at most once.
 
-use crate::{Collection, Document, Record, Time};
+use crate::{Collection, Document, Record, Row, Time};
 use bytes::Bytes;
 
 /// One step of a batch, about one record.
@@ -37,6 +37,19 @@ pub enum Step {
         /// JSON text, an object.
         body: Bytes,
     },
+    /// Makes a record as another store held it; fails as *taken* when the id, or a unique value of a live one, is in use.
+    Restore {
+        /// Its revision there.
+        revision: i64,
+        /// When the record came to be.
+        created_at: Time,
+        /// When it was last changed.
+        updated_at: Time,
+        /// When it was removed, if it was.
+        deleted_at: Option<Time>,
+        /// JSON text, an object.
+        body: Bytes,
+    },
     /// Replaces the body of a live record; fails as *taken* when a unique value is in use.
     Update {
         /// The revision that was read.
@@ -59,6 +72,16 @@ pub enum Step {
         /// The revision that was read.
         revision: i64,
     },
+}
+
+impl Step {
+    /// The body it brings, if it brings one.
+    pub fn body(&self) -> Option<&Bytes> {
+        match self {
+            Step::Insert { body, .. } | Step::Restore { body, .. } | Step::Update { body, .. } => Some(body),
+            Step::Remove { .. } | Step::Purge { .. } | Step::Check { .. } => None,
+        }
+    }
 }
 
 /// A set of steps that [`Store::commit`](crate::Store::commit) applies wholly or not at all.
@@ -109,6 +132,14 @@ impl Batch {
     /// Erases a record for good, hidden or not, if it still has the revision that was read.
     pub fn purge<T: Document>(self, record: &Record<T>) -> Batch {
         self.push::<T>(&record.project, &record.id, Step::Purge { revision: record.revision })
+    }
+
+    /// Makes a record as it was read out of another store, with its revision and its times.
+    pub fn restore(mut self, at: &'static Collection, row: Row) -> Batch {
+        let Row { id, project, revision, created_at, updated_at, deleted_at, body } = row;
+        let step = Step::Restore { revision, created_at, updated_at, deleted_at, body };
+        self.writes.push(Write { at, project, id, step });
+        self
     }
 
     /// Demands that a record that was read, and is not changed, still has its revision.

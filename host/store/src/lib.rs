@@ -30,6 +30,7 @@ use async_trait::async_trait;
 use std::fmt::Display;
 use std::path::Path;
 use std::sync::Arc;
+use tokio::sync::{OwnedRwLockWriteGuard, RwLock};
 
 /// What a database has to do to hold the documents.
 #[async_trait]
@@ -38,6 +39,8 @@ pub trait Backend: Send + Sync {
     async fn get(&self, at: &'static Collection, id: &str) -> Result<Option<Row>, Error>;
     /// Answers a query as [`Query::run`] over all records would, rows and total from one moment.
     async fn find(&self, at: &'static Collection, query: &Query) -> Result<Page, Error>;
+    /// Reads records in order of id, removed ones included: at most `limit` of those whose id comes after `after`, byte by byte.
+    async fn scan(&self, at: &'static Collection, after: &str, limit: u64) -> Result<Vec<Row>, Error>;
     /// Applies a batch wholly or not at all. When it returns, the batch is on the disk.
     async fn commit(&self, batch: Batch) -> Result<(), CommitError>;
     /// Says whether writes are accepted.
@@ -89,6 +92,13 @@ const EDIT_ATTEMPTS: usize = 5;
 pub struct Store {
     backend: Arc<dyn Backend>,
     blobs: Arc<dyn Blobs>,
+    /// Held to read by each commit, and to write by whoever needs a moment without any.
+    commits: Arc<RwLock<()>>,
+}
+
+/// As long as this is held, nothing that goes through the store it came from or its clones is committed.
+pub struct Pause {
+    _commits: OwnedRwLockWriteGuard<()>,
 }
 
 impl Store {
@@ -105,7 +115,7 @@ impl Store {
 
     /// Puts the typed front on any backend.
     pub fn new(backend: Arc<dyn Backend>, blobs: Arc<dyn Blobs>) -> Store {
-        Store { backend, blobs }
+        Store { backend, blobs, commits: Arc::default() }
     }
 
     /// Reads a live record of a project. Another project's record is as absent as one that never was.
@@ -130,8 +140,21 @@ impl Store {
         match &batch.fault {
             Some(fault) => Err(CommitError::Invalid(fault.clone())),
             None if batch.is_empty() => Ok(()),
-            None => self.backend.commit(batch).await,
+            None => {
+                let _committing = self.commits.read().await;
+                self.backend.commit(batch).await
+            }
         }
+    }
+
+    /// Waits for the commits under way and holds back later ones of this process, so that what is then read is of one moment.
+    pub async fn pause(&self) -> Pause {
+        Pause { _commits: self.commits.clone().write_owned().await }
+    }
+
+    /// Reads records of any collection in order of id, removed ones included, from after an id: how a store is read out.
+    pub async fn scan(&self, at: &'static Collection, after: &str, limit: u64) -> Result<Vec<Row>, Error> {
+        self.backend.scan(at, after, limit).await
     }
 
     /// Reads a record, changes it and commits it, and does so again when another writer was faster, five times in all.

@@ -4,7 +4,7 @@
 //! [`cross_check`] also reads every record as a reader would and compares indexes and counters with the records.
 
 use super::catalogue::Catalogue;
-use super::keys::{Key, Prefix, collection_of};
+use super::keys::{DOCUMENT_ID, Key, Prefix, collection_of};
 use super::position::{Position, hash};
 use super::records::{self, Shelf};
 use super::{counters, envelope, vacancy};
@@ -44,7 +44,7 @@ pub(super) fn walk(db: &Db, position: &Position) -> ::sled::Result<Walk> {
         match (prefix, collection_of(&key)) {
             (Some(Prefix::Document), Some(collection)) => {
                 found.count(collection, 1);
-                let id = String::from_utf8_lossy(&key[3..]);
+                let id = String::from_utf8_lossy(&key[DOCUMENT_ID..]);
                 if let Err(reason) = envelope::decode(&Key::document(collection, &id), &id, &value) {
                     damage.push(format!("record {id} of collection {collection} is damaged: {reason}"));
                 }
@@ -72,7 +72,7 @@ pub(super) fn cross_check(db: &Db, catalogue: &Catalogue, position: &Position) -
     for entry in db.scan_prefix(Key::all(Prefix::Document).bytes()) {
         let (key, value) = entry.map_err(|error| records::unreachable_tree(&error))?;
         if let Some(shelf) = collection_of(&key).and_then(|number| catalogue.numbered(number)) {
-            checker.record(shelf, &String::from_utf8_lossy(&key[3..]), value)?;
+            checker.record(shelf, &String::from_utf8_lossy(&key[DOCUMENT_ID..]), value)?;
         }
     }
     checker.orphans(catalogue)?;
@@ -152,7 +152,7 @@ impl Checker<'_> {
         for entry in self.db.scan_prefix(Key::all(Prefix::Counter).bytes()) {
             let (key, value) = entry.map_err(|error| records::unreachable_tree(&error))?;
             let Some(shelf) = collection_of(&key).and_then(|number| catalogue.numbered(number)) else { continue };
-            let project = String::from_utf8_lossy(&key[3..]).into_owned();
+            let project = String::from_utf8_lossy(&key[DOCUMENT_ID..]).into_owned();
             let said = counters::decode(&project, Some(&value))?;
             if self.counts.remove(&(shelf.number, project.clone())) != Some(said) {
                 self.damage.push(format!("the counter of {} in project {project} is wrong", shelf.at.name));

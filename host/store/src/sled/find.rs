@@ -6,12 +6,13 @@
 //! records are read and [`Query::run`] decides; otherwise the others are intersected with it, on keys.
 
 use super::counters;
-use super::keys::{Key, State, split_value, tail_id};
+use super::keys::{DOCUMENT_ID, Key, Prefix, State, split_value, tail_id};
 use super::records::{self, Shelf, unreachable_tree};
 use super::sources::{Range, Scope, Source, Tail, distinct, sources};
 use crate::{Error, Page, Query, Row};
 use ::sled::Db;
 use std::collections::HashSet;
+use std::ops::Bound;
 
 /// Up to this many candidates are read and decided one by one.
 const FEW: usize = 512;
@@ -53,6 +54,22 @@ pub(super) fn find(db: &Db, shelf: Shelf, query: &Query) -> Result<Page, Error> 
     let total = tails.len() as u64;
     let tails = ordered(db, shelf, &scope, query, tails)?;
     Ok(Page { rows: rows(db, shelf, &query.cut(tails.into_iter()).collect::<Vec<_>>())?, total })
+}
+
+/// Reads documents in order of id, from after one. Nothing may write meanwhile.
+pub(super) fn scan_from(db: &Db, shelf: Shelf, after: &str, limit: u64) -> Result<Vec<Row>, Error> {
+    let end = Key::collection(Prefix::Document, shelf.number).after();
+    let start = Key::document(shelf.number, after).into_bytes();
+    let mut rows = Vec::new();
+    for entry in db.range((Bound::Excluded(start), Bound::Excluded(end))) {
+        if rows.len() as u64 == limit {
+            break;
+        }
+        let (key, value) = entry.map_err(|error| unreachable_tree(&error))?;
+        let (key, id) = (Key::whole(&key), String::from_utf8_lossy(&key[DOCUMENT_ID..]));
+        rows.push(records::assemble(db, shelf, &key, &id, value)?.row);
+    }
+    Ok(rows)
 }
 
 /// Every live record of one project: the total stands in a counter, the page is a stretch of one range.

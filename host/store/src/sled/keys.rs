@@ -60,6 +60,9 @@ pub(super) const ID_LIMIT: usize = 256;
 pub(super) const TEXT_LIMIT: usize = 1024;
 pub(super) const LIST_LIMIT: usize = 256;
 
+/// Where the id begins in the key of a document.
+pub(super) const DOCUMENT_ID: usize = 3;
+
 /// How many bytes a number takes.
 const INT_LENGTH: usize = 10;
 const SIGN: u64 = 1 << 63;

@@ -123,6 +123,11 @@ impl Backend for Sled {
         self.blocking(move |core| core.find(at, &query)).await
     }
 
+    async fn scan(&self, at: &'static Collection, after: &str, limit: u64) -> Result<Vec<Row>, Error> {
+        let after = after.to_owned();
+        self.blocking(move |core| core.scan(at, &after, limit)).await
+    }
+
     async fn commit(&self, batch: Batch) -> Result<(), CommitError> {
         let core = &self.0;
         let prepared = write::prepare(&core.catalogue, batch)?;
@@ -183,6 +188,12 @@ impl Core {
         // Readers cannot leave anything half done, so a panic of one of them is no reason to refuse others.
         let _moment = self.state.moment.read().unwrap_or_else(PoisonError::into_inner);
         find::find(&files.db, shelf, query)
+    }
+
+    fn scan(&self, at: &'static Collection, after: &str, limit: u64) -> Result<Vec<Row>, Error> {
+        let (files, shelf) = (self.files()?, self.shelf(at)?);
+        let _moment = self.state.moment.read().unwrap_or_else(PoisonError::into_inner);
+        find::scan_from(&files.db, shelf, after, limit)
     }
 
     fn verify(&self) -> Result<Report, Error> {

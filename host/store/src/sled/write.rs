@@ -31,7 +31,7 @@ pub(super) struct Prepared {
 impl Prepared {
     /// Whether the batch only takes away, so that it may use the space kept back for that.
     pub(super) fn frees_only(&self) -> bool {
-        self.writes.iter().all(|(_, write, _)| !matches!(write.step, Step::Insert { .. } | Step::Update { .. }))
+        self.writes.iter().all(|(_, write, _)| write.step.body().is_none())
     }
 }
 
@@ -42,12 +42,12 @@ pub(super) fn prepare(catalogue: &Catalogue, batch: Batch) -> Result<Prepared, C
     for write in batch.writes {
         let unknown = || CommitError::Invalid(format!("the collection {} was not declared", write.at.name));
         let shelf = catalogue.shelf(write.at).ok_or_else(unknown)?;
-        let values = match &write.step {
-            Step::Insert { body, .. } | Step::Update { body, .. } => {
+        let values = match write.step.body() {
+            Some(body) => {
                 bytes += body.len() as u64;
                 check_form(shelf, &write, body)?
             }
-            _ => Values::default(),
+            None => Values::default(),
         };
         writes.push((shelf, write, values));
     }
@@ -167,6 +167,7 @@ impl Planner<'_> {
     fn write(&mut self, shelf: Shelf, write: Write, values: Values) -> Result<(), CommitError> {
         let old = records::read(self.round, shelf, &write.id).map_err(unavailable)?;
         let checked = matches!(write.step, Step::Check { .. });
+        let removes = matches!(write.step, Step::Remove { .. });
         let new = self.outcome(write, old.as_ref())?;
         if checked {
             return Ok(());
@@ -177,7 +178,7 @@ impl Planner<'_> {
         };
         let new = new.map(|row| {
             // A removal leaves the body, and with it the values, as they were.
-            let values = if row.is_live() { values } else { old_values.clone() };
+            let values = if removes { old_values.clone() } else { values };
             (row, values)
         });
         self.claim(shelf, old.as_ref().map(|old| (&old.row, &old_values)), new.as_ref())?;
@@ -199,11 +200,14 @@ impl Planner<'_> {
             |revision: i64| read(revision).and_then(|row| row.is_live().then_some(row).ok_or(CommitError::Stale));
         let next = |row: &Row| Record { revision: row.revision + 1, updated_at: now, ..row.clone() };
         Ok(match step {
-            Step::Insert { .. } if old.is_some() => {
+            Step::Insert { .. } | Step::Restore { .. } if old.is_some() => {
                 return Err(CommitError::Taken { collection: at.name, field: "id" });
             }
             Step::Insert { created_at, body } => {
                 Some(Record { id, project, revision: 1, created_at, updated_at: now, deleted_at: None, body })
+            }
+            Step::Restore { revision, created_at, updated_at, deleted_at, body } => {
+                Some(Record { id, project, revision, created_at, updated_at, deleted_at, body })
             }
             Step::Update { revision, body } => Some(Record { body, ..next(live(revision)?) }),
             Step::Remove { revision } => Some(Record { deleted_at: Some(now), ..next(live(revision)?) }),

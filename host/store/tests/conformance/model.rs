@@ -26,7 +26,7 @@ impl Model {
             let key = (at.name, id.clone());
             let old = self.0.get(&key);
             let revision = match step {
-                Step::Insert { .. } => 0,
+                Step::Insert { .. } | Step::Restore { .. } => 0,
                 Step::Update { revision, .. }
                 | Step::Remove { revision }
                 | Step::Purge { revision }
@@ -34,12 +34,15 @@ impl Model {
             };
             let purge = matches!(step, Step::Purge { .. });
             let new = match (step, old) {
-                (Step::Insert { .. }, Some(_)) => {
+                (Step::Insert { .. } | Step::Restore { .. }, Some(_)) => {
                     return Err(CommitError::Taken { collection: at.name, field: "id" });
                 }
                 (Step::Insert { created_at, body }, None) => {
                     let updated_at = batch.now;
                     Record { id, project, revision: 1, created_at, updated_at, deleted_at: None, body }
+                }
+                (Step::Restore { revision, created_at, updated_at, deleted_at, body }, None) => {
+                    Record { id, project, revision, created_at, updated_at, deleted_at, body }
                 }
                 (_, old) if old.is_none_or(|old| (&old.project, old.revision) != (&project, revision)) => {
                     return Err(CommitError::Stale);

@@ -6,6 +6,8 @@ use host_store::{
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
+use std::future::poll_fn;
+use std::task::Poll;
 use tokio::task::JoinSet;
 
 /// How to come to an empty store, and to the same store again.
@@ -376,6 +378,64 @@ pub(crate) async fn pages_follow_one_another_without_gap_or_overlap(place: impl 
     }
 }
 
+pub(crate) async fn everything_is_read_out_in_order_of_id(place: impl Place) {
+    let store = place.open();
+    let ids = ["B", "a", "a0", "a_", "ab", "\u{e9}"];
+    for id in ids.iter().rev() {
+        store.commit(at(1).insert("p", id, &named(id))).await.unwrap();
+    }
+    store.commit(at(1).insert("p", "a1", &note("of another collection"))).await.unwrap();
+    store.commit(at(2).remove(&thing(&store, "a0").await)).await.unwrap();
+    let (mut read, mut after) = (Vec::new(), String::new());
+    loop {
+        let rows = store.scan(&THINGS, &after, 4).await.unwrap();
+        let Some(last) = rows.last() else { break };
+        assert!(rows.len() <= 4);
+        after.clone_from(&last.id);
+        read.extend(rows);
+    }
+    assert_eq!(read.iter().map(|row| row.id.as_str()).collect::<Vec<_>>(), ids);
+    assert_eq!(read[2].deleted_at, Some(Time(2)), "removed records are read out, too");
+}
+
+pub(crate) async fn a_restored_record_is_what_it_was(place: impl Place) {
+    let store = place.open();
+    let row = |id: &str, deleted_at: Option<i64>| Record {
+        id: id.to_owned(),
+        project: "p".to_owned(),
+        revision: 7,
+        created_at: Time(3),
+        updated_at: Time(5),
+        deleted_at: deleted_at.map(Time),
+        body: Bytes::from(serde_json::to_vec(&named("same")).unwrap()),
+    };
+    let restored = [row("gone", Some(5)), row("gone too", Some(5)), row("here", None)];
+    let batch = restored.iter().fold(at(9), |batch, row| batch.restore(&THINGS, row.clone()));
+    store.commit(batch).await.unwrap();
+    let taken = |field| Err(CommitError::Taken { collection: "things", field });
+    assert_eq!(store.commit(at(9).restore(&THINGS, row("gone", None))).await, taken("id"));
+    assert_eq!(store.commit(at(9).restore(&THINGS, row("other", None))).await, taken("name"));
+    let store = whole(&place, store).await;
+    let read = store.scan(&THINGS, "", 9).await.unwrap();
+    let body = |row: &Record<Bytes>| serde_json::from_slice::<Thing>(&row.body).unwrap();
+    assert_eq!(read.iter().map(body).collect::<Vec<_>>(), restored.iter().map(body).collect::<Vec<_>>());
+    let bare = |rows: &[Record<Bytes>]| rows.iter().map(|row| row.clone().map(|_| ())).collect::<Vec<_>>();
+    assert_eq!(bare(&read), bare(&restored));
+    assert_eq!(store.find::<Thing>(&Query::of("p").is("name", "same")).await.unwrap().total, 1);
+    store.commit(at(10).update(&thing(&store, "here").await)).await.unwrap();
+}
+
+pub(crate) async fn a_pause_holds_commits_back_and_lets_them_through_after(place: impl Place) {
+    let store = place.open();
+    let pause = store.pause().await;
+    let mut writing = Box::pin(store.commit(at(1).insert("p", "t", &named("a"))));
+    assert!(poll_fn(|context| Poll::Ready(writing.as_mut().poll(context).is_pending())).await);
+    assert_eq!(store.scan(&THINGS, "", 1).await.unwrap(), []);
+    drop(pause);
+    writing.await.unwrap();
+    assert_eq!(store.scan(&THINGS, "", 1).await.unwrap().len(), 1);
+}
+
 pub(crate) async fn a_closed_store_answers_unavailable(place: impl Place) {
     let store = place.open();
     let other = store.clone();
@@ -416,6 +476,8 @@ macro_rules! promises {
                 an_edit_changes_what_is_there_or_says_why_not, a_large_body_is_kept_whole,
                 a_large_body_is_never_read_half_old_half_new, any_unicode_is_kept_and_found,
                 what_cannot_be_stored_is_refused_in_words, pages_follow_one_another_without_gap_or_overlap,
+                everything_is_read_out_in_order_of_id, a_restored_record_is_what_it_was,
+                a_pause_holds_commits_back_and_lets_them_through_after,
                 a_closed_store_answers_unavailable, a_blob_reads_as_it_was_put;
         }
         $crate::suite::promises! { $place:
