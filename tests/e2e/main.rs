@@ -18,6 +18,7 @@ mod toolkits;
 mod tools;
 
 mod abi;
+mod blobs;
 mod cassettes;
 mod coverage;
 mod crash;

@@ -12,7 +12,7 @@ use std::{
 use serde_json::json;
 use tempfile::{NamedTempFile, TempDir};
 
-use crate::{Client, FakeApp, Finished, unique};
+use crate::{BucketService, Client, FakeApp, Finished, bucket, unique};
 
 /// How long a start may take before the test fails. Unoptimised and on a busy machine.
 const START: Duration = Duration::from_secs(60);
@@ -82,6 +82,14 @@ impl Setup {
         let name = format!("TOOLHOST_{}", key.replace('.', "__").to_uppercase());
         self.settings.insert(name, value.into());
         self
+    }
+
+    /// With the blobs in a bucket.
+    pub fn in_bucket(self, service: &BucketService) -> Self {
+        self.with("blobs", format!("s3://{}/components", bucket::BUCKET))
+            .with("s3.endpoint", service.endpoint())
+            .with("s3.access_key_id", bucket::ACCESS_KEY)
+            .with("s3.secret_access_key", bucket::SECRET_KEY)
     }
 
     /// With `https://{host}` sent to an application of the test.

@@ -4,6 +4,7 @@
 //! one process; each takes a project of its own on the shared server, or starts a server of its own where it must stop it.
 
 pub mod author;
+pub mod bucket;
 pub mod client;
 pub mod fake_app;
 #[path = "../components/guest.rs"]
@@ -19,6 +20,7 @@ use std::{
 };
 
 pub use author::Author;
+pub use bucket::BucketService;
 pub use client::{Answer, Client};
 pub use fake_app::FakeApp;
 pub use guest::Guest;

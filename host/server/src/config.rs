@@ -16,7 +16,9 @@ use app::catalog::TrustedKeys;
 use app::tools::log::Keep;
 use config::{Environment, File, FileFormat};
 use serde::Deserialize;
+use store::BucketSettings;
 use url::Url;
+use zeroize::Zeroizing;
 
 const FILE: &str = "toolhost.toml";
 /// Names that `<data>.env` gives to clients; they may be present in the server's environment and mean nothing to it.
@@ -28,6 +30,10 @@ const CLIENT_NAMES: [&str; 4] = ["TOOLHOST_URL", "TOOLHOST_API_KEY", "TOOLHOST_O
 pub(crate) struct Config {
     /// Folder of the store and of the compiled components. Default `./toolhost-data`.
     pub data: PathBuf,
+    /// Where components and other large values lie: `s3://bucket/prefix`. Default: in the data directory.
+    pub blobs: Option<String>,
+    /// The service that has the bucket.
+    pub s3: S3,
     /// The master key. Default: beside the data directory, with `.key` added to its name. Never inside it.
     pub key_file: Option<PathBuf>,
     /// Address and port. Port 0 takes a free one. Default `127.0.0.1:8080`.
@@ -66,6 +72,40 @@ pub(crate) enum LogFormat {
     Text,
     /// One object a line.
     Json,
+}
+
+/// `s3.*`. What is not set here comes from the names that other programs read, too: `AWS_ENDPOINT_URL`, `AWS_REGION`,
+/// `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN`.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct S3 {
+    /// The service, when it is not Amazon's. Only one that is named here may speak plain `http`.
+    pub endpoint: Option<Url>,
+    /// Region. Default `us-east-1`.
+    pub region: Option<String>,
+    /// Who asks.
+    pub access_key_id: Option<String>,
+    /// The key that signs.
+    pub secret_access_key: Option<Secret>,
+    /// Of temporary credentials.
+    pub session_token: Option<Secret>,
+}
+
+/// A setting that is not shown.
+#[derive(Clone, Deserialize)]
+#[serde(from = "String")]
+pub(crate) struct Secret(Zeroizing<String>);
+
+impl From<String> for Secret {
+    fn from(text: String) -> Self {
+        Self(Zeroizing::new(text))
+    }
+}
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Secret")
+    }
 }
 
 /// `net.*`
@@ -184,6 +224,8 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             data: PathBuf::from("toolhost-data"),
+            blobs: None,
+            s3: S3::default(),
             key_file: None,
             listen: "127.0.0.1:8080".into(),
             public_url: None,
@@ -293,6 +335,7 @@ impl Config {
             .filter(|(name, _)| name != "TOOLHOST_CONFIG" && !CLIENT_NAMES.contains(&name.as_str()))
             .collect();
         let no_color = ours.remove("NO_COLOR").is_some_and(|value| !value.is_empty());
+        let s3 = S3::of(&mut ours)?;
         let environment = Environment::with_prefix("TOOLHOST")
             .prefix_separator("_")
             .separator("__")
@@ -310,6 +353,7 @@ impl Config {
             .and_then(config::Config::try_deserialize)
             .context("read the settings")?;
         settings.plain |= no_color;
+        settings.s3.complete(s3);
         settings.apply(flags);
         settings.check()?;
         Ok(settings)
@@ -351,6 +395,7 @@ impl Config {
         ensure!(self.limits.in_flight > 0 && self.limits.in_flight_per_project > 0, "`limits.in_flight` must not be 0");
         ensure!((1..=1_000_000).contains(&self.logs.buffer), "`logs.buffer` must be 1 to 1000000");
         ensure!((1..=8_192).contains(&self.logs.cassette_kib), "`logs.cassette_kib` must be 1 to 8192");
+        self.bucket()?;
         let (key, data) = (normal(&self.key_file()), normal(&self.data));
         ensure!(
             !key.starts_with(&data),
@@ -358,6 +403,36 @@ impl Config {
             key.display()
         );
         Ok(())
+    }
+
+    /// The bucket of the blobs; none when they lie in the data directory.
+    ///
+    /// # Errors
+    /// When the address is none, or something is missing that is needed to use it.
+    pub(crate) fn bucket(&self) -> Result<Option<BucketSettings>> {
+        let Some(address) = &self.blobs else { return Ok(None) };
+        let place = address.strip_prefix("s3://").unwrap_or_default().trim_end_matches('/');
+        let (bucket, prefix) = place.split_once('/').unwrap_or((place, ""));
+        ensure!(!bucket.is_empty(), "`blobs` is `{address}`: it must be `s3://bucket` or `s3://bucket/prefix`");
+        let s3 = &self.s3;
+        let (Some(access_key_id), Some(secret)) = (&s3.access_key_id, &s3.secret_access_key) else {
+            anyhow::bail!("`blobs` is {address}, and no key to it: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
+        };
+        if let Some(endpoint) = &s3.endpoint {
+            ensure!(
+                matches!(endpoint.scheme(), "http" | "https"),
+                "`s3.endpoint` is {endpoint}: it must be an http address"
+            );
+        }
+        Ok(Some(BucketSettings {
+            bucket: bucket.to_owned(),
+            prefix: prefix.to_owned(),
+            endpoint: s3.endpoint.as_ref().map(|endpoint| endpoint.as_str().trim_end_matches('/').to_owned()),
+            region: s3.region.clone().unwrap_or_else(|| "us-east-1".to_owned()),
+            access_key_id: access_key_id.clone(),
+            secret_access_key: secret.0.to_string(),
+            session_token: s3.session_token.as_ref().map(|token| token.0.to_string()),
+        }))
     }
 
     /// Who may sign what is published.
@@ -409,6 +484,34 @@ impl Config {
             allow: allow.collect::<Result<_>>()?,
             user_agent: concat!("toolhost/", env!("CARGO_PKG_VERSION")).into(),
         })
+    }
+}
+
+impl S3 {
+    /// What the environment says under the names that other programs read, too. Also takes our own names of secrets: they must
+    /// not be read as numbers.
+    fn of(environment: &mut HashMap<String, String>) -> Result<Self> {
+        let mut take = |name: &str| environment.remove(name).filter(|value| !value.is_empty());
+        let endpoint =
+            take("AWS_ENDPOINT_URL").map(|text| text.parse().with_context(|| format!("`AWS_ENDPOINT_URL`: `{text}`")));
+        Ok(Self {
+            endpoint: endpoint.transpose()?,
+            region: take("AWS_REGION").or_else(|| take("AWS_DEFAULT_REGION")),
+            access_key_id: take("TOOLHOST_S3__ACCESS_KEY_ID").or_else(|| take("AWS_ACCESS_KEY_ID")),
+            secret_access_key: take("TOOLHOST_S3__SECRET_ACCESS_KEY")
+                .or_else(|| take("AWS_SECRET_ACCESS_KEY"))
+                .map(Secret::from),
+            session_token: take("TOOLHOST_S3__SESSION_TOKEN").or_else(|| take("AWS_SESSION_TOKEN")).map(Secret::from),
+        })
+    }
+
+    /// Fills in what is not set.
+    fn complete(&mut self, other: Self) {
+        self.endpoint = self.endpoint.take().or(other.endpoint);
+        self.region = self.region.take().or(other.region);
+        self.access_key_id = self.access_key_id.take().or(other.access_key_id);
+        self.secret_access_key = self.secret_access_key.take().or(other.secret_access_key);
+        self.session_token = self.session_token.take().or(other.session_token);
     }
 }
 
@@ -479,6 +582,28 @@ mod tests {
     fn a_key_file_inside_the_data_directory_is_refused() {
         let flags = Flags { data: Some("/srv/a".into()), key_file: Some("/srv/b/../a/k".into()), ..Flags::default() };
         assert!(read(&[], &flags).unwrap_err().to_string().contains("inside the data directory"));
+    }
+
+    #[test]
+    fn a_bucket_takes_its_keys_from_the_environment_and_shows_none() {
+        let keys = [("AWS_ACCESS_KEY_ID", "AKID"), ("AWS_SECRET_ACCESS_KEY", "0012e7"), ("AWS_REGION", "eu-west-1")];
+        let with = |more: &[(&'static str, &'static str)]| {
+            read(&[keys.as_slice(), &[("TOOLHOST_BLOBS", "s3://bucket/a/b/")], more].concat(), &Flags::default())
+        };
+        let config = with(&[("TOOLHOST_S3__ENDPOINT", "http://127.0.0.1:9000")]).unwrap();
+        assert!(!format!("{config:?}").contains("0012e7"), "{config:?}");
+        let bucket = config.bucket().unwrap().unwrap();
+        assert_eq!((&*bucket.bucket, &*bucket.prefix, &*bucket.region), ("bucket", "a/b", "eu-west-1"));
+        assert_eq!(bucket.endpoint.as_deref(), Some("http://127.0.0.1:9000"));
+        assert_eq!((&*bucket.access_key_id, &*bucket.secret_access_key), ("AKID", "0012e7"));
+        let own = with(&[("TOOLHOST_S3__SECRET_ACCESS_KEY", "00042")]).unwrap().bucket().unwrap().unwrap();
+        assert_eq!((&*own.secret_access_key, own.endpoint), ("00042", None));
+        for blobs in ["bucket", "s3://", "https://bucket"] {
+            let error = read(&[keys.as_slice(), &[("TOOLHOST_BLOBS", blobs)]].concat(), &Flags::default()).unwrap_err();
+            assert!(error.to_string().contains("s3://bucket/prefix"), "{error}");
+        }
+        let error = read(&[("TOOLHOST_BLOBS", "s3://bucket")], &Flags::default()).unwrap_err();
+        assert!(error.to_string().contains("AWS_SECRET_ACCESS_KEY"), "{error}");
     }
 
     #[test]

@@ -16,7 +16,7 @@ use app::{
     vault::{KeyFile, KeyFileError, OpenError, Vault},
 };
 use sandbox::{CompileLimits, Compiler, Sandbox};
-use store::Store;
+use store::{Bucket, BucketError, Store};
 
 use crate::config::{Allocator, Config};
 
@@ -103,12 +103,37 @@ pub(crate) async fn open(config: &Config) -> Result<Opened, Stop> {
 /// With code 78 when it is damaged.
 pub(crate) async fn store(config: &Config) -> Result<Store, Stop> {
     let at = store_folder(&config.data);
-    let opened = tokio::task::spawn_blocking(move || Store::open(&at, app::COLLECTIONS)).await;
+    let bucket = match bucket(config)? {
+        Some(bucket) => {
+            match bucket.probe().await {
+                Ok(()) => {}
+                // What is compiled here already runs without it.
+                Err(cause @ BucketError::Away { .. }) => tracing::warn!(%cause, "started without the bucket of blobs"),
+                Err(cause) => return Err(anyhow::anyhow!(cause).into()),
+            }
+            Some(bucket)
+        }
+        None => None,
+    };
+    let opened = tokio::task::spawn_blocking(move || match bucket {
+        Some(bucket) => Store::open_beside(&at, app::COLLECTIONS, Arc::new(bucket)),
+        None => Store::open(&at, app::COLLECTIONS),
+    })
+    .await;
     opened.context("open the store").map_err(Stop::from)?.map_err(|cause| match cause {
         store::OpenError::Locked { .. } => Stop { line: cause.to_string(), code: 1, locked: true },
         store::OpenError::Io { .. } => Stop { line: cause.to_string(), code: 1, locked: false },
         store::OpenError::Damaged { .. } | store::OpenError::Declaration { .. } => Stop::refused(cause),
     })
+}
+
+/// The bucket of the blobs, if they are in one. Nothing was asked of it yet.
+///
+/// # Errors
+/// When the settings make no client.
+pub(crate) fn bucket(config: &Config) -> Result<Option<Bucket>, Stop> {
+    let settings = config.bucket()?;
+    settings.map(Bucket::new).transpose().map_err(|cause| anyhow::anyhow!(cause).into())
 }
 
 /// Where the store lies in the data directory.

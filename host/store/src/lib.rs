@@ -16,7 +16,7 @@ mod space;
 mod values;
 
 pub use batch::{Batch, Step, Write};
-pub use blobs::{Blobs, Folder};
+pub use blobs::{Blobs, Bucket, BucketError, BucketSettings, Folder};
 pub use document::{Collection, Document, Field, Kind, Record, Row, Time};
 pub use error::{CommitError, EditError, Error, OpenError};
 pub use query::{Cond, Order, Page, Query, Test};
@@ -107,10 +107,19 @@ impl Store {
     /// Reads everything once and compares it with what was acknowledged; a store that holds less is refused as
     /// [`OpenError::Damaged`]. Blocks for as long as that takes; an open may be waited for seconds with a large store.
     pub fn open(at: &Path, collections: &[&'static Collection]) -> Result<Store, OpenError> {
-        let backend = sled::Sled::open(at, collections)?;
+        let backend = Arc::new(sled::Sled::open(at, collections)?);
         let blobs = at.join("blobs");
         let folder = Folder::open(&blobs).map_err(|error| OpenError::Io { at: blobs, error })?;
-        Ok(Store::new(Arc::new(backend), Arc::new(folder)))
+        Ok(Store::new(backend, Arc::new(folder)))
+    }
+
+    /// Opens the embedded store in a folder, as [`Store::open`] does, with its blobs elsewhere.
+    pub fn open_beside(
+        at: &Path,
+        collections: &[&'static Collection],
+        blobs: Arc<dyn Blobs>,
+    ) -> Result<Store, OpenError> {
+        Ok(Store::new(Arc::new(sled::Sled::open(at, collections)?), blobs))
     }
 
     /// Puts the typed front on any backend.

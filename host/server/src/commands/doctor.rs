@@ -38,6 +38,7 @@ pub(crate) async fn run(config: &Config, terminal: Terminal) -> Result<ExitCode,
     let findings = [
         port(&config.listen).await,
         data(config).await,
+        blobs(config).await,
         key_file(config),
         clock(&config.data),
         public_url(config),
@@ -86,6 +87,18 @@ async fn data(config: &Config) -> Finding {
             Good(format!("the data directory {shown} opens"))
         }
         Err(stop) => Bad(stop.line),
+    }
+}
+
+async fn blobs(config: &Config) -> Finding {
+    let bucket = match open::bucket(config) {
+        Ok(Some(bucket)) => bucket,
+        Ok(None) => return Good("components and other large values lie in the data directory".to_owned()),
+        Err(stop) => return Bad(stop.line),
+    };
+    match bucket.try_out().await {
+        Ok(()) => Good(format!("{bucket} can be listed, written, read and deleted in")),
+        Err(cause) => Bad(cause.to_string()),
     }
 }
 

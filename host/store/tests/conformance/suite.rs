@@ -447,24 +447,6 @@ pub(crate) async fn a_closed_store_answers_unavailable(place: impl Place) {
     place.open();
 }
 
-pub(crate) async fn a_blob_reads_as_it_was_put(place: impl Place) {
-    let store = place.open();
-    for (key, bytes) in [("a", Bytes::new()), ("A-b_c.9", Bytes::from(vec![7; 3_000_000]))] {
-        assert_eq!(store.blobs().get(key).await.unwrap(), None);
-        store.blobs().put(key, Bytes::from_static(b"first")).await.unwrap();
-        store.blobs().put(key, bytes.clone()).await.unwrap();
-        assert_eq!(store.blobs().get(key).await.unwrap(), Some(bytes));
-    }
-    assert_eq!(store.verify().await.blobs, 2);
-    store.blobs().remove("a").await.unwrap();
-    store.blobs().remove("a").await.unwrap();
-    assert_eq!(store.blobs().get("a").await.unwrap(), None);
-    for key in ["", ".", "..", ".a", "a/b", "a\\b", "a\0", "\u{e9}", &"k".repeat(201)] {
-        assert!(store.blobs().put(key, Bytes::new()).await.is_err());
-        assert!(store.blobs().get(key).await.is_err());
-    }
-}
-
 macro_rules! promises {
     ($place:ty) => {
         $crate::suite::promises! { $place:
@@ -478,7 +460,7 @@ macro_rules! promises {
                 what_cannot_be_stored_is_refused_in_words, pages_follow_one_another_without_gap_or_overlap,
                 everything_is_read_out_in_order_of_id, a_restored_record_is_what_it_was,
                 a_pause_holds_commits_back_and_lets_them_through_after,
-                a_closed_store_answers_unavailable, a_blob_reads_as_it_was_put;
+                a_closed_store_answers_unavailable;
         }
         $crate::suite::promises! { $place:
             random: queries_over_many_records_mean_what_the_reference_says;

@@ -1,9 +1,10 @@
-//! Large values beside the documents: components, files, the bodies too big for a record.
+//! Blobs in a folder of this machine.
 //!
-//! A put that has returned survives a power cut: the bytes are written to a temporary file, synced, renamed over the
-//! key and the folder is synced. A get never answers with damaged bytes: every file ends in a trailer with the length
-//! and a checksum. Whether the bytes are the *right* ones (a key that is a digest) is for the caller to check.
+//! The bytes are written to a temporary file, synced, renamed over the key, and the folder is synced; every file ends in a
+//! trailer with the length and a checksum. That is why this is not `object_store`'s own local store: that one syncs
+//! neither the file nor the folder, and answers with whatever bytes it finds.
 
+use super::{Blobs, check};
 use crate::Error;
 use crate::space::Space;
 use async_trait::async_trait;
@@ -12,21 +13,6 @@ use std::fs::{self, File};
 use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-
-/// A store of byte strings by key.
-///
-/// A key has 1 to 200 bytes out of `a-z`, `A-Z`, `0-9`, `_`, `-` and `.`, and does not begin with a dot.
-#[async_trait]
-pub trait Blobs: Send + Sync {
-    /// Keeps `bytes` under `key`, replacing what is there. When it returns, the bytes are on the disk.
-    async fn put(&self, key: &str, bytes: Bytes) -> Result<(), Error>;
-    /// Answers with what is kept under `key`. Damage is an error, never other bytes.
-    async fn get(&self, key: &str) -> Result<Option<Bytes>, Error>;
-    /// Forgets `key`; one that is not there is no error.
-    async fn remove(&self, key: &str) -> Result<(), Error>;
-    /// Reads every blob and answers with the keys of those that are damaged, and how many there are.
-    async fn verify(&self) -> Result<(u64, Vec<String>), Error>;
-}
 
 /// Blobs as files of one folder.
 #[derive(Debug)]
@@ -56,10 +42,7 @@ impl Folder {
     }
 
     fn path(&self, key: &str) -> Result<PathBuf, Error> {
-        let legal = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
-        if key.is_empty() || key.len() > 200 || key.starts_with('.') || !key.bytes().all(legal) {
-            return Err(Error::Key(key.to_owned()));
-        }
+        check(key)?;
         Ok(self.root.join(key))
     }
 }
@@ -88,9 +71,9 @@ impl Blobs for Folder {
         blocking(self.path(key)?, remove).await
     }
 
-    async fn verify(&self) -> Result<(u64, Vec<String>), Error> {
+    async fn keys(&self) -> Result<Vec<String>, Error> {
         let root = self.root.clone();
-        blocking(self.root.clone(), move || walk(&root)).await
+        blocking(self.root.clone(), move || names(&root)).await
     }
 }
 
@@ -153,20 +136,16 @@ fn read(path: &Path) -> std::io::Result<Option<Contents>> {
     Ok(Some(Contents::Whole(Bytes::from(bytes).slice(..length))))
 }
 
-fn walk(root: &Path) -> std::io::Result<(u64, Vec<String>)> {
-    let (mut count, mut damaged) = (0, Vec::new());
+fn names(root: &Path) -> std::io::Result<Vec<String>> {
+    let mut names = Vec::new();
     for entry in fs::read_dir(root)? {
-        let entry = entry?;
-        let name = entry.file_name().to_string_lossy().into_owned();
-        if name.starts_with('.') {
-            continue;
-        }
-        count += 1;
-        if let Some(Contents::Damaged(_)) = read(&entry.path())? {
-            damaged.push(name);
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        if !name.starts_with('.') {
+            names.push(name);
         }
     }
-    Ok((count, damaged))
+    names.sort_unstable();
+    Ok(names)
 }
 
 fn trailer(bytes: &[u8]) -> [u8; TRAILER] {

@@ -1,0 +1,56 @@
+//! Components in a bucket: they are found again by every start, and a bucket that is away takes nothing with it but itself.
+
+use harness::{BucketService, Guest, bucket, guest, host::Setup};
+use serde_json::json;
+
+use crate::given;
+
+#[tokio::test]
+async fn a_server_on_a_bucket_publishes_and_executes_and_a_restart_needs_nothing_but_the_bucket() {
+    let service = BucketService::start();
+    let host = Setup::new().in_bucket(&service).start().await;
+    let tool = given::echo(&host).await;
+    host.as_project().execute(&tool, json!({ "word": "kept" })).await.expect(200);
+    let objects = std::fs::read_dir(service.file("components")).unwrap().count();
+    assert!(objects > 0, "the component lies in the bucket");
+    let (setup, _) = host.terminate().await;
+    assert!(!setup.data().join("store/blobs").exists(), "nothing of it lies in the data directory");
+    // What was compiled here is gone, as on a new machine.
+    std::fs::remove_dir_all(setup.data().join("compiled")).unwrap();
+    let host = setup.start().await;
+    let answer = host.as_project().execute(&tool, json!({ "word": "found" })).await.expect(200);
+    assert_eq!(answer["data"]["word"], "found");
+    assert!(!host.output().contains(bucket::SECRET_KEY));
+}
+
+#[tokio::test]
+async fn while_the_bucket_is_away_publishing_is_refused_to_be_tried_again_and_loaded_tools_go_on() {
+    let service = BucketService::start();
+    let host = Setup::new().in_bucket(&service).start().await;
+    let tool = given::echo(&host).await;
+    service.leave();
+    let manifest = guest::manifest(&given::slug());
+    let bytes = guest::with_manifest(Guest::constant().component(), &manifest);
+    let refused = host.as_org().put(&guest::address(&manifest), bytes.clone()).await.expect(503);
+    refused.assert_envelope();
+    assert!(!refused.header("retry-after").is_empty());
+    assert!(refused.text.contains("bucket") && !refused.text.contains(&service.endpoint()), "{}", refused.text);
+    assert!(!host.output().contains(bucket::SECRET_KEY));
+    host.as_project().execute(&tool, json!({})).await.expect(200);
+    service.come_back();
+    host.as_org().put(&guest::address(&manifest), bytes).await.expect(201);
+}
+
+#[tokio::test]
+async fn wrong_keys_to_the_bucket_are_told_at_the_start_and_by_the_doctor() {
+    let service = BucketService::start();
+    let setup = Setup::new().in_bucket(&service).with("s3.secret_access_key", "not-the-secret");
+    let doctor = setup.command(&["doctor"]);
+    assert!(doctor.stdout.contains("refuses the credentials"), "{doctor:?}");
+    let refused = setup.try_start().await.unwrap_err();
+    assert_eq!(refused.code, Some(1));
+    assert!(refused.output.contains("refuses the credentials"), "{}", refused.output);
+    assert!(!refused.output.contains("not-the-secret"));
+    let doctor = Setup::new().in_bucket(&service).command(&["doctor"]);
+    assert!(doctor.stdout.contains("can be listed, written, read and deleted in"), "{doctor:?}");
+}
