@@ -1,0 +1,76 @@
+//! What all requests share: the address, the version of the API, ids, pages, and what Notion's refusals mean.
+
+use toolkit_sdk::prelude::*;
+
+/// The first version that speaks Markdown.
+pub(crate) const API: Client =
+    Client::new("https://api.notion.com/v1").headers(&[("notion-version", "2026-03-11")]).errors(refusal);
+
+/// Which part of a list to read.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Part {
+    /// How many to answer, at most.
+    #[serde(default = "twenty_five")]
+    #[schemars(range(min = 1, max = 100))]
+    pub(crate) limit: u32,
+    /// Where to read on: `next_cursor` of the answer before.
+    pub(crate) cursor: Option<String>,
+}
+
+fn twenty_five() -> u32 {
+    25
+}
+
+impl Part {
+    /// Adds the part to the body of a question.
+    pub(crate) fn fill(&self, body: &mut Value) {
+        body["page_size"] = self.limit.clamp(1, 100).into();
+        if let Some(cursor) = &self.cursor {
+            body["start_cursor"] = cursor.as_str().into();
+        }
+    }
+}
+
+/// A part of a list.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Page<T> {
+    items: Vec<T>,
+    /// The `cursor` to read on with; missing at the end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<String>,
+}
+
+/// A part of a list as Notion writes it.
+#[derive(Deserialize)]
+struct Listed<T> {
+    results: Vec<T>,
+    next_cursor: Option<String>,
+}
+
+/// Reads a part of a list, each item told by a function.
+pub(crate) fn list<S: serde::de::DeserializeOwned, T>(request: Request, tell: impl Fn(S) -> T) -> Result<Page<T>> {
+    let Listed { results, next_cursor } = request.send()?.json()?;
+    Ok(Page { items: results.into_iter().map(tell).collect(), next_cursor })
+}
+
+/// The id in what an agent writes: an id, or the address of a page, which ends in it.
+pub(crate) fn id(text: &str) -> &str {
+    if !text.starts_with("https://") {
+        return text;
+    }
+    let page = text.split(['?', '#']).next().unwrap_or(text).trim_end_matches('/');
+    let name = page.rsplit('/').next().unwrap_or(page);
+    name.rsplit('-').next().filter(|id| id.len() == 32).unwrap_or(name)
+}
+
+/// The usual rules know kind and message; this adds what to do.
+fn refusal(response: &Response) -> Option<ToolError> {
+    let hint = match response.status() {
+        404 => "find its id with NOTION_SEARCH; what is not shared with the integration looks as if it were not there",
+        403 => "the integration needs the capability for this: its settings, Capabilities",
+        _ => return None,
+    };
+    let error = response.error();
+    let message = format!("{}; {hint}", error.text());
+    Some(error.message(message))
+}

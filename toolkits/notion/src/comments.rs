@@ -1,0 +1,75 @@
+//! Comments on pages.
+
+use serde_json::Value;
+use toolkit_sdk::prelude::*;
+
+use crate::api::{API, Page, Part, id, list};
+use crate::text;
+
+/// A comment.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Comment {
+    id: String,
+    /// Comments of one discussion belong together: what `NOTION_CREATE_COMMENT` takes to answer.
+    discussion: String,
+    text: String,
+    /// Id of who wrote it.
+    author: String,
+    created_time: String,
+}
+
+impl Comment {
+    fn of(value: Value) -> Self {
+        let said = |place: &str| value.pointer(place).and_then(Value::as_str).unwrap_or_default().to_owned();
+        Self {
+            id: said("/id"),
+            discussion: said("/discussion_id"),
+            text: text::plain(&value["rich_text"]),
+            author: said("/created_by/id"),
+            created_time: said("/created_time"),
+        }
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct ListComments {
+    /// Id or address of a page, or id of a block.
+    #[schemars(length(min = 1))]
+    page: String,
+    #[serde(flatten)]
+    part: Part,
+}
+
+/// Lists the comments on a page or block whose discussions are open.
+#[tool(read_only, idempotent, example = r#"{"page": "59833787-2cf9-4fdf-8782-e53db20768a5"}"#)]
+pub(crate) fn list_comments(input: ListComments) -> Result<Page<Comment>> {
+    let request = API.get("/comments").query("block_id", id(&input.page));
+    let request =
+        request.query("page_size", input.part.limit.clamp(1, 100)).query_opt("start_cursor", input.part.cursor);
+    list(request, Comment::of)
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct NewComment {
+    /// Id or address of the page to comment on; or answer in a `discussion`.
+    page: Option<String>,
+    /// Id of the discussion to answer in, from `NOTION_LIST_COMMENTS`.
+    discussion: Option<String>,
+    /// In Markdown.
+    #[schemars(length(min = 1))]
+    markdown: String,
+}
+
+/// Comments on a page, or answers in a discussion.
+#[tool(
+    important,
+    example = r#"{"page": "59833787-2cf9-4fdf-8782-e53db20768a5", "markdown": "**Looks good**, one question inside"}"#
+)]
+pub(crate) fn create_comment(input: NewComment) -> Result<Comment> {
+    let body = match (&input.page, &input.discussion) {
+        (Some(page), None) => json!({ "parent": { "page_id": id(page) }, "markdown": input.markdown }),
+        (None, Some(discussion)) => json!({ "discussion_id": discussion, "markdown": input.markdown }),
+        _ => return Err(ToolError::invalid_input("give either `page` or `discussion`")),
+    };
+    Ok(Comment::of(API.post("/comments").json(&body).send()?.json()?))
+}

@@ -1,0 +1,119 @@
+//! Properties of pages, in plain values: agents write `"Done"`, Notion `{"status": {"name": "Done"}}`.
+
+use serde_json::{Map, Value};
+use toolkit_sdk::prelude::*;
+
+use crate::text::{plain, rich};
+
+/// All properties of a page, by name.
+pub(crate) fn told(properties: &Value) -> Map<String, Value> {
+    let properties = properties.as_object().into_iter().flatten();
+    properties.map(|(name, property)| (name.clone(), value(property))).collect()
+}
+
+/// The title of a page, which is the property of that type.
+pub(crate) fn title(properties: &Value) -> String {
+    let mut properties = properties.as_object().into_iter().flatten();
+    properties
+        .find(|(_, property)| property["type"] == "title")
+        .map(|(_, property)| plain(&property["title"]))
+        .unwrap_or_default()
+}
+
+/// A value that says its type, told without it.
+fn value(property: &Value) -> Value {
+    let kind = property["type"].as_str().unwrap_or_default();
+    let own = &property[kind];
+    let names = |list: &Value, key: &str| -> Value {
+        list.as_array().into_iter().flatten().map(|item| item[key].clone()).collect()
+    };
+    match kind {
+        "title" | "rich_text" => plain(own).into(),
+        "select" | "status" => own["name"].clone(),
+        "multi_select" => names(own, "name"),
+        "relation" => names(own, "id"),
+        "people" => own.as_array().into_iter().flatten().map(person).collect(),
+        "created_by" | "last_edited_by" => person(own),
+        "files" => own.as_array().into_iter().flatten().map(file).collect(),
+        "date" if own["end"].is_null() => own["start"].clone(),
+        "date" => json!({ "start": own["start"], "end": own["end"] }),
+        "formula" | "rollup" => value(own),
+        "array" => own.as_array().into_iter().flatten().map(value).collect(),
+        "unique_id" => match own["prefix"].as_str() {
+            Some(prefix) => format!("{prefix}-{}", own["number"]).into(),
+            None => own["number"].clone(),
+        },
+        _ => own.clone(),
+    }
+}
+
+fn person(person: &Value) -> Value {
+    match person["name"].as_str() {
+        Some(name) => json!({ "id": person["id"], "name": name }),
+        None => json!({ "id": person["id"] }),
+    }
+}
+
+fn file(file: &Value) -> Value {
+    let url = file.pointer("/file/url").or_else(|| file.pointer("/external/url"));
+    json!({ "name": file["name"], "url": url })
+}
+
+/// Plain values as Notion takes them. `known` are properties that say their types: those of a page or a data source.
+///
+/// # Errors
+/// `invalid_input` for a property that is not there, that Notion computes, or whose value does not fit.
+pub(crate) fn written(values: &Map<String, Value>, known: &Value) -> Result<Map<String, Value>> {
+    let written = values.iter().map(|(name, value)| {
+        let Some(kind) = known[name]["type"].as_str() else {
+            let names: Vec<&String> = known.as_object().into_iter().flatten().map(|(name, _)| name).collect();
+            return Err(ToolError::invalid_input(format!("there is no property `{name}`; there are {names:?}")));
+        };
+        Ok((name.clone(), property(name, kind, value)?))
+    });
+    written.collect()
+}
+
+fn property(name: &str, kind: &str, value: &Value) -> Result<Value> {
+    let expected = match (kind, value) {
+        ("title" | "rich_text", Value::String(text)) => return Ok(json!({ kind: rich(text) })),
+        ("title" | "rich_text", Value::Null) => return Ok(json!({ kind: [] })),
+        ("title" | "rich_text", _) => "a text",
+        ("number", Value::Number(_) | Value::Null) => return Ok(json!({ kind: value })),
+        ("number", _) => "a number",
+        ("checkbox", Value::Bool(_)) => return Ok(json!({ kind: value })),
+        ("checkbox", _) => "true or false",
+        ("url" | "email" | "phone_number", Value::String(_) | Value::Null) => return Ok(json!({ kind: value })),
+        ("url" | "email" | "phone_number", _) => "a text",
+        ("select" | "status", Value::String(option)) => return Ok(json!({ kind: { "name": option } })),
+        ("select" | "status" | "date", Value::Null) => return Ok(json!({ kind: null })),
+        ("select" | "status", _) => "the name of an option",
+        ("date", Value::String(start)) => return Ok(json!({ kind: { "start": start } })),
+        ("date", Value::Object(date)) => return Ok(json!({ kind: date })),
+        ("date", _) => r#"a day `2026-01-31`, a time, or {"start": …, "end": …}"#,
+        ("multi_select", _) => return Ok(json!({ kind: each(name, value, |option| json!({ "name": option }))? })),
+        ("relation", _) => return Ok(json!({ kind: each(name, value, |id| json!({ "id": crate::api::id(id) }))? })),
+        ("people", _) => return Ok(json!({ kind: each(name, value, |id| json!({ "object": "user", "id": id }))? })),
+        ("files", _) => {
+            let file = |url: &str| json!({ "name": url.rsplit('/').next(), "external": { "url": url } });
+            return Ok(json!({ kind: each(name, value, file)? }));
+        }
+        _ => {
+            return Err(ToolError::invalid_input(format!(
+                "Notion itself fills `{name}`, of type {kind}; leave it out"
+            )));
+        }
+    };
+    Err(ToolError::invalid_input(format!("`{name}` is of type {kind}: write {expected}, not {value}")))
+}
+
+/// A list of texts, or one.
+fn each(name: &str, value: &Value, write: impl Fn(&str) -> Value) -> Result<Vec<Value>> {
+    let wrong = || ToolError::invalid_input(format!("`{name}` takes a list of texts, not {value}"));
+    match value {
+        Value::Null => Ok(Vec::new()),
+        Value::String(one) => Ok(vec![write(one)]),
+        Value::Array(items) => items.iter().map(|item| item.as_str().map(&write).ok_or_else(wrong)).collect(),
+        _ => Err(wrong()),
+    }
+}
