@@ -114,7 +114,10 @@ pub struct Operation {
     /// How a list goes on; its `argument` is chosen later.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pages: Option<Pages>,
-    /// Arguments that work, by the names of parameters and members.
+    /// What arguments are called, by the names of parameters and members that are spelt otherwise; the overlay sets it.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub names: BTreeMap<String, String>,
+    /// Arguments that work, by the names of arguments.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub examples: Vec<Value>,
 }

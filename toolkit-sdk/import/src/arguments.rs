@@ -36,7 +36,8 @@ pub(crate) struct Arguments {
 
 /// Lays out the arguments of an operation.
 pub(crate) fn of(operation: &Operation, shared: &Shared) -> Arguments {
-    let mut made = Making { shared, taken: BTreeSet::new(), entries: Vec::new(), open: false };
+    let names = &operation.names;
+    let mut made = Making { shared, names, taken: BTreeSet::new(), entries: Vec::new(), open: false };
     // In a fixed order of places, so that a name never depends on how the description is sorted.
     let parameters = [(Place::Path, "path"), (Place::Query, "query"), (Place::Header, "header")];
     let parameters = parameters.into_iter().flat_map(|(place, suffix)| {
@@ -60,6 +61,8 @@ struct Entry {
 
 struct Making<'a> {
     shared: &'a Shared,
+    /// What the overlay calls arguments.
+    names: &'a BTreeMap<String, String>,
     taken: BTreeSet<String>,
     entries: Vec<Entry>,
     /// Whether arguments that are not named are taken for the body.
@@ -68,7 +71,8 @@ struct Making<'a> {
 
 impl Making<'_> {
     fn add(&mut self, name: &str, suffix: &str, schema: &Value, required: bool, default: Option<&Value>) -> String {
-        let argument = names::distinct(names::argument(name), suffix, &self.taken);
+        let called = self.names.get(name).map_or(name, String::as_str);
+        let argument = names::distinct(names::argument(called), suffix, &self.taken);
         self.taken.insert(argument.clone());
         self.entries.push(Entry {
             name: argument.clone(),

@@ -127,6 +127,8 @@ pub struct HintsChange {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Argument {
+    /// What it is called instead.
+    pub name: Option<String>,
     /// What an agent reads.
     pub description: Option<String>,
     /// Sent when the agent says nothing.

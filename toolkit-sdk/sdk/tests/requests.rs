@@ -154,6 +154,10 @@ fn hints_to_wait_are_kept_where_waiting_helps() {
     let exhausted = json!({ "status": 403, "headers": { "x-ratelimit-remaining": "0", "x-ratelimit-reset": "60" } });
     let error = error_of(exhausted);
     assert_eq!((error.kind(), error.wait()), ("rate_limited", seconds(60)));
+    for (reason, kind) in [("userRateLimitExceeded", "rate_limited"), ("insufficientPermissions", "forbidden")] {
+        let body = json!({ "error": { "code": 403, "errors": [{ "reason": reason }] } });
+        assert_eq!(error_of(json!({ "status": 403, "body": body })).kind(), kind, "{reason}");
+    }
 }
 
 #[test]

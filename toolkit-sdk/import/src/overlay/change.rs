@@ -46,6 +46,7 @@ pub(super) fn argument(operation: &mut Operation, name: &str, change: &Argument,
     let Some(parameter) = operation.parameters.iter_mut().find(|parameter| is(&parameter.name)) else {
         return member(operation, name, change, shared);
     };
+    operation.names.extend(change.name.clone().map(|given| (parameter.name.clone(), given)));
     parameter.schema = changed(&parameter.schema, change, shared);
     parameter.required = change.required.unwrap_or(parameter.required);
     parameter.segments = change.segments.unwrap_or(parameter.segments);
@@ -63,6 +64,7 @@ fn member(operation: &mut Operation, name: &str, change: &Argument, shared: &Sha
     let Some(key) = members.keys().find(|own| *own == name || names::argument(own) == name).cloned() else {
         return false;
     };
+    operation.names.extend(change.name.clone().map(|given| (key.clone(), given)));
     if change.hide || change.fixed.is_some() {
         members.shift_remove(&key);
     } else if let Some(member) = members.get_mut(&key) {

@@ -82,6 +82,27 @@ fn arguments_are_hidden_fixed_and_described_wherever_they_go() {
 }
 
 #[test]
+fn an_argument_gets_another_name_and_is_sent_under_its_own() {
+    let overlay = r#"
+        choose.operations = ["items/*"]
+        arguments.limit.name = "most"
+        [operations."items/add"]
+        arguments.kind.name = "sort"
+    "#;
+    let made = crate::toolkit(api(), "acme", &Overlay::from_toml(overlay).unwrap()).unwrap();
+    let arguments = |slug: &str| {
+        let tool = made.manifest.tools.iter().find(|tool| tool.slug == slug).unwrap();
+        tool.input["properties"].as_object().unwrap().keys().cloned().collect::<Vec<_>>()
+    };
+    assert_eq!(arguments("ACME_ITEMS_LIST"), ["most"]);
+    let limit = &made.calls["ACME_ITEMS_LIST"].parameters[0];
+    assert_eq!((limit.name.as_str(), limit.argument.as_deref()), ("limit", Some("most")));
+    assert_eq!(arguments("ACME_ITEMS_ADD"), ["name", "sort"]);
+    let Some(manifest::plan::Body::Json { renamed, .. }) = &made.calls["ACME_ITEMS_ADD"].body else { panic!() };
+    assert_eq!(renamed["sort"], "kind");
+}
+
+#[test]
 fn a_server_stands_for_all_others() {
     let api = applied("server = \"https://api.example.org/\"");
     assert_eq!(api.servers[0].url, "https://api.example.org");

@@ -33,7 +33,8 @@ pub(super) fn of_response(response: &Response) -> ToolError {
         None => format!("the application answered {status}"),
     };
     let wait = retry::after(response, clock::now());
-    let exhausted = response.header("x-ratelimit-remaining").is_some_and(|left| left.trim() == "0");
+    let exhausted = response.header("x-ratelimit-remaining").is_some_and(|left| left.trim() == "0")
+        || body.as_ref().is_some_and(names_a_limit);
     let kind = match status {
         403 if exhausted || response.header("retry-after").is_some() => "rate_limited",
         _ => kind(status),
@@ -48,6 +49,12 @@ pub(super) fn of_response(response: &Response) -> ToolError {
         Some(body) if response.bytes().len() <= LARGEST_DETAILS => error.details(body),
         _ => error,
     }
+}
+
+/// Google's APIs refuse with 403 what came too fast, and say so in the body alone.
+fn names_a_limit(body: &Value) -> bool {
+    const LIMITS: [&str; 4] = ["rateLimitExceeded", "userRateLimitExceeded", "quotaExceeded", "dailyLimitExceeded"];
+    body.pointer("/error/errors/0/reason").and_then(Value::as_str).is_some_and(|reason| LIMITS.contains(&reason))
 }
 
 fn kind(status: u16) -> &'static str {
