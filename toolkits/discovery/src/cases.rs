@@ -1,0 +1,101 @@
+//! The case files, as far as they tell what is sent and answered.
+
+use std::fs;
+use std::path::Path;
+
+use percent_encoding::percent_decode_str;
+use serde_json::Value;
+
+/// One case.
+pub struct Given {
+    /// For example `get_event/with_people`.
+    pub name: String,
+    /// The function, or the slug's part after the toolkit's.
+    pub tool: String,
+    /// Of the call.
+    pub arguments: Value,
+    /// In order.
+    pub exchanges: Vec<Exchange>,
+    /// Files of the caller.
+    pub files: Vec<Value>,
+    /// The time, in milliseconds since 1970.
+    pub now: Option<u64>,
+    /// Whether it ends with data.
+    pub succeeds: bool,
+}
+
+/// A request and its answer.
+pub struct Exchange {
+    /// In upper case.
+    pub method: String,
+    /// With its query.
+    pub url: String,
+    /// Decoded.
+    pub query: Vec<(String, String)>,
+    /// JSON.
+    pub body: Option<Value>,
+    /// Of the answer.
+    pub status: u16,
+    /// JSON.
+    pub answer: Option<Value>,
+}
+
+impl Exchange {
+    pub(crate) fn succeeds(&self) -> bool {
+        (200..300).contains(&self.status)
+    }
+}
+
+/// All cases in a folder, of tools and of triggers.
+///
+/// # Panics
+/// When they cannot be read.
+#[must_use]
+pub fn all(root: &Path) -> Vec<Given> {
+    let entries = |folder: &Path| {
+        let entries = fs::read_dir(folder).expect("cases can be read");
+        entries.map(|entry| entry.expect("cases can be read").path()).collect::<Vec<_>>()
+    };
+    entries(root).iter().flat_map(|folder| entries(folder)).map(|file| read(root, &file)).collect()
+}
+
+fn read(root: &Path, file: &Path) -> Given {
+    let text = fs::read_to_string(file).expect("a case can be read");
+    let case: Value = serde_json::from_str(&text).expect("a case is JSON");
+    let name = file.strip_prefix(root).expect("it lies there").with_extension("").display().to_string();
+    let (tool, _) = name.split_once('/').expect("a case lies in a folder");
+    let list = |key: &str| case[key].as_array().cloned().unwrap_or_default();
+    Given {
+        tool: tool.to_owned(),
+        arguments: case["arguments"].clone(),
+        exchanges: list("exchanges").iter().map(exchange).collect(),
+        files: list("files"),
+        now: case["now"].as_u64(),
+        succeeds: case.get("data").is_some(),
+        name,
+    }
+}
+
+fn exchange(given: &Value) -> Exchange {
+    let (request, response) = (&given["request"], &given["response"]);
+    let text = |key: &str| request[key].as_str().expect("a request has method and address").to_owned();
+    let url = text("url");
+    let query = url.split_once('?').map(|(_, query)| query.split('&').map(pair).collect()).unwrap_or_default();
+    Exchange {
+        method: text("method"),
+        query,
+        url,
+        body: request.get("body").cloned(),
+        status: response["status"].as_u64().and_then(|status| status.try_into().ok()).unwrap_or(200),
+        answer: response.get("body").cloned(),
+    }
+}
+
+fn pair(text: &str) -> (String, String) {
+    let (name, value) = text.split_once('=').unwrap_or((text, ""));
+    (decoded(name), decoded(value))
+}
+
+pub(crate) fn decoded(text: &str) -> String {
+    percent_decode_str(text).decode_utf8().expect("an address is UTF-8").into_owned()
+}

@@ -1,0 +1,94 @@
+//! Checking values against the schemas of a document.
+
+use std::collections::HashMap;
+
+use boon::{Compiler, SchemaIndex};
+use serde_json::{Map, Value, json};
+
+use crate::document::Document;
+
+const WHOLE: &str = "https://description.example/whole.json";
+
+pub(crate) struct Schemas {
+    compiler: Compiler,
+    schemas: boon::Schemas,
+    known: HashMap<String, SchemaIndex>,
+}
+
+impl Schemas {
+    pub(crate) fn new(document: &Document) -> Self {
+        let mut compiler = Compiler::new();
+        let all = document.json["schemas"].as_object().cloned().unwrap_or_default();
+        let all: Map<String, Value> = all.iter().map(|(name, schema)| (name.clone(), closed(schema))).collect();
+        compiler.add_resource(WHOLE, json!({ "$defs": all })).expect("the schemas are a document");
+        Self { compiler, schemas: boon::Schemas::new(), known: HashMap::new() }
+    }
+
+    /// What is wrong with a value under a schema of the document.
+    pub(crate) fn problems(&mut self, name: &str, value: &Value) -> Vec<String> {
+        self.check(format!("{WHOLE}#/$defs/{name}"), value)
+    }
+
+    /// What is wrong with the text of a parameter, which may stand for a number or a truth value.
+    pub(crate) fn problems_of_text(&mut self, schema: &Value, text: &str) -> Vec<String> {
+        let kind = schema["type"].as_str().unwrap_or("string");
+        let value =
+            if kind == "string" { text.into() } else { serde_json::from_str(text).unwrap_or(Value::from(text)) };
+        let mut schema = closed(schema);
+        for limit in ["minimum", "maximum"] {
+            if let Some(number) = schema[limit].as_str().and_then(|text| text.parse::<i64>().ok()) {
+                schema[limit] = number.into();
+            }
+        }
+        self.problems_of_other(&schema.to_string(), &schema, &value)
+    }
+
+    /// What is wrong with a value under a schema that is not of the document.
+    pub(crate) fn problems_of_other(&mut self, name: &str, schema: &Value, value: &Value) -> Vec<String> {
+        let address = format!(
+            "https://other.example/{}",
+            percent_encoding::utf8_percent_encode(name, percent_encoding::NON_ALPHANUMERIC)
+        );
+        if !self.known.contains_key(&address) {
+            self.compiler.add_resource(&address, schema.clone()).expect("a schema is a document");
+        }
+        self.check(address, value)
+    }
+
+    fn check(&mut self, address: String, value: &Value) -> Vec<String> {
+        let index = match self.known.get(&address) {
+            Some(index) => *index,
+            None => {
+                let compiled = self.compiler.compile(&address, &mut self.schemas);
+                let index = compiled.unwrap_or_else(|error| panic!("{address}: {error:#}"));
+                self.known.insert(address, index);
+                index
+            }
+        };
+        self.schemas.validate(value, index).err().map(|error| format!("{error:#}")).into_iter().collect()
+    }
+}
+
+/// A schema in the words of JSON Schema, in which nothing else may be there than what is told.
+fn closed(schema: &Value) -> Value {
+    if let Some(name) = schema["$ref"].as_str() {
+        return json!({ "$ref": format!("#/$defs/{name}") });
+    }
+    let mut out = Map::new();
+    for word in ["enum", "minimum", "maximum", "pattern"] {
+        out.extend(schema.get(word).map(|value| (word.to_owned(), value.clone())));
+    }
+    let kind = schema["type"].as_str().filter(|kind| *kind != "any");
+    out.extend(kind.map(|kind| ("type".to_owned(), kind.into())));
+    if let Some(items) = schema.get("items") {
+        out.insert("items".to_owned(), closed(items));
+    }
+    if kind == Some("object") {
+        let members = schema["properties"].as_object().into_iter().flatten();
+        let members: Map<String, Value> = members.map(|(name, member)| (name.clone(), closed(member))).collect();
+        out.insert("properties".to_owned(), members.into());
+        let more = schema.get("additionalProperties").map_or(Value::Bool(false), closed);
+        out.insert("additionalProperties".to_owned(), more);
+    }
+    out.into()
+}

@@ -1,0 +1,524 @@
+//! Events: reading, planning and changing them.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use jiff::tz::Offset;
+use serde::Deserializer;
+use toolkit_sdk::prelude::*;
+
+use crate::API;
+use crate::people::{Attendee, Notify, mail};
+use crate::times::{Length, When, Zone, zone_of};
+
+pub(crate) const EVENTS: &str = "/calendars/{calendar}/events";
+pub(crate) const EVENT: &str = "/calendars/{calendar}/events/{event}";
+/// A longer text is cut in lists: an agent that wants one whole asks for the event.
+const LONGEST_IN_LIST: usize = 500;
+/// What an event lasts of which nobody says it.
+const USUAL_MINUTES: i64 = 60;
+
+/// An event.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all(deserialize = "camelCase"))]
+pub(crate) struct Event {
+    pub(crate) id: String,
+    /// `confirmed`, `tentative` or, when it was deleted, `cancelled`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) status: Option<String>,
+    /// The title.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) summary: Option<String>,
+    /// May have HTML in it; in lists only the beginning of a long one, which then ends in `…`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    description: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    location: Option<String>,
+    /// When it begins, with the offset of its time zone; a date alone when it is all day.
+    #[serde(default, deserialize_with = "moment", skip_serializing_if = "Option::is_none")]
+    pub(crate) start: Option<String>,
+    /// When it ends; of an all-day event the day after its last.
+    #[serde(default, deserialize_with = "moment", skip_serializing_if = "Option::is_none")]
+    end: Option<String>,
+    /// Address of whose event it is.
+    #[serde(default, deserialize_with = "mail", skip_serializing_if = "Option::is_none")]
+    organizer: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) attendees: Vec<Attendee>,
+    /// There are more attendees than are told.
+    #[serde(default, skip_serializing_if = "is_false")]
+    attendees_omitted: bool,
+    /// How it repeats: lines of RFC 5545 such as `RRULE:FREQ=WEEKLY`. Only in the series itself.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    recurrence: Vec<String>,
+    /// Id of the series that this is one occurrence of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    recurring_event_id: Option<String>,
+    /// Where the video meeting is.
+    #[serde(rename(deserialize = "hangoutLink"), default, skip_serializing_if = "Option::is_none")]
+    meeting_url: Option<String>,
+    /// Does not block the time.
+    #[serde(
+        rename(deserialize = "transparency"),
+        default,
+        deserialize_with = "transparent",
+        skip_serializing_if = "is_false"
+    )]
+    free: bool,
+    /// `public`, `private` or `confidential`; missing: as is usual in the calendar.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    visibility: Option<String>,
+    /// `default`, `outOfOffice`, `focusTime`, `workingLocation`, `birthday` or `fromGmail`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    event_type: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    color_id: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    updated: Option<String>,
+    /// The page for people.
+    #[serde(rename(deserialize = "htmlLink"), default, skip_serializing_if = "Option::is_none")]
+    url: Option<String>,
+}
+
+/// A time as Google tells it.
+#[derive(Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Told {
+    date: Option<String>,
+    date_time: Option<String>,
+    time_zone: Option<String>,
+}
+
+impl Told {
+    fn text(self) -> Option<String> {
+        self.date_time.or(self.date)
+    }
+}
+
+fn moment<'de, D: Deserializer<'de>>(json: D) -> Result<Option<String>, D::Error> {
+    Ok(Option::<Told>::deserialize(json)?.and_then(Told::text))
+}
+
+fn transparent<'de, D: Deserializer<'de>>(json: D) -> Result<bool, D::Error> {
+    Ok(Option::<String>::deserialize(json)?.is_some_and(|word| word == "transparent"))
+}
+
+pub(crate) fn is_false(value: &bool) -> bool {
+    !value
+}
+
+impl Event {
+    fn shortened(mut self) -> Self {
+        if let Some(long) = self.description.take_if(|text| text.len() > LONGEST_IN_LIST) {
+            let end = long.floor_char_boundary(LONGEST_IN_LIST);
+            self.description = Some(format!("{}…", &long[..end]));
+        }
+        self
+    }
+}
+
+/// A part of a list of events.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Page {
+    items: Vec<Event>,
+    /// The zone of the calendar.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    time_zone: Option<String>,
+    /// The `page_token` to read on with; missing at the end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_page_token: Option<String>,
+}
+
+/// Events as Google lists them.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Listed {
+    #[serde(default)]
+    items: Vec<Event>,
+    time_zone: Option<String>,
+    next_page_token: Option<String>,
+}
+
+fn page(request: Request) -> Result<Page> {
+    let Listed { items, time_zone, next_page_token } = request.send()?.json()?;
+    Ok(Page { items: items.into_iter().map(Event::shortened).collect(), time_zone, next_page_token })
+}
+
+/// RFC 3339, as Google asks for it.
+pub(crate) fn written(moment: Timestamp) -> String {
+    moment.display_with_offset(Offset::UTC).to_string().replace("+00:00", "Z")
+}
+
+pub(crate) fn primary() -> String {
+    "primary".to_owned()
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct ListEvents {
+    /// Id of the calendar, as `list_calendars` tells it; `primary` is the person's own.
+    #[serde(default = "primary")]
+    calendar_id: String,
+    /// Only events that end after this: `2026-03-01T09:00:00+01:00`, `2026-03-01T09:00`, or `2026-03-01` for its beginning. Left
+    /// out: now.
+    from: Option<String>,
+    /// Only events that begin before this; a date means its beginning. Left out: without end.
+    to: Option<String>,
+    /// Only events with these words in title, description, place or people.
+    query: Option<String>,
+    /// Zone of `from` and `to` where they name no offset, and of the answer: `Europe/Berlin`. Left out: the calendar's.
+    time_zone: Option<String>,
+    /// How many to answer.
+    #[serde(default = "fifty")]
+    #[schemars(range(min = 1, max = 250))]
+    limit: u32,
+    /// Reads on; `next_page_token` of the answer before, all else being the same.
+    page_token: Option<String>,
+}
+
+fn fifty() -> u32 {
+    50
+}
+
+/// Lists the events of a calendar in the order in which they begin, from now on or in a span of time, or finds some by words. Of a
+/// series each occurrence is told. Use it for "what is on my calendar tomorrow" and to find the id of an event.
+#[tool(
+    read_only,
+    idempotent,
+    important,
+    scopes("https://www.googleapis.com/auth/calendar.events.readonly"),
+    example = r#"{"from": "2026-03-02", "to": "2026-03-03", "time_zone": "Europe/Berlin"}"#
+)]
+pub(crate) fn list_events(input: ListEvents) -> Result<Page> {
+    let mut zone = Zone::new(input.time_zone.as_deref(), &input.calendar_id);
+    let from = match &input.from {
+        Some(from) => written(zone.moment("from", from)?),
+        None => now(),
+    };
+    let to = input.to.as_ref().map(|to| zone.moment("to", to)).transpose()?.map(written);
+    let request = API.get(EVENTS).path("calendar", &input.calendar_id).query("singleEvents", true);
+    let request = request.query("orderBy", "startTime").query("timeMin", from).query_opt("timeMax", to);
+    let request = request.query_opt("q", input.query).query_opt("timeZone", input.time_zone);
+    page(request.query("maxResults", input.limit.clamp(1, 250)).query_opt("pageToken", input.page_token))
+}
+
+/// The time, to the second.
+pub(crate) fn now() -> String {
+    let seconds = i64::try_from(clock::now() / 1000).unwrap_or(i64::MAX);
+    written(Timestamp::from_second(seconds).unwrap_or(Timestamp::MAX))
+}
+
+/// An event of a calendar.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct EventId {
+    /// Id of the calendar, as `list_calendars` tells it; `primary` is the person's own.
+    #[serde(default = "primary")]
+    pub(crate) calendar_id: String,
+    /// Id of the event, as `list_events` tells it. Of a series: the id of one occurrence, or `recurring_event_id` for all.
+    #[schemars(length(min = 1))]
+    pub(crate) event_id: String,
+}
+
+impl EventId {
+    pub(crate) fn fill(&self, request: Request) -> Request {
+        request.path("calendar", &self.calendar_id).path("event", &self.event_id)
+    }
+}
+
+/// Gets one event with its whole description, people, place and meeting address.
+#[tool(
+    read_only,
+    idempotent,
+    important,
+    scopes("https://www.googleapis.com/auth/calendar.events.readonly"),
+    example = r#"{"event_id": "7cbh8rpc10lrc0ckih9tafss99"}"#
+)]
+pub(crate) fn get_event(input: EventId) -> Result<Event> {
+    input.fill(API.get(EVENT)).send()?.json()
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Instances {
+    #[serde(flatten)]
+    event: EventId,
+    /// Only occurrences that end after this moment; a date means its beginning.
+    from: Option<String>,
+    /// Only occurrences that begin before this moment.
+    to: Option<String>,
+    /// Also those that were deleted.
+    #[serde(default)]
+    include_cancelled: bool,
+    #[serde(default = "fifty")]
+    #[schemars(range(min = 1, max = 250))]
+    limit: u32,
+    /// Reads on; `next_page_token` of the answer before.
+    page_token: Option<String>,
+}
+
+/// Lists the occurrences of a recurring event, by the id of its series. Each has an id of its own, by which it alone can be changed
+/// or deleted.
+#[tool(
+    read_only,
+    idempotent,
+    scopes("https://www.googleapis.com/auth/calendar.events.readonly"),
+    example = r#"{"event_id": "7cbh8rpc10lrc0ckih9tafss99", "limit": 10}"#
+)]
+pub(crate) fn list_event_instances(input: Instances) -> Result<Page> {
+    let mut zone = Zone::new(None, &input.event.calendar_id);
+    let mut moment = |name: &str, text: Option<String>| -> Result<Option<String>> {
+        text.map(|text| zone.moment(name, &text)).transpose().map(|moment| moment.map(written))
+    };
+    let (from, to) = (moment("from", input.from)?, moment("to", input.to)?);
+    let request = input.event.fill(API.get("/calendars/{calendar}/events/{event}/instances"));
+    let request = request.query_opt("timeMin", from).query_opt("timeMax", to);
+    let request = if input.include_cancelled { request.query("showDeleted", true) } else { request };
+    page(request.query("maxResults", input.limit.clamp(1, 250)).query_opt("pageToken", input.page_token))
+}
+
+/// What an event is, apart from title, time and people.
+#[derive(Deserialize, JsonSchema)]
+struct Details {
+    /// Text; simple HTML is shown as such.
+    description: Option<String>,
+    /// An address, or the name of a room.
+    location: Option<String>,
+    /// Makes it repeat: lines of RFC 5545, for example `["RRULE:FREQ=WEEKLY;BYDAY=MO;COUNT=10"]`, without DTSTART.
+    #[schemars(length(max = 20))]
+    recurrence: Option<Vec<String>>,
+    /// Minutes before the event at which it reminds; `[]` for not at all. Left out: as is usual in the calendar.
+    #[schemars(length(max = 5))]
+    reminder_minutes: Option<Vec<u32>>,
+    /// Does not block the time.
+    free: Option<bool>,
+    visibility: Option<Visibility>,
+    /// A number that `get_colors` tells.
+    color_id: Option<String>,
+}
+
+#[derive(Clone, Copy, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Visibility {
+    Default,
+    /// Everybody who sees the calendar sees the details.
+    Public,
+    /// Only who is invited sees the details.
+    Private,
+}
+
+/// The body of a request: what is given, as Google calls it.
+type Body = BTreeMap<&'static str, Value>;
+
+impl Details {
+    fn write(&self, body: &mut Body) {
+        let mut set = |name, value: Option<Value>| body.extend(value.map(|value| (name, value)));
+        set("description", self.description.as_ref().map(|text| json!(text)));
+        set("location", self.location.as_ref().map(|text| json!(text)));
+        set("recurrence", self.recurrence.as_ref().map(|lines| json!(lines)));
+        set("transparency", self.free.map(|free| json!(if free { "transparent" } else { "opaque" })));
+        set("visibility", self.visibility.map(|word| json!(word)));
+        set("colorId", self.color_id.as_ref().map(|id| json!(id)));
+        set(
+            "reminders",
+            self.reminder_minutes.as_ref().map(|all| {
+                let one = |minutes: &u32| json!({ "method": "popup", "minutes": minutes });
+                json!({ "useDefault": false, "overrides": all.iter().map(one).collect::<Vec<_>>() })
+            }),
+        );
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct CreateEvent {
+    /// Id of the calendar, as `list_calendars` tells it; `primary` is the person's own.
+    #[serde(default = "primary")]
+    calendar_id: String,
+    /// The title.
+    summary: String,
+    /// When it begins: `2026-03-01T09:00` by the clocks of `time_zone`, `2026-03-01T09:00:00+01:00`, or `2026-03-01` for an all-day
+    /// event.
+    start: String,
+    /// When it ends, written like `start`; of an all-day event the day after its last. Or give `duration_minutes`; without both it
+    /// lasts an hour, an all-day event one day.
+    end: Option<String>,
+    #[schemars(range(min = 1, max = 525600))]
+    duration_minutes: Option<u32>,
+    /// Zone of times without an offset, and in which the event repeats: `Europe/Berlin`. Left out: the calendar's.
+    time_zone: Option<String>,
+    #[serde(flatten)]
+    details: Details,
+    /// Mail addresses of who is invited.
+    #[serde(default)]
+    #[schemars(length(max = 200))]
+    attendees: Vec<String>,
+    /// Makes a Google Meet meeting; its address comes back as `meeting_url`.
+    #[serde(default)]
+    video_meeting: bool,
+    #[serde(default)]
+    notify: Notify,
+}
+
+/// Puts an event on a calendar: a meeting with invited people and a video link, an all-day event, or a series. Look for free time
+/// first with `find_free_time`.
+#[tool(
+    open_world,
+    important,
+    scopes("https://www.googleapis.com/auth/calendar.events"),
+    example = r#"{"summary": "Planning", "start": "2026-03-02T09:00", "duration_minutes": 30, "time_zone": "Europe/Berlin", "attendees": ["ada@example.com"], "video_meeting": true}"#
+)]
+pub(crate) fn create_event(input: CreateEvent) -> Result<Event> {
+    let start = When::read("start", &input.start)?;
+    let usual = if start.is_day() { Length::Days(1) } else { Length::Minutes(USUAL_MINUTES) };
+    let end = end(start, input.end.as_deref(), input.duration_minutes, Some(usual))?;
+    let repeats = input.details.recurrence.as_ref().is_some_and(|lines| !lines.is_empty());
+    let open = [start, end].iter().any(|time| matches!(time, When::Local(_)));
+    let zone = match input.time_zone {
+        None if open || repeats && !start.is_day() => Some(zone_of(&input.calendar_id)?),
+        given => given,
+    };
+    let mut body = Body::from([("summary", json!(input.summary))]);
+    input.details.write(&mut body);
+    body.insert("start", start.json(zone.as_deref(), false));
+    body.insert("end", end.json(zone.as_deref(), false));
+    if !input.attendees.is_empty() {
+        let attendees: Vec<Value> = input.attendees.iter().map(|address| json!({ "email": address })).collect();
+        body.insert("attendees", json!(attendees));
+    }
+    let request = API.post(EVENTS).path("calendar", &input.calendar_id).query("sendUpdates", input.notify.word());
+    meeting(request, input.video_meeting, &mut body).json(&body).send()?.json()
+}
+
+/// Asks for a meeting room on the web.
+fn meeting(request: Request, wanted: bool, body: &mut Body) -> Request {
+    if !wanted {
+        return request;
+    }
+    // Tells one wish from the next; the same one twice is one meeting.
+    let id = format!("meeting-{}", clock::now());
+    let wish = json!({ "requestId": id, "conferenceSolutionKey": { "type": "hangoutsMeet" } });
+    body.insert("conferenceData", json!({ "createRequest": wish }));
+    request.query("conferenceDataVersion", 1)
+}
+
+/// When an event ends, of which beginning and one of end, duration and usual length are known.
+fn end(start: When, end: Option<&str>, minutes: Option<u32>, usual: Option<Length>) -> Result<When> {
+    let found = match (end, minutes) {
+        (Some(_), Some(_)) => return Err(ToolError::invalid_input("give `end` or `duration_minutes`, not both")),
+        (Some(end), None) => When::read("end", end)?,
+        (None, Some(minutes)) => start.after(Length::Minutes(minutes.into()))?,
+        (None, None) => {
+            let usual =
+                usual.ok_or_else(|| ToolError::invalid_input("say when it ends: give `end` or `duration_minutes`"))?;
+            start.after(usual)?
+        }
+    };
+    if start.is_day() != found.is_day() {
+        return Err(ToolError::invalid_input(
+            "write `start` and `end` both with a time, or both as dates for an all-day event",
+        ));
+    }
+    Ok(found)
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct UpdateEvent {
+    #[serde(flatten)]
+    event: EventId,
+    /// The new title.
+    summary: Option<String>,
+    /// When it begins now, written as for `create_event`. Without a new end it lasts as long as before.
+    start: Option<String>,
+    /// When it ends now.
+    end: Option<String>,
+    #[schemars(range(min = 1, max = 525600))]
+    duration_minutes: Option<u32>,
+    /// Zone of times without an offset. Left out: the event's own.
+    time_zone: Option<String>,
+    #[serde(flatten)]
+    details: Details,
+    /// Mail addresses of who is invited besides those who are.
+    #[serde(default)]
+    add_attendees: Vec<String>,
+    /// Mail addresses of who is no longer invited.
+    #[serde(default)]
+    remove_attendees: Vec<String>,
+    /// Adds a Google Meet meeting.
+    #[serde(default)]
+    video_meeting: bool,
+    #[serde(default)]
+    notify: Notify,
+}
+
+/// What is there before a change.
+#[derive(Deserialize)]
+struct Before {
+    #[serde(default)]
+    start: Told,
+    #[serde(default)]
+    end: Told,
+    #[serde(default)]
+    attendees: Vec<Value>,
+}
+
+/// Changes an event: moves it, renames it, invites people or takes them off. Give only what shall change. The id of one occurrence
+/// changes that one alone, the id of the series all. To accept or decline an invitation use `respond_to_event`.
+#[tool(
+    destructive,
+    open_world,
+    important,
+    scopes("https://www.googleapis.com/auth/calendar.events"),
+    example = r#"{"event_id": "7cbh8rpc10lrc0ckih9tafss99", "start": "2026-03-02T10:00", "add_attendees": ["grace@example.com"]}"#
+)]
+pub(crate) fn update_event(input: UpdateEvent) -> Result<Event> {
+    let mut body = Body::new();
+    body.extend(input.summary.as_ref().map(|summary| ("summary", json!(summary))));
+    input.details.write(&mut body);
+    let timed = input.start.is_some() || input.end.is_some() || input.duration_minutes.is_some();
+    let people = !input.add_attendees.is_empty() || !input.remove_attendees.is_empty();
+    if timed || people {
+        let before = input.event.fill(API.get(EVENT)).query("fields", "start,end,attendees").send()?.json()?;
+        if timed {
+            retime(&input, &before, &mut body)?;
+        }
+        if people {
+            body.insert("attendees", invited(before.attendees, &input.add_attendees, &input.remove_attendees));
+        }
+    }
+    let request = input.event.fill(API.patch(EVENT)).query("sendUpdates", input.notify.word());
+    let request = meeting(request, input.video_meeting, &mut body);
+    if body.is_empty() {
+        return Err(ToolError::invalid_input("nothing is to be changed; give at least one of the other arguments"));
+    }
+    request.json(&body).send()?.json()
+}
+
+/// Writes the new times of an event.
+fn retime(input: &UpdateEvent, before: &Before, body: &mut Body) -> Result<()> {
+    let told = |told: &Told| told.clone().text().map(|text| When::read("event", &text)).transpose();
+    let (began, ended) = (told(&before.start)?, told(&before.end)?);
+    let start = input.start.as_ref().map(|text| When::read("start", text)).transpose()?.or(began);
+    let start = start.ok_or_else(|| ToolError::upstream("Google tells no beginning of the event"))?;
+    let length = began.zip(ended).and_then(|(began, ended)| began.until(ended));
+    let end = end(start, input.end.as_deref(), input.duration_minutes, length)?;
+    let open = [start, end].iter().any(|time| matches!(time, When::Local(_)));
+    let zone = match input.time_zone.as_ref().or(before.start.time_zone.as_ref()) {
+        Some(zone) => Some(zone.clone()),
+        None if open => Some(zone_of(&input.event.calendar_id)?),
+        None => None,
+    };
+    body.insert("start", start.json(zone.as_deref(), true));
+    body.insert("end", end.json(zone.as_deref(), true));
+    Ok(())
+}
+
+/// The attendees with some more and some less; what is known of those who stay is kept.
+fn invited(mut attendees: Vec<Value>, add: &[String], remove: &[String]) -> Value {
+    let is = |attendee: &Value, address: &String| {
+        attendee["email"].as_str().is_some_and(|email| email.eq_ignore_ascii_case(address))
+    };
+    attendees.retain(|attendee| !remove.iter().any(|address| is(attendee, address)));
+    for address in add {
+        if !attendees.iter().any(|attendee| is(attendee, address)) {
+            attendees.push(json!({ "email": address }));
+        }
+    }
+    attendees.into()
+}

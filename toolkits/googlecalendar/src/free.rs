@@ -1,0 +1,278 @@
+//! When people are busy, and when they are all free.
+
+use std::collections::BTreeMap;
+
+use jiff::civil::{Time, Weekday};
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp, ToSpan, Zoned};
+use toolkit_sdk::prelude::*;
+
+use crate::API;
+use crate::events::written;
+use crate::times::{When, zone};
+
+/// Days that one search looks at.
+const MOST_DAYS: i32 = 92;
+
+fn own() -> Vec<String> {
+    vec!["primary".to_owned()]
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Span {
+    /// Ids of calendars: mail addresses of people and rooms, or `primary` for the person's own.
+    #[serde(default = "own")]
+    #[schemars(length(min = 1, max = 50))]
+    calendars: Vec<String>,
+    /// From when on: `2026-03-02T09:00:00+01:00`, or without an offset together with `time_zone`; a date means its beginning.
+    from: String,
+    /// Until when; a date means its beginning.
+    to: String,
+    /// Zone of times without an offset, and of the answer: `Europe/Berlin`.
+    time_zone: Option<String>,
+}
+
+/// A span of time as moments.
+struct Moments {
+    from: Timestamp,
+    to: Timestamp,
+    zone: TimeZone,
+}
+
+impl Span {
+    fn moments(&self) -> Result<Moments> {
+        let named = self.time_zone.as_deref().map(zone).transpose()?;
+        let moment = |argument: &str, text: &str| match (When::read(argument, text)?, &named) {
+            (When::Exact(moment, _), _) => Ok(moment),
+            (open, Some(zone)) => open.moment(zone),
+            (_, None) => Err(ToolError::invalid_input(format!(
+                "`{argument}` is `{text}`, which may be many moments; give `time_zone`, or an offset as in `2026-03-02T09:00:00+01:00`"
+            ))),
+        };
+        let (from, to) = (moment("from", &self.from)?, moment("to", &self.to)?);
+        if from >= to {
+            return Err(ToolError::invalid_input(format!("`to` ({}) must be after `from` ({})", self.to, self.from)));
+        }
+        Ok(Moments { from, to, zone: named.unwrap_or(TimeZone::UTC) })
+    }
+}
+
+/// What Google knows about who is busy.
+#[derive(Deserialize)]
+struct Answer {
+    #[serde(default)]
+    calendars: BTreeMap<String, Told>,
+}
+
+#[derive(Deserialize)]
+struct Told {
+    #[serde(default)]
+    busy: Vec<Period>,
+    #[serde(default)]
+    errors: Vec<Reason>,
+}
+
+#[derive(Deserialize)]
+struct Reason {
+    reason: String,
+}
+
+/// From then until then.
+#[derive(Serialize, Deserialize, JsonSchema, Clone)]
+struct Period {
+    start: String,
+    end: String,
+}
+
+fn ask(span: &Span, moments: &Moments) -> Result<Answer> {
+    let items: Vec<Value> = span.calendars.iter().map(|id| json!({ "id": id })).collect();
+    let mut body = json!({ "timeMin": written(moments.from), "timeMax": written(moments.to), "items": items });
+    if let Some(zone) = &span.time_zone {
+        body["timeZone"] = zone.as_str().into();
+    }
+    API.post("/freeBusy").json(&body).send()?.json()
+}
+
+/// When a calendar is busy.
+#[derive(Serialize, JsonSchema)]
+struct Busy {
+    calendar: String,
+    busy: Vec<Period>,
+    /// Why nothing is known: `notFound` when there is no such calendar or the person may not see it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    problem: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct AllBusy {
+    calendars: Vec<Busy>,
+}
+
+/// Tells when people or rooms are busy, without saying with what. For times at which all of them are free use `find_free_time`.
+#[tool(
+    read_only,
+    idempotent,
+    scopes("https://www.googleapis.com/auth/calendar.freebusy"),
+    egress("POST www.googleapis.com/calendar/v3/freeBusy"),
+    example = r#"{"calendars": ["ada@example.com", "grace@example.com"], "from": "2026-03-02T08:00:00Z", "to": "2026-03-02T18:00:00Z"}"#
+)]
+pub(crate) fn get_free_busy(input: Span) -> Result<AllBusy> {
+    let mut answer = ask(&input, &input.moments()?)?;
+    let busy = |calendar: String| {
+        let told = answer.calendars.remove(&calendar);
+        let unknown = told.is_none().then(|| "notFound".to_owned());
+        let Told { busy, errors } = told.unwrap_or(Told { busy: Vec::new(), errors: Vec::new() });
+        let problem = errors.into_iter().next().map(|error| error.reason).or(unknown);
+        Busy { calendar, busy, problem }
+    };
+    Ok(AllBusy { calendars: input.calendars.into_iter().map(busy).collect() })
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Search {
+    #[serde(flatten)]
+    span: Span,
+    #[schemars(range(min = 1, max = 1440))]
+    duration_minutes: u32,
+    /// Not before this time of day in `time_zone`.
+    #[serde(default = "morning")]
+    day_start: String,
+    /// Not after this time of day in `time_zone`.
+    #[serde(default = "evening")]
+    day_end: String,
+    /// Also Saturdays and Sundays.
+    #[serde(default)]
+    weekends: bool,
+    /// How many spans to answer.
+    #[serde(default = "ten")]
+    #[schemars(range(min = 1, max = 100))]
+    limit: usize,
+}
+
+fn morning() -> String {
+    "09:00".to_owned()
+}
+
+fn evening() -> String {
+    "17:00".to_owned()
+}
+
+fn ten() -> usize {
+    10
+}
+
+/// When all are free.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Free {
+    /// Whole spans, earliest first; each has room for at least the duration.
+    free: Vec<Period>,
+    /// There are more.
+    truncated: bool,
+}
+
+/// Finds times at which all the given people and rooms are free long enough, within working hours. Use it before `create_event` to
+/// propose or book a meeting.
+#[tool(
+    read_only,
+    idempotent,
+    important,
+    scopes("https://www.googleapis.com/auth/calendar.freebusy"),
+    egress("POST www.googleapis.com/calendar/v3/freeBusy"),
+    example = r#"{"calendars": ["primary", "ada@example.com"], "from": "2026-03-02", "to": "2026-03-07", "time_zone": "Europe/Berlin", "duration_minutes": 45}"#
+)]
+pub(crate) fn find_free_time(input: Search) -> Result<Free> {
+    let Search { span, duration_minutes, day_start, day_end, weekends, limit } = input;
+    let moments = span.moments()?;
+    let hours = (clock_time("day_start", &day_start)?, clock_time("day_end", &day_end)?);
+    if hours.0 >= hours.1 {
+        return Err(ToolError::invalid_input(format!("`day_end` ({day_end}) must be after `day_start` ({day_start})")));
+    }
+    let windows = windows(&moments, hours, weekends)?;
+    let mut busy = Vec::new();
+    for (calendar, told) in ask(&span, &moments)?.calendars {
+        if let Some(Reason { reason }) = told.errors.first() {
+            let message =
+                format!("Google tells nothing of the calendar `{calendar}`: {reason}; leave it out, or have it shared");
+            return Err(if reason == "notFound" {
+                ToolError::not_found(message)
+            } else {
+                ToolError::upstream(message)
+            });
+        }
+        for period in told.busy {
+            busy.push((read(&period.start)?, read(&period.end)?));
+        }
+    }
+    busy.sort_unstable();
+    let least = SignedDuration::from_mins(duration_minutes.into());
+    let mut found = gaps(&windows, &busy).into_iter().filter(|(start, end)| end.duration_since(*start) >= least);
+    let told = |moment: Timestamp| {
+        let offset = moments.zone.to_offset(moment);
+        moment.display_with_offset(offset).to_string()
+    };
+    let free = found.by_ref().take(limit).map(|(start, end)| Period { start: told(start), end: told(end) }).collect();
+    Ok(Free { free, truncated: found.next().is_some() })
+}
+
+fn clock_time(argument: &str, text: &str) -> Result<Time> {
+    text.parse()
+        .map_err(|_| ToolError::invalid_input(format!("`{argument}` is `{text}`; write a time of day such as `09:00`")))
+}
+
+fn read(moment: &str) -> Result<Timestamp> {
+    moment.parse().map_err(|_| ToolError::upstream(format!("Google answered `{moment}`, which is no moment")))
+}
+
+/// The hours of each day that may be used, within the span.
+fn windows(moments: &Moments, (open, close): (Time, Time), weekends: bool) -> Result<Vec<(Timestamp, Timestamp)>> {
+    let day = |moment: Timestamp| Zoned::new(moment, moments.zone.clone()).date();
+    let (mut at, last) = (day(moments.from), day(moments.to));
+    let mut windows = Vec::new();
+    for _ in 0..=MOST_DAYS {
+        if at > last {
+            return Ok(windows);
+        }
+        if weekends || !matches!(at.weekday(), Weekday::Saturday | Weekday::Sunday) {
+            let moment = |time| When::Local(at.to_datetime(time)).moment(&moments.zone);
+            let (start, end) = (moment(open)?.max(moments.from), moment(close)?.min(moments.to));
+            windows.extend((start < end).then_some((start, end)));
+        }
+        let Ok(next) = at.checked_add(1.days()) else { return Ok(windows) };
+        at = next;
+    }
+    Err(ToolError::invalid_input(format!("the span has more than {MOST_DAYS} days; search in parts of it")))
+}
+
+/// What is left of the windows when the busy times, which are in order, are taken out.
+fn gaps(windows: &[(Timestamp, Timestamp)], busy: &[(Timestamp, Timestamp)]) -> Vec<(Timestamp, Timestamp)> {
+    let mut gaps = Vec::new();
+    for (start, end) in windows {
+        let mut at = *start;
+        for (begins, ends) in busy.iter().filter(|(begins, ends)| begins < end && ends > start) {
+            if *begins > at {
+                gaps.push((at, *begins));
+            }
+            at = at.max(*ends);
+        }
+        if at < *end {
+            gaps.push((at, *end));
+        }
+    }
+    gaps
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_overlaps_or_ends_outside_is_busy_once() {
+        let at = |minute: i64| Timestamp::from_second(minute * 60).unwrap_or_default();
+        let spans = |spans: &[(i64, i64)]| spans.iter().map(|(a, b)| (at(*a), at(*b))).collect::<Vec<_>>();
+        let windows = spans(&[(0, 100), (200, 300)]);
+        let busy = spans(&[(-10, 10), (20, 60), (30, 40), (90, 210), (300, 310)]);
+        assert_eq!(gaps(&windows, &busy), spans(&[(10, 20), (60, 90), (210, 300)]));
+        assert_eq!(gaps(&windows, &[]), windows);
+        assert_eq!(gaps(&windows, &spans(&[(0, 300)])), []);
+    }
+}

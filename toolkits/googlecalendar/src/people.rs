@@ -1,0 +1,110 @@
+//! Who is invited, who is told, and what they answered.
+
+use serde::Deserializer;
+use toolkit_sdk::prelude::*;
+
+use crate::API;
+use crate::events::{EVENT, Event, EventId, is_false};
+
+/// Somebody who is invited.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all(deserialize = "camelCase"))]
+pub(crate) struct Attendee {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    email: Option<String>,
+    #[serde(rename(deserialize = "displayName"), default, skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
+    /// `needsAction`, `accepted`, `declined` or `tentative`.
+    #[serde(rename(deserialize = "responseStatus"), default, skip_serializing_if = "Option::is_none")]
+    response: Option<String>,
+    /// What they wrote with their answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    comment: Option<String>,
+    /// Need not come.
+    #[serde(default, skip_serializing_if = "is_false")]
+    optional: bool,
+    /// It is the person whose calendar this is.
+    #[serde(rename(deserialize = "self"), default, skip_serializing_if = "is_false")]
+    you: bool,
+    /// A room or a thing.
+    #[serde(default, skip_serializing_if = "is_false")]
+    resource: bool,
+}
+
+/// Somebody, of whom only the address is kept.
+pub(crate) fn mail<'de, D: Deserializer<'de>>(json: D) -> Result<Option<String>, D::Error> {
+    #[derive(Deserialize)]
+    struct Person {
+        email: Option<String>,
+    }
+    Ok(Option::<Person>::deserialize(json)?.and_then(|person| person.email))
+}
+
+/// Who gets a mail about it.
+#[derive(Clone, Copy, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) enum Notify {
+    /// Everybody who is invited.
+    #[default]
+    All,
+    /// Only who does not use Google Calendar.
+    ExternalOnly,
+    /// Nobody.
+    None,
+}
+
+impl Notify {
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::All => "all",
+            Self::ExternalOnly => "externalOnly",
+            Self::None => "none",
+        }
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Respond {
+    #[serde(flatten)]
+    event: EventId,
+    response: Answer,
+    /// A note to the organizer.
+    comment: Option<String>,
+    #[serde(default)]
+    notify: Notify,
+}
+
+#[derive(Clone, Copy, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Answer {
+    Accepted,
+    Declined,
+    Tentative,
+}
+
+/// Answers an invitation for the person whose calendar it is: accepts, declines, or says perhaps. The id of one occurrence answers
+/// for that one alone, the id of the series for all.
+#[tool(
+    idempotent,
+    open_world,
+    important,
+    scopes("https://www.googleapis.com/auth/calendar.events"),
+    example = r#"{"event_id": "7cbh8rpc10lrc0ckih9tafss99", "response": "accepted"}"#
+)]
+pub(crate) fn respond_to_event(input: Respond) -> Result<Event> {
+    let event: Event = input.event.fill(API.get(EVENT)).send()?.json()?;
+    let own = event.attendees.iter().find(|attendee| attendee.you).and_then(|attendee| attendee.email.as_ref());
+    let Some(own) = own else {
+        let title = event.summary.as_deref().unwrap_or(&event.id);
+        return Err(ToolError::conflict(format!(
+            "the person is not invited to `{title}`, so there is nothing to answer; `update_event` adds attendees"
+        )));
+    };
+    let mut answer = json!({ "email": own, "responseStatus": input.response });
+    if let Some(comment) = input.comment {
+        answer["comment"] = comment.into();
+    }
+    // Marked so, the list leaves all others as they are.
+    let body = json!({ "attendeesOmitted": true, "attendees": [answer] });
+    input.event.fill(API.patch(EVENT)).query("sendUpdates", input.notify.word()).json(&body).send()?.json()
+}

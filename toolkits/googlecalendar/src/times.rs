@@ -1,0 +1,208 @@
+//! Times as agents write them and as Google takes them: a day, a time of day somewhere, or a moment.
+
+use jiff::civil::{Date, DateTime};
+use jiff::fmt::temporal::Pieces;
+use jiff::tz::{Offset, TimeZone};
+use jiff::{SignedDuration, Timestamp, ToSpan};
+use toolkit_sdk::prelude::*;
+
+use crate::API;
+
+/// When something begins or ends.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) enum When {
+    /// `2026-03-01`: an all-day event.
+    Day(Date),
+    /// `2026-03-01T09:00`: by the clocks of a time zone.
+    Local(DateTime),
+    /// `2026-03-01T09:00+01:00`.
+    Exact(Timestamp, Offset),
+}
+
+/// How long something lasts.
+#[derive(Clone, Copy)]
+pub(crate) enum Length {
+    Days(i32),
+    Minutes(i64),
+}
+
+impl When {
+    /// Reads an argument.
+    pub(crate) fn read(argument: &str, text: &str) -> Result<Self> {
+        let wrong = || {
+            ToolError::invalid_input(format!(
+                "`{argument}` is `{text}`, which is no time; write `2026-03-01T09:00:00+01:00`, `2026-03-01T09:00` or `2026-03-01`"
+            ))
+        };
+        let pieces = Pieces::parse(text.trim()).map_err(|_| wrong())?;
+        match (pieces.time(), pieces.to_numeric_offset()) {
+            (None, None) => Ok(Self::Day(pieces.date())),
+            (Some(time), None) => Ok(Self::Local(pieces.date().to_datetime(time))),
+            (Some(time), Some(offset)) => {
+                let moment = offset.to_timestamp(pieces.date().to_datetime(time)).map_err(|_| wrong())?;
+                Ok(Self::Exact(moment, offset))
+            }
+            (None, Some(_)) => Err(wrong()),
+        }
+    }
+
+    /// So much later.
+    pub(crate) fn after(self, length: Length) -> Result<Self> {
+        let far = |_| ToolError::invalid_input("the event would end past the end of the calendar; shorten it");
+        match (self, length) {
+            (Self::Day(day), Length::Days(days)) => Ok(Self::Day(day.checked_add(days.days()).map_err(far)?)),
+            (Self::Local(time), Length::Minutes(minutes)) => {
+                Ok(Self::Local(time.checked_add(SignedDuration::from_mins(minutes)).map_err(far)?))
+            }
+            (Self::Exact(moment, offset), Length::Minutes(minutes)) => {
+                Ok(Self::Exact(moment.checked_add(SignedDuration::from_mins(minutes)).map_err(far)?, offset))
+            }
+            (Self::Day(_), Length::Minutes(_)) => Err(ToolError::invalid_input(
+                "an all-day event has no minutes; give `end` as the day after its last, or `start` with a time",
+            )),
+            (_, Length::Days(_)) => Err(ToolError::invalid_input(
+                "the event was all day and now begins at a time; give `end` or `duration_minutes`, too",
+            )),
+        }
+    }
+
+    /// How long it is until `end`, when both are of one kind.
+    pub(crate) fn until(self, end: Self) -> Option<Length> {
+        match (self, end) {
+            (Self::Day(start), Self::Day(end)) => Some(Length::Days(start.until(end).ok()?.get_days())),
+            (Self::Exact(start, _), Self::Exact(end, _)) => Some(Length::Minutes(end.duration_since(start).as_mins())),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn is_day(self) -> bool {
+        matches!(self, Self::Day(_))
+    }
+
+    /// As Google takes it. A change says of what it is not that it is nothing, so that a day can become a time.
+    pub(crate) fn json(self, zone: Option<&str>, change: bool) -> Value {
+        let mut json = match self {
+            Self::Day(day) => json!({ "date": day.to_string() }),
+            Self::Local(time) => json!({ "dateTime": time.to_string() }),
+            Self::Exact(moment, offset) => json!({ "dateTime": moment.display_with_offset(offset).to_string() }),
+        };
+        if !self.is_day()
+            && let Some(zone) = zone
+        {
+            json["timeZone"] = zone.into();
+        }
+        if change {
+            json[if self.is_day() { "dateTime" } else { "date" }] = Value::Null;
+        }
+        json
+    }
+
+    /// The moment, by the clocks of a zone where it does not say.
+    pub(crate) fn moment(self, zone: &TimeZone) -> Result<Timestamp> {
+        let time = match self {
+            Self::Exact(moment, _) => return Ok(moment),
+            Self::Day(day) => day.to_datetime(jiff::civil::Time::midnight()),
+            Self::Local(time) => time,
+        };
+        let moment = zone.to_timestamp(time);
+        moment.map_err(|cause| ToolError::invalid_input(format!("{time} is not in the calendar: {cause}")))
+    }
+}
+
+/// The time zone of this name.
+pub(crate) fn zone(name: &str) -> Result<TimeZone> {
+    TimeZone::get(name).map_err(|_| {
+        ToolError::invalid_input(format!("there is no time zone `{name}`; write one such as `Europe/Berlin` or `UTC`"))
+    })
+}
+
+/// The time zone of a calendar, which Google tells with its events.
+pub(crate) fn zone_of(calendar: &str) -> Result<String> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Calendar {
+        time_zone: String,
+    }
+    let request = API.get("/calendars/{calendar}/events").path("calendar", calendar);
+    let found: Calendar = request.query("maxResults", 1).query("fields", "timeZone").send()?.json()?;
+    Ok(found.time_zone)
+}
+
+/// The zone in which times without one are meant: the given one, else the calendar's.
+pub(crate) struct Zone<'a> {
+    given: Option<&'a str>,
+    calendar: &'a str,
+    asked: Option<String>,
+}
+
+impl<'a> Zone<'a> {
+    pub(crate) fn new(given: Option<&'a str>, calendar: &'a str) -> Self {
+        Self { given, calendar, asked: None }
+    }
+
+    /// The moment that an argument means. The calendar is asked at most once, and only if need be.
+    pub(crate) fn moment(&mut self, argument: &str, text: &str) -> Result<Timestamp> {
+        match When::read(argument, text)? {
+            When::Exact(moment, _) => Ok(moment),
+            open => open.moment(&zone(self.name()?)?),
+        }
+    }
+
+    fn name(&mut self) -> Result<&str> {
+        if let Some(given) = self.given {
+            return Ok(given);
+        }
+        if self.asked.is_none() {
+            self.asked = Some(zone_of(self.calendar)?);
+        }
+        Ok(self.asked.as_deref().unwrap_or("UTC"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> When {
+        When::read("start", text).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    #[test]
+    fn a_time_is_read_as_it_is_written_and_sent_as_google_takes_it() {
+        let sent = |text: &str| read(text).json(Some("Europe/Berlin"), false);
+        assert_eq!(sent("2026-03-01"), json!({ "date": "2026-03-01" }));
+        let local = json!({ "dateTime": "2026-03-01T09:00:00", "timeZone": "Europe/Berlin" });
+        assert_eq!(sent("2026-03-01T09:00"), local);
+        assert_eq!(sent(" 2026-03-01 09:00:00 "), local);
+        let exact = json!({ "dateTime": "2026-03-01T09:00:00+01:00", "timeZone": "Europe/Berlin" });
+        assert_eq!(sent("2026-03-01T09:00+01:00"), exact);
+        assert_eq!(read("2026-03-01T09:00:00Z").json(None, true)["date"], Value::Null);
+        for wrong in ["", "tomorrow", "2026-02-30", "09:00", "2026-03-01T25:00"] {
+            assert_eq!(
+                When::read("start", wrong).map_err(|error| error.kind().to_owned()),
+                Err("invalid_input".into()),
+                "{wrong}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_length_is_kept_when_the_beginning_moves() {
+        let length = |start: &str, end: &str| read(start).until(read(end));
+        let days = length("2026-03-01", "2026-03-03").map(|length| read("2026-12-31").after(length));
+        assert_eq!(days, Some(Ok(read("2027-01-02"))));
+        let minutes =
+            length("2026-03-01T09:00+01:00", "2026-03-01T08:45Z").map(|length| read("2026-03-01T23:30").after(length));
+        assert_eq!(minutes, Some(Ok(read("2026-03-02T00:15"))));
+        assert!(length("2026-03-01", "2026-03-01T08:45Z").is_none());
+    }
+
+    #[test]
+    fn clocks_of_a_zone_mean_a_moment() {
+        let berlin = zone("Europe/Berlin").unwrap_or_else(|error| panic!("{error}"));
+        let moment = |text: &str| read(text).moment(&berlin).map(|moment| moment.to_string());
+        assert_eq!(moment("2026-03-01T09:00"), Ok("2026-03-01T08:00:00Z".to_owned()));
+        assert_eq!(moment("2026-07-01"), Ok("2026-06-30T22:00:00Z".to_owned()));
+        assert!(zone("Europe/Atlantis").is_err());
+    }
+}

@@ -1,0 +1,141 @@
+//! News of a calendar, which the toolkit asks for.
+
+use jiff::{SignedDuration, Timestamp};
+use toolkit_sdk::prelude::*;
+
+use crate::API;
+use crate::events::{EVENTS, Event, now, primary, written};
+
+/// Events in one page: of news that are reported whole, and of a beginning of which only the end matters.
+const NEWS: u32 = 50;
+const SKIPPED: u32 = 2500;
+/// Pages that one poll skips through; the next goes on.
+const MOST_PAGES: u32 = 40;
+/// Events that one poll looks at for those that begin.
+const MOST_STARTING: usize = 1000;
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Config {
+    /// Id of the calendar, as `list_calendars` tells it; `primary` is the person's own.
+    #[serde(default = "primary")]
+    calendar_id: String,
+}
+
+/// Where the last poll stood.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Cursor {
+    /// What changed after this is news; missing as long as the beginning is not read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sync_token: Option<String>,
+    /// The page to read on with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    page_token: Option<String>,
+}
+
+/// A page of events, or of what changed.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Page {
+    #[serde(default)]
+    items: Vec<Changed>,
+    next_page_token: Option<String>,
+    next_sync_token: Option<String>,
+}
+
+/// An event in one of its states.
+#[derive(Deserialize)]
+struct Changed {
+    etag: String,
+    #[serde(flatten)]
+    event: Event,
+}
+
+/// Fires when an event of a calendar is made, changed, answered or deleted. A deleted one has the status `cancelled` and little else.
+#[trigger(poll, scopes("https://www.googleapis.com/auth/calendar.events.readonly"))]
+pub(crate) fn event_changed(config: Config, cursor: Option<Cursor>) -> Result<Polled<Event, Cursor>> {
+    let Some(Cursor { sync_token: Some(token), page_token }) = cursor else {
+        return begin(&config, cursor.and_then(|cursor| cursor.page_token));
+    };
+    let request = list(&config).query("syncToken", &token).query_opt("pageToken", page_token);
+    let response = request.query("maxResults", NEWS).send_any()?;
+    if response.status() == 410 {
+        log::warn!("Google has forgotten where the last poll stood; changes since then are not reported");
+        return begin(&config, None);
+    }
+    if !response.is_success() {
+        return Err(response.error());
+    }
+    let Page { items, next_page_token, next_sync_token } = response.json()?;
+    let more = next_page_token.is_some();
+    let cursor = Cursor { sync_token: next_sync_token.or(Some(token)), page_token: next_page_token };
+    // The same state of an event comes once, whenever it is read.
+    let news = items
+        .into_iter()
+        .map(|changed| (format!("{} {}", changed.event.id, changed.etag.trim_matches('"')), changed.event));
+    Ok(Polled::new(cursor).events(news).more(more))
+}
+
+fn list(config: &Config) -> Request {
+    API.get(EVENTS).path("calendar", &config.calendar_id)
+}
+
+/// Reads to the end of all events, where Google says from where on a change is news.
+fn begin(config: &Config, mut page_token: Option<String>) -> Result<Polled<Event, Cursor>> {
+    for _ in 0..MOST_PAGES {
+        let request = list(config).query_opt("pageToken", page_token).query("maxResults", SKIPPED);
+        let page: Page = request.query("fields", "nextPageToken,nextSyncToken").send()?.json()?;
+        if page.next_page_token.is_none() {
+            let sync_token = page.next_sync_token;
+            let missing = || ToolError::upstream("Google ended the list of events without a token for what comes next");
+            return Ok(Polled::new(Cursor { sync_token: Some(sync_token.ok_or_else(missing)?), page_token: None }));
+        }
+        page_token = page.next_page_token;
+    }
+    Ok(Polled::new(Cursor { sync_token: None, page_token }).more(true))
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Starting {
+    /// Id of the calendar, as `list_calendars` tells it; `primary` is the person's own.
+    #[serde(default = "primary")]
+    calendar_id: String,
+    /// How many minutes before its beginning an event is reported.
+    #[serde(default = "ten")]
+    #[schemars(range(min = 0, max = 10080))]
+    minutes_before: u32,
+}
+
+fn ten() -> u32 {
+    10
+}
+
+/// Until when beginnings are reported.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Reported {
+    until: String,
+}
+
+/// Fires some minutes before an event begins, once for each occurrence; for one that is planned later than that, at once. Not for
+/// all-day events.
+#[trigger(poll, scopes("https://www.googleapis.com/auth/calendar.events.readonly"))]
+pub(crate) fn event_starting(config: Starting, cursor: Option<Reported>) -> Result<Polled<Event, Reported>> {
+    let now: Timestamp = now().parse().map_err(|_| ToolError::internal("the clock shows no time"))?;
+    let ahead = SignedDuration::from_mins(config.minutes_before.into());
+    let until = now.checked_add(ahead).map_err(|_| ToolError::invalid_input("`minutes_before` is too large"))?;
+    // Also what began since the last poll. What was reported then comes again: the platform knows it by its id.
+    let from = cursor.and_then(|reported| reported.until.parse().ok()).map_or(now, |until: Timestamp| until.min(now));
+    let request = API.get(EVENTS).path("calendar", &config.calendar_id).query("singleEvents", true);
+    let request =
+        request.query("orderBy", "startTime").query("timeMin", written(from)).query("timeMax", written(until));
+    let paging = Paging::cursor("pageToken", "/nextPageToken").items("/items").size("maxResults", 250);
+    let mut polled = Polled::new(Reported { until: written(until) });
+    for event in request.items::<Event>(paging, MOST_STARTING) {
+        let event = event?;
+        let Some(start) = event.start.clone() else { continue };
+        // Google lists what has not ended, so also what began long ago. A date alone is no moment.
+        if start.parse::<Timestamp>().is_ok_and(|moment| moment >= from) {
+            polled = polled.event(format!("{} {start}", event.id), event);
+        }
+    }
+    Ok(polled)
+}
