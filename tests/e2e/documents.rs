@@ -29,7 +29,7 @@ async fn a_folder_of_toolkits_is_published_at_start_and_again_without_harm() {
     assert!(status.success());
     let again = setup.start().await;
     assert_eq!(again.as_project().get("/toolkits").await.expect(200).json, list.json);
-    for slug in ["documents", "github", "googlecalendar", "hackernews", "resend"] {
+    for slug in ["documents", "github", "gmail", "googlecalendar", "hackernews", "resend"] {
         again.as_project().get(&format!("/toolkits/{slug}")).await.expect(200);
     }
 }

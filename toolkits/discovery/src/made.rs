@@ -7,17 +7,14 @@ use crate::document::Document;
 /// Schemas nested deeper than this are left out.
 const DEEPEST: usize = 8;
 
-/// A value of a schema; `known` says what members of some names mean.
-pub(crate) fn whole(document: &Document, name: &str, known: &[(&str, &str)]) -> Value {
-    make(document, &document.json["schemas"][name], name, known, 0)
+/// A value of a schema.
+pub(crate) fn whole(document: &Document, name: &str) -> Value {
+    make(document, &document.json["schemas"][name], 0)
 }
 
-fn make(document: &Document, schema: &Value, name: &str, known: &[(&str, &str)], depth: usize) -> Value {
+fn make(document: &Document, schema: &Value, depth: usize) -> Value {
     if let Some(other) = schema["$ref"].as_str() {
-        return make(document, &document.json["schemas"][other], name, known, depth);
-    }
-    if let Some((_, value)) = known.iter().find(|(member, _)| *member == name) {
-        return Value::from(*value);
+        return make(document, &document.json["schemas"][other], depth);
     }
     if let Some(first) = schema["enum"].get(0) {
         return first.clone();
@@ -26,7 +23,7 @@ fn make(document: &Document, schema: &Value, name: &str, known: &[(&str, &str)],
         (Some("integer" | "number"), _) => Value::from(7),
         (Some("boolean"), _) => Value::from(true),
         (Some("array"), _) if depth >= DEEPEST => Value::Array(Vec::new()),
-        (Some("array"), _) => Value::Array(vec![make(document, &schema["items"], name, known, depth + 1)]),
+        (Some("array"), _) => Value::Array(vec![make(document, &schema["items"], depth + 1)]),
         (Some("string"), Some("date-time")) => Value::from("2026-03-02T09:00:00+01:00"),
         (Some("string"), Some("date")) => Value::from("2026-03-02"),
         (Some("string"), Some("int64" | "uint64")) => Value::from("1772438400000"),
@@ -36,7 +33,7 @@ fn make(document: &Document, schema: &Value, name: &str, known: &[(&str, &str)],
             let members = schema["properties"].as_object().into_iter().flatten();
             let members = members.filter(|_| depth < DEEPEST);
             members
-                .map(|(name, member)| (name.clone(), make(document, member, name, known, depth + 1)))
+                .map(|(name, member)| (name.clone(), make(document, member, depth + 1)))
                 .collect::<Map<_, _>>()
                 .into()
         }

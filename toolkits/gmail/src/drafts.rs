@@ -1,0 +1,203 @@
+//! Drafts.
+
+use toolkit_sdk::prelude::*;
+
+use crate::API;
+use crate::mail::{Mail, Place, Target, Texts, deliver};
+use crate::message::{Email, Told};
+use crate::messages::{Id, existing, ten};
+use crate::mime::{Message, text};
+use crate::send::{Sent, headers_of, place_after, prefixed, receivers};
+
+/// Bytes of the text of a draft that is read alone.
+const LONGEST: usize = 100_000;
+/// What is asked for of each draft in a list.
+const SUMMARY: &str = "id,message(id,threadId,labelIds,snippet,internalDate,payload/headers)";
+
+/// A draft as Google tells it.
+#[derive(Deserialize)]
+struct Kept {
+    id: String,
+    #[serde(default)]
+    message: Told,
+}
+
+/// A draft.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Draft {
+    /// Names it to `update_draft` and `send_draft`.
+    draft_id: String,
+    message: Email,
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct List {
+    /// As in Gmail's search box: `to:ada@example.com`. Left out: all.
+    query: Option<String>,
+    /// How many to answer.
+    #[serde(default = "ten")]
+    #[schemars(range(min = 1, max = 40))]
+    limit: u32,
+    /// Reads on; `next_page_token` of the answer before.
+    page_token: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Listed {
+    #[serde(default)]
+    drafts: Vec<Id>,
+    next_page_token: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Found {
+    /// Newest first, without their texts.
+    items: Vec<Draft>,
+    /// The `page_token` to read on with; missing at the end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_page_token: Option<String>,
+}
+
+/// Lists drafts: to whom, about what, and how each begins.
+#[tool(
+    read_only,
+    idempotent,
+    scopes("https://www.googleapis.com/auth/gmail.readonly"),
+    example = r#"{"query": "to:ada@example.com"}"#
+)]
+pub(crate) fn list_drafts(input: List) -> Result<Found> {
+    let request = API.get("/drafts").query_opt("q", input.query).query("maxResults", input.limit.clamp(1, 40));
+    let Listed { drafts, next_page_token } = request.query_opt("pageToken", input.page_token).send()?.json()?;
+    let request = |draft: &Id| read(&draft.id, "metadata").query("fields", SUMMARY);
+    let drafts = existing::<Kept>(drafts.iter().map(request))?;
+    let items =
+        drafts.into_iter().map(|draft| Draft { draft_id: draft.id, message: draft.message.summary() }).collect();
+    Ok(Found { items, next_page_token })
+}
+
+fn read(id: &str, format: &str) -> Request {
+    API.get("/drafts/{id}").path("id", id).query("format", format)
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct DraftId {
+    /// As `list_drafts` tells it.
+    #[schemars(length(min = 1))]
+    draft_id: String,
+}
+
+/// Reads a draft with its whole text.
+#[tool(
+    read_only,
+    idempotent,
+    scopes("https://www.googleapis.com/auth/gmail.readonly"),
+    example = r#"{"draft_id": "r-8213449761520304"}"#
+)]
+pub(crate) fn get_draft(input: DraftId) -> Result<Draft> {
+    let Kept { id, message } = read(&input.draft_id, "full").send()?.json()?;
+    Ok(Draft { draft_id: id, message: message.whole(LONGEST) })
+}
+
+/// What was kept.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Made {
+    /// Names it to `update_draft` and `send_draft`.
+    draft_id: String,
+    message_id: String,
+    /// Id of the conversation.
+    thread_id: String,
+}
+
+impl From<Kept> for Made {
+    fn from(Kept { id, message }: Kept) -> Self {
+        Self { draft_id: id, message_id: message.id, thread_id: message.thread_id }
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Create {
+    #[serde(flatten)]
+    mail: Mail,
+    /// Id of a mail that this answers: puts it into the conversation, and what is not given (`to`, `subject`) is as in an answer.
+    reply_to_message_id: Option<String>,
+    /// With `reply_to_message_id`: also to all others who got that mail.
+    #[serde(default)]
+    reply_all: bool,
+}
+
+/// Writes a mail and keeps it as a draft, for a person to look at and send, or for `send_draft`. Also for an answer, with
+/// `reply_to_message_id`.
+#[tool(
+    important,
+    scopes("https://www.googleapis.com/auth/gmail.compose", "https://www.googleapis.com/auth/gmail.readonly"),
+    example = r#"{"to": ["ada@example.com"], "subject": "Offer", "body": "Dear Ada,\n\nhere is the **offer**."}"#
+)]
+pub(crate) fn create_draft(input: Create) -> Result<Made> {
+    let Create { mut mail, reply_to_message_id, reply_all } = input;
+    let place = match &reply_to_message_id {
+        None => Place::default(),
+        Some(id) => {
+            let original = headers_of(id)?;
+            if mail.to.is_empty() {
+                let receivers = receivers(&original, reply_all, mail.from.as_deref())?;
+                mail.to = receivers.to;
+                mail.cc.extend(receivers.cc);
+            }
+            if mail.subject.is_empty() {
+                mail.subject = prefixed("Re:", original.header("Subject"));
+            }
+            place_after(&original)
+        }
+    };
+    keep(Target::NewDraft, &mail, place)
+}
+
+fn keep(target: Target<'_>, mail: &Mail, place: Place) -> Result<Made> {
+    let mut headers = mail.headers()?;
+    headers.extend(place.headers);
+    let Texts { plain, html } = mail.content.texts();
+    let message = Message { headers, plain, html, attachments: &mail.content.attachments };
+    Ok(deliver::<Kept>(target, place.thread_id.as_ref(), &message)?.into())
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Update {
+    /// As `list_drafts` tells it.
+    #[schemars(length(min = 1))]
+    draft_id: String,
+    #[serde(flatten)]
+    mail: Mail,
+}
+
+/// Writes a draft anew. All of it is replaced, its files too; it stays in its conversation.
+#[tool(
+    destructive,
+    idempotent,
+    scopes("https://www.googleapis.com/auth/gmail.compose", "https://www.googleapis.com/auth/gmail.readonly"),
+    example = r#"{"draft_id": "r-8213449761520304", "to": ["ada@example.com"], "subject": "Offer", "body": "Dear Ada,"}"#
+)]
+pub(crate) fn update_draft(input: Update) -> Result<Made> {
+    let request = read(&input.draft_id, "metadata").query("fields", "id,message(threadId,payload/headers)");
+    let before: Kept = request.send()?.json()?;
+    let kept = |name| before.message.header(name).map(|value| (name, references(value)));
+    let headers = ["In-Reply-To", "References"].into_iter().filter_map(kept).collect();
+    let thread_id = Some(before.message.thread_id.clone()).filter(|id| !id.is_empty());
+    keep(Target::Draft(&input.draft_id), &input.mail, Place { thread_id, headers })
+}
+
+/// Ids of mails, one a line.
+fn references(value: &str) -> String {
+    value.split_whitespace().map(text).collect::<Vec<_>>().join("\r\n ")
+}
+
+/// Sends a draft as it is. It is a draft no longer then.
+#[tool(
+    open_world,
+    important,
+    scopes("https://www.googleapis.com/auth/gmail.compose"),
+    example = r#"{"draft_id": "r-8213449761520304"}"#
+)]
+pub(crate) fn send_draft(input: DraftId) -> Result<Sent> {
+    API.post("/drafts/send").json(&json!({ "id": input.draft_id })).send()?.json()
+}

@@ -1,0 +1,161 @@
+//! Putting labels on mail and taking them off. What people call the inbox, read and unread, stars, spam and bin are labels, too.
+
+use toolkit_sdk::prelude::*;
+
+use crate::API;
+
+/// Labels that every mailbox has; their ids are their names.
+const SYSTEM: [&str; 12] = [
+    "CATEGORY_FORUMS",
+    "CATEGORY_PERSONAL",
+    "CATEGORY_PROMOTIONS",
+    "CATEGORY_SOCIAL",
+    "CATEGORY_UPDATES",
+    "IMPORTANT",
+    "INBOX",
+    "SENT",
+    "SPAM",
+    "STARRED",
+    "TRASH",
+    "UNREAD",
+];
+/// Names that are told when one is unknown.
+const MOST_TOLD: usize = 50;
+
+/// Labels by their ids, or by their names in any case.
+#[derive(Deserialize, JsonSchema)]
+struct Changes {
+    /// Labels to put on: names such as `Clients/Acme`, ids, or `INBOX`, `STARRED`, `IMPORTANT`, `UNREAD`, `SPAM`.
+    #[serde(default)]
+    #[schemars(length(max = 100))]
+    add: Vec<String>,
+    /// Labels to take off. `UNREAD` marks as read, `INBOX` archives.
+    #[serde(default)]
+    #[schemars(length(max = 100))]
+    remove: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct Label {
+    id: String,
+    name: String,
+}
+
+#[derive(Deserialize)]
+struct Labels {
+    #[serde(default)]
+    labels: Vec<Label>,
+}
+
+/// Which labels were changed, by their ids.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Changed {
+    added: Vec<String>,
+    removed: Vec<String>,
+}
+
+impl Changes {
+    /// The ids of all labels. Google is asked for names only when there are some.
+    fn ids(&self) -> Result<Changed> {
+        if self.add.is_empty() && self.remove.is_empty() {
+            return Err(ToolError::invalid_input("nothing is to be changed; give `add` or `remove`"));
+        }
+        let is_id = |label: &String| SYSTEM.contains(&label.as_str()) || label.starts_with("Label_");
+        let known = match self.add.iter().chain(&self.remove).all(is_id) {
+            true => Vec::new(),
+            false => API.get("/labels").query("fields", "labels(id,name)").send()?.json::<Labels>()?.labels,
+        };
+        let id = |label: &String| {
+            if is_id(label) {
+                return Ok(label.clone());
+            }
+            let found = known.iter().find(|known| known.id == *label || known.name.eq_ignore_ascii_case(label));
+            found.map(|known| known.id.clone()).ok_or_else(|| {
+                let names: Vec<&str> = known.iter().take(MOST_TOLD).map(|known| known.name.as_str()).collect();
+                let names = names.join(", ");
+                ToolError::not_found(format!(
+                    "there is no label `{label}`; make it with `create_label`, or use one of {names}"
+                ))
+            })
+        };
+        let all = |labels: &[String]| labels.iter().map(id).collect::<Result<Vec<_>>>();
+        Ok(Changed { added: all(&self.add)?, removed: all(&self.remove)? })
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Emails {
+    /// Ids of mails.
+    #[schemars(length(min = 1, max = 1000))]
+    message_ids: Vec<String>,
+    #[serde(flatten)]
+    changes: Changes,
+}
+
+/// Puts labels on mails and takes labels off. Marks as read (remove `UNREAD`) or unread, archives (remove `INBOX`), stars, moves to
+/// spam, files under own labels.
+#[tool(
+    destructive,
+    idempotent,
+    important,
+    scopes("https://www.googleapis.com/auth/gmail.modify"),
+    example = r#"{"message_ids": ["18c2f1b5a7d3e9f0"], "add": ["Clients/Acme"], "remove": ["UNREAD", "INBOX"]}"#
+)]
+pub(crate) fn change_labels(input: Emails) -> Result<Changed> {
+    let changed = input.changes.ids()?;
+    let body = json!({ "ids": input.message_ids, "addLabelIds": changed.added, "removeLabelIds": changed.removed });
+    API.post("/messages/batchModify").json(&body).send()?;
+    Ok(changed)
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Thread {
+    /// Id of the conversation.
+    #[schemars(length(min = 1))]
+    thread_id: String,
+    #[serde(flatten)]
+    changes: Changes,
+}
+
+/// The same for a whole conversation: all its mails get the labels, or lose them.
+#[tool(
+    destructive,
+    idempotent,
+    scopes("https://www.googleapis.com/auth/gmail.modify"),
+    example = r#"{"thread_id": "18c2f1b5a7d3e9f0", "remove": ["INBOX"]}"#
+)]
+pub(crate) fn change_thread_labels(input: Thread) -> Result<Changed> {
+    let changed = input.changes.ids()?;
+    let body = json!({ "addLabelIds": changed.added, "removeLabelIds": changed.removed });
+    API.post("/threads/{id}/modify").path("id", &input.thread_id).query("fields", "id").json(&body).send()?;
+    Ok(changed)
+}
+
+/// A label after a change.
+#[derive(Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Renamed {
+    #[serde(rename(serialize = "label_id"))]
+    id: String,
+    name: String,
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Rename {
+    /// As `list_labels` tells it: `Label_7`.
+    #[schemars(length(min = 1))]
+    label_id: String,
+    /// The new name, for example `Clients/Acme`.
+    #[schemars(length(min = 1))]
+    name: String,
+}
+
+/// Renames a label of the person's own; `/` in the name nests it.
+#[tool(
+    idempotent,
+    scopes("https://www.googleapis.com/auth/gmail.labels"),
+    example = r#"{"label_id": "Label_7", "name": "Clients/Acme"}"#
+)]
+pub(crate) fn rename_label(input: Rename) -> Result<Renamed> {
+    let request = API.patch("/labels/{id}").path("id", &input.label_id).query("fields", "id,name");
+    request.json(&json!({ "name": input.name })).send()?.json()
+}

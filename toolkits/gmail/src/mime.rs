@@ -1,0 +1,228 @@
+//! Writing mail: MIME (RFC 2045 to 2047, 2183, 2231, 5322).
+//!
+//! All bodies are base64, so that no line is too long, no letter is lost, and no boundary can stand in a body: none begins a line
+//! with `=_`. Nothing that is written into a header can end it.
+
+use data_encoding::{BASE64, BASE64_MIME};
+use toolkit_sdk::prelude::*;
+
+/// Bytes of a file that are encoded at a time: whole lines.
+const CHUNK: u32 = 57 * 16_384;
+/// Bytes of a header's text that go into one encoded word, which has at most 75 letters.
+const WORD: usize = 42;
+/// Letters of a header that stay on one line; RFC 5322 allows 998.
+const LINE: usize = 900;
+
+/// A whole message.
+pub(crate) struct Message<'a> {
+    /// In order, ready to be written.
+    pub(crate) headers: Vec<(&'static str, String)>,
+    pub(crate) plain: Option<String>,
+    pub(crate) html: Option<String>,
+    pub(crate) attachments: &'a [File],
+}
+
+impl Message<'_> {
+    /// About how many bytes it has.
+    pub(crate) fn size(&self) -> Result<u64> {
+        let texts = self.plain.iter().chain(&self.html).map(|text| text.len() as u64).sum::<u64>();
+        let headers = self.headers.iter().map(|(name, value)| name.len() + value.len() + 4).sum::<usize>() as u64;
+        let mut bytes = texts;
+        for file in self.attachments {
+            bytes += file.size()?;
+        }
+        // Four letters for three bytes, a line end for each 57 bytes, and what stands around each part.
+        Ok(headers + bytes * 79 / 57 + 500 * (3 + self.attachments.len() as u64))
+    }
+
+    /// Writes it piece by piece.
+    pub(crate) fn write(&self, out: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
+        let mut head = String::new();
+        for (name, value) in &self.headers {
+            head.push_str(&format!("{name}: {value}\r\n"));
+        }
+        head.push_str("MIME-Version: 1.0\r\n");
+        out(head.as_bytes())?;
+        if self.attachments.is_empty() {
+            return self.write_texts(out);
+        }
+        out(b"Content-Type: multipart/mixed; boundary=\"=_mixed\"\r\n\r\n--=_mixed\r\n")?;
+        self.write_texts(out)?;
+        for file in self.attachments {
+            out(b"--=_mixed\r\n")?;
+            write_file(file, out)?;
+        }
+        out(b"--=_mixed--\r\n")
+    }
+
+    fn write_texts(&self, out: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
+        let part = |kind: &str, text: &str| {
+            let text = text.replace("\r\n", "\n").replace('\n', "\r\n");
+            let body = BASE64_MIME.encode(text.as_bytes());
+            format!("Content-Type: text/{kind}; charset=utf-8\r\nContent-Transfer-Encoding: base64\r\n\r\n{body}")
+        };
+        let written = match (&self.plain, &self.html) {
+            (Some(plain), Some(html)) => format!(
+                "Content-Type: multipart/alternative; boundary=\"=_texts\"\r\n\r\n--=_texts\r\n{}--=_texts\r\n{}--=_texts--\r\n",
+                part("plain", plain),
+                part("html", html)
+            ),
+            (None, Some(html)) => part("html", html),
+            (plain, None) => part("plain", plain.as_deref().unwrap_or_default()),
+        };
+        out(written.as_bytes())
+    }
+}
+
+fn write_file(file: &File, out: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
+    let media_type: String = file.media_type.chars().filter(|letter| letter.is_ascii_graphic()).collect();
+    let media_type = if media_type.contains('/') { media_type.as_str() } else { "application/octet-stream" };
+    let head = format!(
+        "Content-Type: {media_type}\r\nContent-Disposition: attachment; {}\r\nContent-Transfer-Encoding: base64\r\n\r\n",
+        filename(&file.name)
+    );
+    out(head.as_bytes())?;
+    let mut offset = 0;
+    loop {
+        let chunk = file.read_at(offset, CHUNK)?;
+        if chunk.is_empty() {
+            return Ok(());
+        }
+        offset += chunk.len() as u64;
+        out(BASE64_MIME.encode(&chunk).as_bytes())?;
+    }
+}
+
+/// The name of a file as a parameter (RFC 2231 where ASCII does not do).
+fn filename(name: &str) -> String {
+    if name.chars().all(|letter| letter == ' ' || letter.is_ascii_graphic() && !"\"\\".contains(letter)) {
+        return format!("filename=\"{name}\"");
+    }
+    let mut encoded = String::new();
+    for byte in name.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._".contains(&byte) {
+            encoded.push(byte.into());
+        } else {
+            encoded.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    format!("filename*=UTF-8''{encoded}")
+}
+
+/// A text as the value of a header: as it is, or in encoded words (RFC 2047). What would end the header becomes a space.
+pub(crate) fn text(text: &str) -> String {
+    let line: String = text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
+    let line = line.trim();
+    if line.is_ascii() && line.len() <= LINE && !line.contains("=?") {
+        return line.to_owned();
+    }
+    let mut words = Vec::new();
+    let mut rest = line;
+    while !rest.is_empty() {
+        let (word, more) = rest.split_at(rest.floor_char_boundary(WORD));
+        words.push(format!("=?UTF-8?B?{}?=", BASE64.encode(word.as_bytes())));
+        rest = more;
+    }
+    words.join("\r\n ")
+}
+
+/// Addresses as the value of a header, one a line: `ada@example.com` and `Ada Lovelace <ada@example.com>`.
+///
+/// # Errors
+/// When one of them is none.
+pub(crate) fn addresses(argument: &str, all: &[String]) -> Result<String> {
+    let written: Result<Vec<String>> = all.iter().map(|one| address(argument, one)).collect();
+    Ok(written?.join(",\r\n "))
+}
+
+fn address(argument: &str, given: &str) -> Result<String> {
+    let (name, address) = split(given);
+    let is_plain = |letter: char| letter.is_ascii_graphic() && !"<>(),;:\\\"[]".contains(letter);
+    let parts = address.rsplit_once('@');
+    if !address.chars().all(is_plain) || parts.is_none_or(|(local, domain)| local.is_empty() || domain.is_empty()) {
+        return Err(ToolError::invalid_input(format!(
+            "`{argument}` has `{given}`, which is no mail address; write `ada@example.com` or `Ada Lovelace <ada@example.com>`"
+        )));
+    }
+    if name.is_empty() {
+        return Ok(address.to_owned());
+    }
+    let encoded = text(name);
+    // A quoted string, unless it is in encoded words.
+    let name = if encoded == name.trim() { format!("\"{}\"", name.replace(['"', '\\'], "'")) } else { encoded };
+    Ok(format!("{name} <{address}>"))
+}
+
+/// Name and address of `Ada Lovelace <ada@example.com>`; the name may be missing.
+pub(crate) fn split(given: &str) -> (&str, &str) {
+    match given.trim().strip_suffix('>').and_then(|inner| inner.rsplit_once('<')) {
+        Some((name, address)) => (name.trim().trim_matches('"'), address.trim()),
+        None => ("", given.trim()),
+    }
+}
+
+/// The addresses of a header, told apart by commas that stand in no quotes, brackets or comments.
+pub(crate) fn listed(header: &str) -> Vec<String> {
+    let (mut all, mut one, mut quoted, mut deep) = (Vec::new(), String::new(), false, 0_i32);
+    for letter in header.chars() {
+        match letter {
+            '"' => quoted = !quoted,
+            '<' | '(' if !quoted => deep += 1,
+            '>' | ')' if !quoted => deep -= 1,
+            _ => {}
+        }
+        if letter == ',' && !quoted && deep == 0 {
+            all.push(std::mem::take(&mut one));
+        } else {
+            one.push(letter);
+        }
+    }
+    all.push(one);
+    all.iter().map(|one| one.trim().to_owned()).filter(|one| !one.is_empty()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_header_is_ascii_and_cannot_be_ended_from_within() {
+        assert_eq!(text("Hello"), "Hello");
+        assert_eq!(text("Hello\r\nBcc: x@example.com"), "Hello  Bcc: x@example.com");
+        assert_eq!(text("Größe"), "=?UTF-8?B?R3LDtsOfZQ==?=");
+        let long = text(&"ü".repeat(200));
+        assert!(long.is_ascii() && long.split("\r\n ").all(|word| word.len() <= 75), "{long}");
+        assert_eq!(text("=?UTF-8?Q?x?="), "=?UTF-8?B?PT9VVEYtOD9RP3g/PQ==?=");
+    }
+
+    #[test]
+    fn an_address_is_taken_with_its_name_and_nothing_else() {
+        let written = |given: &str| address("to", given).map_err(|error| error.kind().to_owned());
+        assert_eq!(written(" ada@example.com "), Ok("ada@example.com".into()));
+        assert_eq!(written("Ada <ada@example.com>"), Ok("\"Ada\" <ada@example.com>".into()));
+        assert_eq!(written("\"Lovelace, Ada\" <ada@example.com>"), Ok("\"Lovelace, Ada\" <ada@example.com>".into()));
+        assert_eq!(written("Zoë <zoe@example.com>"), Ok("=?UTF-8?B?Wm/Dqw==?= <zoe@example.com>".into()));
+        for wrong in
+            ["", "ada", "ada@", "@example.com", "a@b, c@d", "a@b\r\nBcc: c@d", "<a@b> <c@d", "a b@c", "ü@example.com"]
+        {
+            assert_eq!(written(wrong), Err("invalid_input".into()), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn addresses_of_a_header_are_told_apart() {
+        let header =
+            "\"Lovelace, Ada\" <ada@example.com>, grace@example.com (Hopper, Grace),, Linus <linus@example.com>";
+        let all =
+            ["\"Lovelace, Ada\" <ada@example.com>", "grace@example.com (Hopper, Grace)", "Linus <linus@example.com>"];
+        assert_eq!(listed(header), all);
+        assert_eq!(listed(""), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_file_keeps_its_name_whatever_is_in_it() {
+        assert_eq!(filename("a b.txt"), "filename=\"a b.txt\"");
+        assert_eq!(filename("Übersicht \"1\".pdf"), "filename*=UTF-8''%C3%9Cbersicht%20%221%22.pdf");
+        assert_eq!(filename("a\r\nb"), "filename*=UTF-8''a%0D%0Ab");
+    }
+}

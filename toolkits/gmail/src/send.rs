@@ -1,0 +1,227 @@
+//! Sending, answering and forwarding.
+
+use toolkit_sdk::prelude::*;
+
+use crate::API;
+use crate::attachments::fetch;
+use crate::mail::{Content, Mail, Place, Target, Texts, deliver};
+use crate::message::Told;
+use crate::messages::whole;
+use crate::mime::{Message, addresses, listed, split, text};
+use crate::text::escaped;
+
+/// Files of a mail that are forwarded with it.
+const MOST_FILES: usize = 20;
+/// Mails that an answer refers to; the newest say enough.
+const MOST_REFERENCES: usize = 30;
+
+/// A mail that was sent.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all(deserialize = "camelCase"))]
+pub(crate) struct Sent {
+    id: String,
+    /// Id of the conversation.
+    #[serde(default)]
+    thread_id: String,
+}
+
+/// Sends a mail, now. The text is Markdown and arrives as HTML. To answer a mail use `reply_to_email`, so that it stays in the
+/// conversation; to let a person look first use `create_draft`.
+#[tool(
+    open_world,
+    important,
+    scopes("https://www.googleapis.com/auth/gmail.send"),
+    example = r#"{"to": ["ada@example.com"], "subject": "Offer", "body": "Dear Ada,\n\nhere is the **offer**."}"#
+)]
+pub(crate) fn send_email(input: Mail) -> Result<Sent> {
+    input.check_receivers()?;
+    let Texts { plain, html } = input.content.texts();
+    let message = Message { headers: input.headers()?, plain, html, attachments: &input.content.attachments };
+    deliver(Target::Send, None, &message)
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Reply {
+    /// Id of the mail that is answered.
+    #[schemars(length(min = 1))]
+    message_id: String,
+    #[serde(flatten)]
+    content: Content,
+    /// Also to all others who got it.
+    #[serde(default)]
+    reply_all: bool,
+    /// Who gets it besides.
+    #[serde(default)]
+    cc: Vec<String>,
+    /// The sender, when not the mailbox itself: an address that `list_send_as` tells.
+    from: Option<String>,
+}
+
+/// Answers a mail in its conversation: the sender gets it, and with `reply_all` all others who got the mail. Give only the new text.
+#[tool(
+    open_world,
+    important,
+    scopes("https://www.googleapis.com/auth/gmail.send", "https://www.googleapis.com/auth/gmail.readonly"),
+    example = r#"{"message_id": "18c2f1b5a7d3e9f0", "body": "Thank you, Tuesday suits me."}"#
+)]
+pub(crate) fn reply_to_email(input: Reply) -> Result<Sent> {
+    let original = headers_of(&input.message_id)?;
+    let receivers = receivers(&original, input.reply_all, input.from.as_deref())?;
+    let place = place_after(&original);
+    let mut headers = Vec::new();
+    if let Some(from) = &input.from {
+        headers.push(("From", addresses("from", std::slice::from_ref(from))?));
+    }
+    headers.push(("To", addresses("to", &receivers.to)?));
+    let cc: Vec<String> = receivers.cc.into_iter().chain(input.cc).collect();
+    if !cc.is_empty() {
+        headers.push(("Cc", addresses("cc", &cc)?));
+    }
+    headers.push(("Subject", text(&prefixed("Re:", original.header("Subject")))));
+    headers.extend(place.headers);
+    let Texts { plain, html } = input.content.texts();
+    let message = Message { headers, plain, html, attachments: &input.content.attachments };
+    deliver(Target::Send, place.thread_id.as_ref(), &message)
+}
+
+/// The headers of a mail that matter to an answer.
+pub(crate) fn headers_of(id: &str) -> Result<Told> {
+    let request = API.get("/messages/{id}").path("id", id).query("format", "metadata");
+    let wanted = ["From", "Reply-To", "To", "Cc", "Subject", "Message-ID", "References"];
+    request.query_each("metadataHeaders", wanted).query("fields", "id,threadId,labelIds,payload/headers").send()?.json()
+}
+
+/// Where an answer to a mail stands.
+pub(crate) fn place_after(original: &Told) -> Place {
+    let mut headers = Vec::new();
+    if let Some(id) = original.header("Message-ID") {
+        let mut references: Vec<&str> = original
+            .header("References")
+            .unwrap_or_default()
+            .split_whitespace()
+            .filter(|id| id.starts_with('<'))
+            .collect();
+        references.push(id);
+        let references = references.split_off(references.len().saturating_sub(MOST_REFERENCES));
+        headers.push(("In-Reply-To", text(id)));
+        headers.push(("References", references.into_iter().map(text).collect::<Vec<_>>().join("\r\n ")));
+    }
+    Place { thread_id: Some(original.thread_id.clone()), headers }
+}
+
+/// Who gets an answer.
+pub(crate) struct Receivers {
+    pub(crate) to: Vec<String>,
+    pub(crate) cc: Vec<String>,
+}
+
+/// The one who wrote, or to whom an own mail went; with `all` everybody else who got it, without the mailbox itself.
+pub(crate) fn receivers(original: &Told, all: bool, from: Option<&str>) -> Result<Receivers> {
+    let of = |name: &str| original.header(name).map(listed).unwrap_or_default();
+    let own_mail = original.label_ids.iter().any(|label| label == "SENT");
+    let mut to = match own_mail {
+        true => of("To"),
+        false => Some(of("Reply-To")).filter(|list| !list.is_empty()).unwrap_or_else(|| of("From")),
+    };
+    let mut cc = Vec::new();
+    if all {
+        let own = own_address()?;
+        let mut known: Vec<String> =
+            [own.as_str(), from.map_or("", |from| split(from).1)].map(str::to_lowercase).into();
+        let mut is_new = |one: &String| {
+            let address = split(one).1.to_lowercase();
+            let new = !known.contains(&address);
+            known.push(address);
+            new
+        };
+        to.retain(&mut is_new);
+        let others = if own_mail { of("Cc") } else { [of("To"), of("Cc")].concat() };
+        cc = others.into_iter().filter(is_new).collect();
+    }
+    if to.is_empty() {
+        to = std::mem::take(&mut cc);
+    }
+    if to.is_empty() {
+        return Err(ToolError::conflict(
+            "the mail does not say who wrote it, so nobody can be answered; use `send_email`",
+        ));
+    }
+    Ok(Receivers { to, cc })
+}
+
+fn own_address() -> Result<String> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Profile {
+        email_address: String,
+    }
+    let profile: Profile = API.get("/profile").query("fields", "emailAddress").send()?.json()?;
+    Ok(profile.email_address)
+}
+
+/// `Re: Offer` of `Offer`, and of `Re: Offer`.
+pub(crate) fn prefixed(prefix: &str, subject: Option<&str>) -> String {
+    let subject = subject.unwrap_or_default();
+    let has = subject.get(..prefix.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(prefix));
+    if has { subject.to_owned() } else { format!("{prefix} {subject}").trim().to_owned() }
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Forward {
+    /// Id of the mail that is forwarded.
+    #[schemars(length(min = 1))]
+    message_id: String,
+    /// Who gets it: `ada@example.com` or `Ada Lovelace <ada@example.com>`.
+    #[schemars(length(min = 1, max = 500))]
+    to: Vec<String>,
+    #[serde(default)]
+    cc: Vec<String>,
+    /// What to say above it, in Markdown.
+    #[serde(default)]
+    note: String,
+    /// With its files.
+    #[serde(default = "yes")]
+    with_attachments: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// Forwards a mail with its text and files to somebody else, with a note above it.
+#[tool(
+    open_world,
+    scopes("https://www.googleapis.com/auth/gmail.send", "https://www.googleapis.com/auth/gmail.readonly"),
+    example = r#"{"message_id": "18c2f1b5a7d3e9f0", "to": ["grace@example.com"], "note": "Can you answer this?"}"#
+)]
+pub(crate) fn forward_email(input: Forward) -> Result<Sent> {
+    let to = addresses("to", &input.to)?;
+    let cc = addresses("cc", &input.cc)?;
+    let original = whole(&input.message_id)?;
+    let mut files = Vec::new();
+    let attached = if input.with_attachments { original.attachments() } else { Vec::new() };
+    if attached.len() > MOST_FILES {
+        let message = format!(
+            "the mail has {} files and at most {MOST_FILES} are forwarded; say `with_attachments: false`",
+            attached.len()
+        );
+        return Err(ToolError::invalid_input(message));
+    }
+    for attachment in &attached {
+        if let Some((_, body)) = original.file(&attachment.part_id) {
+            files.push(fetch(&input.message_id, attachment, body)?);
+        }
+    }
+    let about = ["From", "Date", "Subject", "To", "Cc"].into_iter();
+    let about = about.filter_map(|name| Some(format!("{name}: {}", original.header(name)?)));
+    let about = format!("---------- Forwarded message ---------\n{}\n", about.collect::<Vec<_>>().join("\n"));
+    let quoted = original.html().unwrap_or_else(|| escaped(&original.text()));
+    let html = format!("{}<div>{}<br>\n{quoted}</div>", crate::text::to_html(&input.note), escaped(&about));
+    let plain = format!("{}\n\n{about}\n{}", input.note, original.text());
+    let mut headers = vec![("To", to)];
+    headers.extend((!cc.is_empty()).then_some(("Cc", cc)));
+    headers.push(("Subject", text(&prefixed("Fwd:", original.header("Subject")))));
+    let message =
+        Message { headers, plain: Some(plain.trim_start().to_owned()), html: Some(html), attachments: &files };
+    deliver(Target::Send, None, &message)
+}

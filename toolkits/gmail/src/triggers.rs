@@ -1,0 +1,113 @@
+//! News of a mailbox, which the toolkit asks for.
+
+use toolkit_sdk::prelude::*;
+
+use crate::API;
+use crate::message::{Email, Told};
+use crate::messages::existing;
+
+/// Mails that one poll reads; the next follows at once. A poll may send 50 requests.
+const BATCH: usize = 40;
+/// Bytes of the text of each.
+const LONGEST: usize = 20_000;
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Config {
+    /// Id of a label that the mail must have: `INBOX`, `STARRED`, `Label_7`; `list_labels` tells them.
+    #[serde(default = "inbox")]
+    label_id: String,
+    /// Only mail whose sender has this in name or address: `ada@example.com`, `@example.com`.
+    from: Option<String>,
+}
+
+fn inbox() -> String {
+    "INBOX".to_owned()
+}
+
+/// Where the last poll stood.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Cursor {
+    /// What happened to the mailbox after this is news.
+    history_id: String,
+}
+
+/// What happened to a mailbox.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct History {
+    #[serde(default)]
+    history: Vec<Happened>,
+    history_id: String,
+    next_page_token: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Happened {
+    id: String,
+    #[serde(default)]
+    messages_added: Vec<Added>,
+}
+
+#[derive(Deserialize)]
+struct Added {
+    message: Told,
+}
+
+/// Fires for each new mail, in the inbox or under another label, with its text and people; drafts and what is sent are none. Name a
+/// sender to narrow it.
+#[trigger(poll, scopes("https://www.googleapis.com/auth/gmail.readonly"))]
+pub(crate) fn new_email(config: Config, cursor: Option<Cursor>) -> Result<Polled<Email, Cursor>> {
+    let Some(Cursor { history_id }) = cursor else { return begin() };
+    let request = API.get("/history").query("startHistoryId", &history_id).query("historyTypes", "messageAdded");
+    let response = request.query("labelId", &config.label_id).query("maxResults", BATCH).send_any()?;
+    if response.status() == 404 {
+        log::warn!("Google has forgotten where the last poll stood; mail since then is not reported");
+        return begin();
+    }
+    if !response.is_success() {
+        return Err(response.error());
+    }
+    let History { history, history_id: newest, next_page_token } = response.json()?;
+    let (mut ids, mut last, mut more) = (Vec::new(), None, next_page_token.is_some());
+    for happened in history {
+        // What happened at once is reported at once, or the rest of it would be lost.
+        if !ids.is_empty() && ids.len() + happened.messages_added.len() > BATCH {
+            more = true;
+            break;
+        }
+        for added in happened.messages_added.into_iter().take(BATCH) {
+            if !ids.contains(&added.message.id) {
+                ids.push(added.message.id);
+            }
+        }
+        last = Some(happened.id);
+    }
+    let next = if more { last.unwrap_or(history_id) } else { newest };
+    let mails =
+        existing::<Told>(ids.iter().map(|id| API.get("/messages/{id}").path("id", id).query("format", "full")))?;
+    let mails = mails.into_iter().filter(|mail| config.wants(mail));
+    let news = mails.map(|mail| (mail.id.clone(), mail.whole(LONGEST)));
+    Ok(Polled::new(Cursor { history_id: next }).events(news).more(more))
+}
+
+impl Config {
+    fn wants(&self, mail: &Told) -> bool {
+        let own = mail.label_ids.iter().any(|label| label == "DRAFT" || label == "SENT" && self.label_id != "SENT");
+        let from = mail.header("From").unwrap_or_default().to_lowercase();
+        // A mail to oneself is sent and received.
+        let received = !own || mail.label_ids.iter().any(|label| label == "INBOX");
+        received && self.from.as_ref().is_none_or(|wanted| from.contains(&wanted.to_lowercase()))
+    }
+}
+
+/// From now on.
+fn begin() -> Result<Polled<Email, Cursor>> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Profile {
+        history_id: String,
+    }
+    let profile: Profile = API.get("/profile").query("fields", "historyId").send()?.json()?;
+    Ok(Polled::new(Cursor { history_id: profile.history_id }))
+}

@@ -1,0 +1,127 @@
+//! The automatic answer of somebody who is away.
+
+use jiff::Timestamp;
+use toolkit_sdk::prelude::*;
+
+use crate::API;
+use crate::message::is_false;
+use crate::text::{to_html, to_markdown};
+
+const PATH: &str = "/settings/vacation";
+
+/// The answer as Google keeps it.
+#[derive(Default, Deserialize, Serialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Kept {
+    enable_auto_reply: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    response_subject: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    response_body_plain_text: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    response_body_html: Option<String>,
+    restrict_to_contacts: bool,
+    restrict_to_domain: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    start_time: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    end_time: Option<String>,
+}
+
+/// The automatic answer.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Reply {
+    /// It is sent.
+    enabled: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    subject: Option<String>,
+    /// As Markdown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    body: Option<String>,
+    /// RFC 3339.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    from: Option<String>,
+    /// RFC 3339.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    until: Option<String>,
+    /// Only people among the contacts get it.
+    #[serde(skip_serializing_if = "is_false")]
+    contacts_only: bool,
+    /// Only people of the own organization get it.
+    #[serde(skip_serializing_if = "is_false")]
+    domain_only: bool,
+}
+
+impl From<Kept> for Reply {
+    fn from(kept: Kept) -> Self {
+        let moment = |ms: Option<String>| {
+            let moment = Timestamp::from_millisecond(ms?.parse().ok()?).ok()?;
+            Some(moment.to_string())
+        };
+        let html = kept.response_body_html.map(|html| to_markdown(&html)).filter(|text| !text.is_empty());
+        Self {
+            enabled: kept.enable_auto_reply,
+            subject: kept.response_subject,
+            body: html.or(kept.response_body_plain_text),
+            from: moment(kept.start_time),
+            until: moment(kept.end_time),
+            contacts_only: kept.restrict_to_contacts,
+            domain_only: kept.restrict_to_domain,
+        }
+    }
+}
+
+/// Tells the automatic answer of somebody who is away: whether it is on, its text and its time.
+#[tool(read_only, idempotent, scopes("https://www.googleapis.com/auth/gmail.readonly"), example = "{}")]
+pub(crate) fn get_vacation_reply() -> Result<Reply> {
+    Ok(API.get(PATH).send()?.json::<Kept>()?.into())
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Change {
+    /// Turns it on or off.
+    enabled: bool,
+    subject: Option<String>,
+    /// The text, in Markdown.
+    body: Option<String>,
+    /// From when on, `2026-03-01T00:00:00+01:00`.
+    from: Option<String>,
+    /// Until when.
+    until: Option<String>,
+    /// Answer only people among the contacts.
+    contacts_only: Option<bool>,
+    /// Answer only people of the own organization.
+    domain_only: Option<bool>,
+}
+
+/// Turns the automatic answer on or off, and sets its text and its time. What is not given stays as it is.
+#[tool(
+    destructive,
+    idempotent,
+    scopes("https://www.googleapis.com/auth/gmail.settings.basic"),
+    example = r#"{"enabled": true, "subject": "Away", "body": "I am back on **Monday**.", "until": "2026-03-09T00:00:00+01:00"}"#
+)]
+pub(crate) fn set_vacation_reply(input: Change) -> Result<Reply> {
+    let moment = |argument: &str, text: &String| -> Result<String> {
+        let moment: Timestamp = text.parse().map_err(|_| {
+            ToolError::invalid_input(format!(
+                "`{argument}` is `{text}`; write a moment such as `2026-03-01T00:00:00+01:00`"
+            ))
+        })?;
+        Ok(moment.as_millisecond().to_string())
+    };
+    let from = input.from.as_ref().map(|text| moment("from", text)).transpose()?;
+    let until = input.until.as_ref().map(|text| moment("until", text)).transpose()?;
+    let mut kept: Kept = API.get(PATH).send()?.json()?;
+    kept.enable_auto_reply = input.enabled;
+    kept.response_subject = input.subject.or(kept.response_subject);
+    if let Some(body) = input.body {
+        kept.response_body_html = Some(to_html(&body));
+        kept.response_body_plain_text = Some(body);
+    }
+    kept.restrict_to_contacts = input.contacts_only.unwrap_or(kept.restrict_to_contacts);
+    kept.restrict_to_domain = input.domain_only.unwrap_or(kept.restrict_to_domain);
+    kept.start_time = from.or(kept.start_time);
+    kept.end_time = until.or(kept.end_time);
+    Ok(API.put(PATH).json(&kept).send()?.json::<Kept>()?.into())
+}

@@ -1,0 +1,28 @@
+//! The toolkit against Google's own description of its API: what it sends must be what Google takes, and what Google may answer must
+//! be what it reads.
+
+use std::path::Path;
+
+use discovery::{Document, Given, all, invented, refused, unread};
+
+fn cases() -> Vec<Given> {
+    all(&Path::new(env!("CARGO_MANIFEST_DIR")).join("cases"))
+}
+
+#[test]
+fn every_request_is_one_that_google_takes() {
+    let problems = refused(&Document::get("gmail.v1"), &cases());
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
+}
+
+#[test]
+fn answers_in_cases_are_ones_that_google_gives() {
+    let problems = invented(&Document::get("gmail.v1"), &cases());
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
+}
+
+#[test]
+fn an_answer_with_everything_in_it_is_read() {
+    let problems = unread(&Document::get("gmail.v1"), &cases(), &gmail::TOOLKIT);
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
+}
