@@ -32,5 +32,6 @@ mod isolation;
 mod languages;
 mod limits;
 mod manual;
+mod moving;
 mod refused;
 mod sandbox;

@@ -3,6 +3,7 @@
 //! Public functions take the [`App`] first, then the project, then a request. Nothing here knows how requests arrive. Good
 //! rooms to read first: [`tools`], then [`catalog`], then [`connections`].
 
+pub mod archive;
 pub mod auth_configs;
 pub mod catalog;
 pub mod clock;

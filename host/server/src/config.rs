@@ -3,7 +3,7 @@
 //! A key comes from a flag, else from the environment (`TOOLHOST_NET__ALLOW` is `net.allow`, lists are comma-separated),
 //! else from the file (`toolhost.toml`, or what `--config` names), else from the defaults below. A key nobody knows is an
 //! error, so that a typing mistake does not pass as a setting. This is the only place that reads the environment, but for
-//! secrets that may stand in for flags of `toolhost toolkits`.
+//! secrets that may stand in for flags of commands.
 
 use std::{
     collections::HashMap,
@@ -21,8 +21,9 @@ use url::Url;
 use zeroize::Zeroizing;
 
 const FILE: &str = "toolhost.toml";
-/// Names that `<data>.env` gives to clients; they may be present in the server's environment and mean nothing to it.
-const CLIENT_NAMES: [&str; 4] = ["TOOLHOST_URL", "TOOLHOST_API_KEY", "TOOLHOST_ORG_API_KEY", "TOOLHOST_PROJECT_ID"];
+/// Names that are no settings: what `<data>.env` gives to clients, and what stands in for a flag of a command.
+const OTHER_NAMES: [&str; 5] =
+    ["TOOLHOST_URL", "TOOLHOST_API_KEY", "TOOLHOST_ORG_API_KEY", "TOOLHOST_PROJECT_ID", "TOOLHOST_PASSPHRASE"];
 
 /// All settings.
 #[derive(Debug, Clone, Deserialize)]
@@ -332,7 +333,7 @@ impl Config {
         };
         let mut ours: HashMap<String, String> = environment
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-            .filter(|(name, _)| name != "TOOLHOST_CONFIG" && !CLIENT_NAMES.contains(&name.as_str()))
+            .filter(|(name, _)| name != "TOOLHOST_CONFIG" && !OTHER_NAMES.contains(&name.as_str()))
             .collect();
         let no_color = ours.remove("NO_COLOR").is_some_and(|value| !value.is_empty());
         let s3 = S3::of(&mut ours)?;

@@ -5,6 +5,7 @@ mod api;
 mod auth;
 mod commands;
 mod config;
+mod control;
 mod doors;
 mod extract;
 mod layers;
@@ -27,7 +28,7 @@ use tracing_subscriber::EnvFilter;
 
 use crate::{
     admission::Admission,
-    commands::{doctor, keys, logs, serve, toolkits, verify},
+    commands::{archive, doctor, keys, logs, serve, toolkits, verify},
     config::{Config, Flags, LogFormat},
     open::Stop,
     terminal::Terminal,
@@ -81,6 +82,12 @@ enum Command {
     Doctor,
     /// Read everything in the data directory and report damage
     Verify,
+    /// Write everything into one encrypted file: a backup, or the way to another store
+    #[command(after_help = archive::EXPORT_EXAMPLES)]
+    Export(archive::Export),
+    /// Put what `export` wrote into an empty data directory
+    #[command(after_help = archive::IMPORT_EXAMPLES)]
+    Import(archive::Import),
     /// Show API keys
     Keys(keys::Args),
     /// Take a recorded call out of the execution log
@@ -120,6 +127,8 @@ fn run(cli: Cli) -> Result<ExitCode, Stop> {
             Command::Serve(args) => serve::run(config, args, terminal).await,
             Command::Doctor => doctor::run(&config, terminal).await,
             Command::Verify => verify::run(&config, terminal).await,
+            Command::Export(args) => archive::export(&config, &args, terminal).await,
+            Command::Import(args) => archive::import(&config, &args, terminal).await,
             Command::Keys(args) => keys::run(&config, &args, terminal).await,
             Command::Logs(args) => logs::run(&config, &args, terminal).await,
             Command::Toolkits(args) => toolkits::run(&config, &args, terminal).await,

@@ -11,7 +11,7 @@ use std::{
 
 use anyhow::{Context, Result};
 use app::{
-    App, Clock, Parts,
+    App, Clock, Parts, archive,
     tools::log::{Settings as LogSettings, Writer},
     vault::{KeyFile, KeyFileError, OpenError, Vault},
 };
@@ -71,9 +71,15 @@ pub(crate) struct Opened {
 pub(crate) async fn open(config: &Config) -> Result<Opened, Stop> {
     let clock = Clock::system();
     let trusted = config.trusted_keys()?;
-    make_private(&config.data)?;
-    let store = store(config).await?;
+    let store = fresh_store(config).await?;
     let new = !Vault::exists(&store).await?;
+    if new && !archive::is_empty(&store).await? {
+        store.close().await;
+        return Err(Stop::refused(format_args!(
+            "{} holds records and no keys: an import into it was broken off; move it away and import again",
+            config.data.display()
+        )));
+    }
     let key = key(&config.key_file(), new)?;
     let vault = Vault::open(store.clone(), &key, clock.now()).await.map_err(|cause| match cause {
         OpenError::WrongKey => Stop::refused(format_args!(
@@ -125,6 +131,15 @@ pub(crate) async fn store(config: &Config) -> Result<Store, Stop> {
         store::OpenError::Io { .. } => Stop { line: cause.to_string(), code: 1, locked: false },
         store::OpenError::Damaged { .. } | store::OpenError::Declaration { .. } => Stop::refused(cause),
     })
+}
+
+/// Opens the store alone, making it where it is missing.
+///
+/// # Errors
+/// As [`store`].
+pub(crate) async fn fresh_store(config: &Config) -> Result<Store, Stop> {
+    make_private(&config.data)?;
+    store(config).await
 }
 
 /// The bucket of the blobs, if they are in one. Nothing was asked of it yet.

@@ -42,6 +42,9 @@ pub enum KeyFileError {
     /// Not a key.
     #[error("the key file {} does not hold a key; put back the file the server made", .0.display())]
     Malformed(PathBuf),
+    /// Another key than the one that is to be there.
+    #[error("the key file {} holds another key than the backup; move it away or set `key_file`, nothing was changed", .0.display())]
+    Other(PathBuf),
     /// The system refuses.
     #[error("cannot {what} the key file {}: {cause}", path.display())]
     Io {
@@ -86,22 +89,39 @@ impl KeyFile {
     /// When there is a file already or the system refuses.
     pub fn create(path: &Path) -> Result<Self, KeyFileError> {
         let made = Self { id: format!("mk_{}", ids::random_text(8)), key: Zeroizing::new(ids::random()) };
+        made.write_new(path)?;
+        Ok(made)
+    }
+
+    /// Makes a key file with this key, or accepts one that has it.
+    ///
+    /// # Errors
+    /// When there is a file with another key or the system refuses.
+    pub fn put_back(&self, path: &Path) -> Result<(), KeyFileError> {
+        match Self::read(path) {
+            Ok(there) if there.id == self.id && there.key == self.key => Ok(()),
+            Ok(_) => Err(KeyFileError::Other(path.to_owned())),
+            Err(KeyFileError::Missing(_)) => self.write_new(path),
+            Err(cause) => Err(cause),
+        }
+    }
+
+    fn write_new(&self, path: &Path) -> Result<(), KeyFileError> {
         let write = || {
             let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
-            file.write_all(made.render().as_bytes())?;
+            file.write_all(self.render().as_bytes())?;
             file.sync_all()?;
             // The name of the file is the folder's content, and must be as durable as the file.
             File::open(path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new(".")))?.sync_all()
         };
-        write().map_err(|cause| KeyFileError::Io { what: "write", path: path.to_owned(), cause })?;
-        Ok(made)
+        write().map_err(|cause| KeyFileError::Io { what: "write", path: path.to_owned(), cause })
     }
 
-    fn render(&self) -> Zeroizing<String> {
+    pub(crate) fn render(&self) -> Zeroizing<String> {
         Zeroizing::new(format!("{HEADER} {} {}\n", self.id, hex::encode(self.key.as_slice())))
     }
 
-    fn parse(text: &str) -> Option<Self> {
+    pub(crate) fn parse(text: &str) -> Option<Self> {
         let mut parts = text.split_ascii_whitespace();
         let (header, id, digits) = (parts.next()?, parts.next()?, parts.next()?);
         let mut key = Zeroizing::new([0; 32]);

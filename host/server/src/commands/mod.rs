@@ -1,5 +1,6 @@
 //! The operator's commands, one file each.
 
+pub(crate) mod archive;
 pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod first_run;

@@ -30,6 +30,7 @@ use crate::{
         toolkits,
     },
     config::Config,
+    control::Control,
     listen,
     open::{self, Opened, Stop},
     routes,
@@ -74,6 +75,13 @@ pub(crate) async fn run(config: Config, args: Args, terminal: Terminal) -> Resul
     let drain = Duration::from_secs(server.config.limits.drain_s);
     serving.spawn(listen::serve(listener, server.clone(), routes::router(server.clone()), stopping, drain));
 
+    let mut commands = JoinSet::new();
+    match Control::open(&server.config.data) {
+        Ok(control) => drop(commands.spawn(control.serve(store.clone()))),
+        // A path too long for a socket, a file system without them: everything else works.
+        Err(cause) => tracing::warn!("`toolhost export` needs a stopped server: {cause:#}"),
+    }
+
     let mut signals = Signals::new(args.until_stdin_ends)?;
     let start = Start { url, keys, new, address };
     tokio::select! {
@@ -94,6 +102,8 @@ pub(crate) async fn run(config: Config, args: Args, terminal: Terminal) -> Resul
             serving.shutdown().await;
         }
     }
+    // An export that is cut says so; it must not hold back the last writes.
+    commands.shutdown().await;
     // The log ends when nobody can enter records any more.
     drop(server);
     if tokio::time::timeout(LAST_WRITES, writing.join_next()).await.is_err() {

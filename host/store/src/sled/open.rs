@@ -243,7 +243,7 @@ fn environment(error: &io::Error) -> bool {
 }
 
 pub(super) fn damaged(file: &Path, reason: &str) -> OpenError {
-    let repair = "nothing was started: bring back the whole data folder from a backup, or move it away to \
+    let repair = "nothing was started: move the data folder away and bring back a backup with `toolhost import FILE`, or \
                   begin with an empty one";
     OpenError::Damaged { file: file.to_owned(), reason: reason.to_owned(), repair: repair.to_owned() }
 }

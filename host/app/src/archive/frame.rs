@@ -1,0 +1,144 @@
+//! What is inside an archive, format 1: frames, one after the other.
+//!
+//! A frame is a kind (one byte), the length of its content (four bytes, little-endian) and the content.
+//!
+//! | kind | content |
+//! |---|---|
+//! | `S` | first: JSON `{"format": 1, "made_by": version, "key": content of the key file}` |
+//! | `R` | a record: JSON, see [`Entry`] |
+//! | `B` | a blob: length of its key (one byte), its key, its bytes |
+//! | `E` | last: JSON `{"records": number, "blobs": number, "bytes": number}`, for what came before |
+
+use std::io::{Error, ErrorKind, Read};
+
+use bytes::{Bytes, BytesMut};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use store::{Row, Time};
+
+use super::Counts;
+
+/// The only format there is.
+pub(super) const FORMAT: u32 = 1;
+/// A content's length at most. Components and records have limits far below.
+const LONGEST: u32 = 256 << 20;
+
+pub(super) const START: u8 = b'S';
+pub(super) const RECORD: u8 = b'R';
+pub(super) const BLOB: u8 = b'B';
+pub(super) const END: u8 = b'E';
+
+/// The beginning of an archive.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Start {
+    pub format: u32,
+    pub made_by: String,
+    pub key: String,
+}
+
+/// The end of an archive.
+#[derive(Serialize, Deserialize)]
+pub(super) struct End {
+    pub records: u64,
+    pub blobs: u64,
+    pub bytes: u64,
+}
+
+/// A record with the name of its collection.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Entry<'a> {
+    #[serde(rename = "in")]
+    pub collection: &'a str,
+    id: String,
+    project: String,
+    revision: i64,
+    created_at: Time,
+    updated_at: Time,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    deleted_at: Option<Time>,
+    #[serde(borrow)]
+    body: &'a RawValue,
+}
+
+impl<'a> Entry<'a> {
+    pub(super) fn of(collection: &'a str, row: &'a Row) -> serde_json::Result<Self> {
+        Ok(Self {
+            collection,
+            id: row.id.clone(),
+            project: row.project.clone(),
+            revision: row.revision,
+            created_at: row.created_at,
+            updated_at: row.updated_at,
+            deleted_at: row.deleted_at,
+            body: serde_json::from_slice(&row.body)?,
+        })
+    }
+
+    pub(super) fn row(self) -> Row {
+        let Self { collection: _, id, project, revision, created_at, updated_at, deleted_at, body } = self;
+        let body = Bytes::copy_from_slice(body.get().as_bytes());
+        Row { id, project, revision, created_at, updated_at, deleted_at, body }
+    }
+}
+
+/// A frame, or a part of one that is not decoded yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Frame {
+    pub kind: u8,
+    pub content: Bytes,
+}
+
+impl Frame {
+    pub(super) fn json(kind: u8, value: &impl Serialize) -> serde_json::Result<Self> {
+        Ok(Self { kind, content: serde_json::to_vec(value)?.into() })
+    }
+
+    pub(super) fn blob(key: &str, bytes: &[u8]) -> Self {
+        let length = u8::try_from(key.len()).expect("a blob's key has at most 200 bytes");
+        let content = [&[length], key.as_bytes(), bytes].concat().into();
+        Self { kind: BLOB, content }
+    }
+
+    /// Key and bytes of a blob.
+    pub(super) fn as_blob(&self) -> Option<(&str, Bytes)> {
+        let (length, rest) = self.content.split_first()?;
+        let key = std::str::from_utf8(rest.get(..usize::from(*length))?).ok()?;
+        Some((key, self.content.slice(1 + key.len()..)))
+    }
+
+    pub(super) fn encode(&self) -> Bytes {
+        let length = u32::try_from(self.content.len()).ok().filter(|length| *length <= LONGEST);
+        let length = length.expect("records and blobs have limits far below a frame's");
+        let mut bytes = BytesMut::with_capacity(5 + self.content.len());
+        bytes.extend_from_slice(&[self.kind]);
+        bytes.extend_from_slice(&length.to_le_bytes());
+        bytes.extend_from_slice(&self.content);
+        bytes.freeze()
+    }
+
+    /// Reads the next frame; its end missing is an error.
+    pub(super) fn read(from: &mut impl Read) -> std::io::Result<Self> {
+        let mut head = [0; 5];
+        from.read_exact(&mut head)?;
+        let [kind, length @ ..] = head;
+        let length = u32::from_le_bytes(length);
+        if length > LONGEST || ![START, RECORD, BLOB, END].contains(&kind) {
+            return Err(Error::new(ErrorKind::InvalidData, "a part of it has no known form"));
+        }
+        // Not made at once: a length alone must not cost memory.
+        let mut content = Vec::new();
+        if from.take(length.into()).read_to_end(&mut content)? < length as usize {
+            return Err(ErrorKind::UnexpectedEof.into());
+        }
+        Ok(Self { kind, content: content.into() })
+    }
+}
+
+impl Counts {
+    /// Counts a record or blob.
+    pub(super) fn add(&mut self, frame: &Frame) {
+        self.records += u64::from(frame.kind == RECORD);
+        self.blobs += u64::from(frame.kind == BLOB);
+        self.bytes += frame.content.len() as u64;
+    }
+}

@@ -1,0 +1,112 @@
+//! What an archive is locked and unlocked with.
+
+use std::{
+    fs::File,
+    io::{BufReader, BufWriter},
+    path::{Path, PathBuf},
+};
+
+use age::{
+    DecryptError, Decryptor, Encryptor,
+    secrecy::SecretString,
+    stream::{StreamReader, StreamWriter},
+    x25519,
+};
+use zeroize::Zeroizing;
+
+use super::ArchiveError;
+
+/// Characters of a passphrase at least.
+pub const PASSPHRASE: usize = 12;
+
+/// What locks an archive.
+pub enum Lock {
+    /// Whoever knows it can read the archive.
+    Passphrase(SecretString),
+    /// Whoever has its identity can.
+    Recipient(x25519::Recipient),
+}
+
+/// What unlocks one.
+pub enum Unlock {
+    /// The passphrase it was locked with.
+    Passphrase(SecretString),
+    /// Identities, of which one is the recipient's.
+    Identities(Vec<x25519::Identity>),
+}
+
+impl Lock {
+    /// A passphrase.
+    ///
+    /// # Errors
+    /// When it is too short.
+    pub fn passphrase(text: &str) -> Result<Self, ArchiveError> {
+        if text.chars().count() < PASSPHRASE {
+            return Err(ArchiveError::Weak);
+        }
+        Ok(Self::Passphrase(SecretString::from(text)))
+    }
+
+    /// An age recipient, `age1…`.
+    ///
+    /// # Errors
+    /// When it is none.
+    pub fn recipient(text: &str) -> Result<Self, ArchiveError> {
+        let parsed = text.trim().parse().map_err(|_| ArchiveError::Recipient(text.to_owned()));
+        parsed.map(Self::Recipient)
+    }
+
+    pub(super) fn lock(&self, file: File) -> std::io::Result<StreamWriter<BufWriter<File>>> {
+        let encryptor = match self {
+            Self::Passphrase(passphrase) => Encryptor::with_user_passphrase(passphrase.clone()),
+            Self::Recipient(recipient) => Encryptor::with_recipients(std::iter::once(recipient as &dyn age::Recipient))
+                .map_err(std::io::Error::other)?,
+        };
+        encryptor.wrap_output(BufWriter::new(file))
+    }
+}
+
+impl Unlock {
+    /// A passphrase.
+    #[must_use]
+    pub fn passphrase(text: &str) -> Self {
+        Self::Passphrase(SecretString::from(text))
+    }
+
+    /// The identities in a file as `age-keygen` writes it.
+    ///
+    /// # Errors
+    /// When it cannot be read or holds none.
+    pub fn identities(path: &Path) -> Result<Self, ArchiveError> {
+        let read = std::fs::read_to_string(path).map(Zeroizing::new);
+        let text = read.map_err(|cause| ArchiveError::Io { what: "read", file: path.to_owned(), cause })?;
+        let found: Vec<_> = text.lines().filter_map(|line| line.trim().parse().ok()).collect();
+        if found.is_empty() { Err(ArchiveError::Identity(path.to_owned())) } else { Ok(Self::Identities(found)) }
+    }
+
+    pub(super) fn unlock(&self, path: &Path, file: File) -> Result<StreamReader<BufReader<File>>, ArchiveError> {
+        let closed = |cause: DecryptError| ArchiveError::Locked { file: PathBuf::from(path), reason: reason(&cause) };
+        let decryptor = Decryptor::new_buffered(BufReader::new(file)).map_err(closed)?;
+        let unlocked = match self {
+            Self::Passphrase(passphrase) => {
+                let identity = age::scrypt::Identity::new(passphrase.clone());
+                decryptor.decrypt(std::iter::once(&identity as &dyn age::Identity))
+            }
+            Self::Identities(all) => decryptor.decrypt(all.iter().map(|identity| identity as &dyn age::Identity)),
+        };
+        unlocked.map_err(closed)
+    }
+}
+
+fn reason(cause: &DecryptError) -> String {
+    match cause {
+        DecryptError::NoMatchingKeys => "it was locked for another recipient, or with a passphrase".into(),
+        DecryptError::DecryptionFailed | DecryptError::KeyDecryptionFailed => {
+            "the passphrase is wrong, or its beginning is damaged".into()
+        }
+        DecryptError::InvalidHeader | DecryptError::UnknownFormat => {
+            "it is no archive, or its beginning is damaged".into()
+        }
+        other => format!("its beginning is damaged: {other}"),
+    }
+}

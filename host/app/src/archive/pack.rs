@@ -1,0 +1,171 @@
+//! The file: writing one, and reading one to its end.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io::{Read, Write},
+    os::unix::fs::OpenOptionsExt,
+    path::{Path, PathBuf},
+};
+
+use zeroize::Zeroizing;
+
+use super::{
+    ArchiveError, Counts, Lock, Unlock,
+    frame::{BLOB, END, End, Entry, FORMAT, Frame, RECORD, START, Start},
+};
+use crate::{COLLECTIONS, vault::KeyFile};
+
+/// Writes a new archive of what [`read_out`](super::read_out) gives, durably, readable by its owner alone. Blocks.
+///
+/// # Errors
+/// When there is such a file, it cannot be written, or what is read out breaks off. No file is left then.
+pub fn pack<R: Read>(
+    from: impl FnOnce() -> Result<R, String>,
+    file: &Path,
+    lock: &Lock,
+    key: &KeyFile,
+    progress: &mut dyn FnMut(Counts),
+) -> Result<Counts, ArchiveError> {
+    let failed = |cause| ArchiveError::Io { what: "write", file: file.to_owned(), cause };
+    let mut partial = file.as_os_str().to_owned();
+    partial.push(".partial");
+    let partial = PathBuf::from(partial);
+    if file.exists() {
+        return Err(failed(std::io::ErrorKind::AlreadyExists.into()));
+    }
+    let mut options = OpenOptions::new();
+    let opened = options.write(true).create(true).truncate(true).mode(0o600).open(&partial).map_err(failed)?;
+    let written = write(from, opened, lock, key, progress).and_then(|counts| {
+        let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let moved = fs::rename(&partial, file).and_then(|()| File::open(folder)?.sync_all());
+        moved.map(|()| counts).map_err(Broken::Writing)
+    });
+    written.map_err(|broken| {
+        // What cannot be removed either is named as partial.
+        let _ = fs::remove_file(&partial);
+        match broken {
+            Broken::Reading(reason) => ArchiveError::BrokenOff(reason),
+            Broken::Writing(cause) => failed(cause),
+        }
+    })
+}
+
+enum Broken {
+    Reading(String),
+    Writing(std::io::Error),
+}
+
+fn write<R: Read>(
+    from: impl FnOnce() -> Result<R, String>,
+    file: File,
+    lock: &Lock,
+    key: &KeyFile,
+    progress: &mut dyn FnMut(Counts),
+) -> Result<Counts, Broken> {
+    let mut sealed = lock.lock(file).map_err(Broken::Writing)?;
+    let start = Start { format: FORMAT, made_by: env!("CARGO_PKG_VERSION").into(), key: key.render().to_string() };
+    let start = Frame::json(START, &start).map_err(|cause| Broken::Reading(cause.to_string()))?;
+    sealed.write_all(&start.encode()).map_err(Broken::Writing)?;
+    // Only now: making a key of a passphrase takes a second, for which nobody's writes should wait.
+    let mut from = from().map_err(Broken::Reading)?;
+    let mut counts = Counts::default();
+    loop {
+        let frame = Frame::read(&mut from).map_err(|cause| Broken::Reading(cause.to_string()))?;
+        sealed.write_all(&frame.encode()).map_err(Broken::Writing)?;
+        if frame.kind == END {
+            break;
+        }
+        counts.add(&frame);
+        progress(counts);
+    }
+    let finished = sealed.finish().and_then(|buffer| buffer.into_inner().map_err(std::io::Error::from)?.sync_all());
+    finished.map(|()| counts).map_err(Broken::Writing)
+}
+
+/// An archive that was read to its end and is whole.
+pub struct Checked {
+    file: PathBuf,
+    /// What it holds.
+    pub counts: Counts,
+    /// The master key of what it holds.
+    pub key: KeyFile,
+    /// Version of toolhost that made it.
+    pub made_by: String,
+}
+
+/// Reads an archive to its end and says what it holds. Blocks.
+///
+/// # Errors
+/// When it does not open, is damaged or cut off anywhere, or holds what this version does not know.
+pub fn check(file: &Path, unlock: &Unlock, progress: &mut dyn FnMut(Counts)) -> Result<Checked, ArchiveError> {
+    let damaged = |reason: &str| ArchiveError::Damaged { file: file.to_owned(), reason: reason.to_owned() };
+    let newer = |reason: String| ArchiveError::Newer { file: file.to_owned(), reason };
+    let mut frames = Frames::open(file, unlock)?;
+    let start = frames.next()?;
+    let start: Start = serde_json::from_slice(&start.content).map_err(|_| damaged("its beginning cannot be read"))?;
+    let text = Zeroizing::new(start.key);
+    if start.format != FORMAT {
+        return Err(newer(format!("it has format {}, and this version knows {FORMAT}", start.format)));
+    }
+    let key = KeyFile::parse(&text).ok_or_else(|| damaged("it holds no master key"))?;
+    let mut counts = Counts::default();
+    loop {
+        let frame = frames.next()?;
+        match frame.kind {
+            RECORD => {
+                let entry =
+                    serde_json::from_slice::<Entry>(&frame.content).map_err(|_| damaged("a record cannot be read"))?;
+                if COLLECTIONS.iter().all(|known| known.name != entry.collection) {
+                    return Err(newer(format!("it holds records of {}, which are not known here", entry.collection)));
+                }
+            }
+            BLOB => drop(frame.as_blob().ok_or_else(|| damaged("a blob cannot be read"))?),
+            END => {
+                let End { records, blobs, bytes } =
+                    serde_json::from_slice(&frame.content).map_err(|_| damaged("its end cannot be read"))?;
+                if (Counts { records, blobs, bytes }) != counts || !frames.ended()? {
+                    return Err(damaged("it does not hold what its end says"));
+                }
+                return Ok(Checked { file: file.to_owned(), counts, key, made_by: start.made_by });
+            }
+            _ => return Err(damaged("it begins twice")),
+        }
+        counts.add(&frame);
+        progress(counts);
+    }
+}
+
+impl Checked {
+    /// Reads the records and blobs once more.
+    pub(super) fn frames(&self, unlock: &Unlock) -> Result<Frames, ArchiveError> {
+        let mut frames = Frames::open(&self.file, unlock)?;
+        frames.next()?;
+        Ok(frames)
+    }
+}
+
+/// The frames of an opened archive.
+pub(super) struct Frames {
+    file: PathBuf,
+    from: Box<dyn Read + Send>,
+}
+
+impl Frames {
+    fn open(file: &Path, unlock: &Unlock) -> Result<Self, ArchiveError> {
+        let opened =
+            File::open(file).map_err(|cause| ArchiveError::Io { what: "read", file: file.to_owned(), cause })?;
+        Ok(Self { file: file.to_owned(), from: Box::new(unlock.unlock(file, opened)?) })
+    }
+
+    pub(super) fn next(&mut self) -> Result<Frame, ArchiveError> {
+        Frame::read(&mut self.from).map_err(|cause| self.damaged(&cause))
+    }
+
+    fn ended(&mut self) -> Result<bool, ArchiveError> {
+        self.from.read(&mut [0]).map(|read| read == 0).map_err(|cause| self.damaged(&cause))
+    }
+
+    fn damaged(&self, cause: &std::io::Error) -> ArchiveError {
+        ArchiveError::Damaged { file: self.file.clone(), reason: cause.to_string() }
+    }
+}

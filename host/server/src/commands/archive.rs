@@ -1,0 +1,214 @@
+//! `toolhost export` and `toolhost import`: a whole installation in one encrypted file.
+
+use std::{
+    io::{BufReader, Read},
+    path::PathBuf,
+    process::ExitCode,
+    sync::Arc,
+};
+
+use anyhow::{Context, anyhow, bail};
+use app::archive::{self, ArchiveError, Counts, Lock, PASSPHRASE, Unlock};
+use app::vault::KeyFile;
+use indicatif::{ProgressBar, ProgressStyle};
+use tokio::net::UnixStream;
+use zeroize::Zeroizing;
+
+use crate::{
+    config::Config,
+    control::{self, Ask},
+    open::{self, Stop},
+    terminal::Terminal,
+};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Export {
+    /// File to write; it must not be there yet
+    file: PathBuf,
+    /// Lock it for an age recipient (`age-keygen` makes one) and not with a passphrase
+    #[arg(long, value_name = "age1…", conflicts_with_all = ["passphrase_file", "passphrase"])]
+    recipient: Option<String>,
+    #[command(flatten)]
+    passphrase: Passphrase,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Import {
+    /// File that `toolhost export` wrote
+    file: PathBuf,
+    /// File with the age identity of the recipient it was locked for
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["passphrase_file", "passphrase"])]
+    identity: Option<PathBuf>,
+    #[command(flatten)]
+    passphrase: Passphrase,
+}
+
+/// Where the passphrase comes from; else it is asked for.
+#[derive(Debug, clap::Args)]
+struct Passphrase {
+    /// File whose first line is the passphrase [default: TOOLHOST_PASSPHRASE, else it is asked for]
+    #[arg(long, value_name = "FILE")]
+    passphrase_file: Option<PathBuf>,
+    // Not to be given as an option: everybody on the machine can read those.
+    #[arg(long, env = "TOOLHOST_PASSPHRASE", hide = true, hide_env_values = true)]
+    passphrase: Option<Zeroizing<String>>,
+}
+
+/// Opens what is to be written.
+type Source = Box<dyn FnOnce() -> Result<Box<dyn Read>, String> + Send>;
+
+pub(crate) const EXPORT_EXAMPLES: &str = "The file holds records, secrets, components and the master key; whoever can open it has everything. It can be made while
+the server runs: what it holds is of one moment, and writes wait while the records are read.
+
+Examples:
+  toolhost export backup.age
+  toolhost export backup.age --recipient age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p";
+
+pub(crate) const IMPORT_EXAMPLES: &str =
+    "The file is read to its end before anything is written. Data directory and key file must not hold anything yet.
+
+Examples:
+  toolhost import backup.age --data ./restored
+  toolhost import backup.age --identity backup-key.txt";
+
+pub(crate) async fn export(config: &Config, args: &Export, terminal: Terminal) -> Result<ExitCode, Stop> {
+    if !config.data.exists() {
+        return Err(anyhow!("there is no data directory at {}", config.data.display()).into());
+    }
+    let key = KeyFile::read(&config.key_file()).map_err(|cause| anyhow!(cause))?;
+    let lock = match &args.recipient {
+        Some(recipient) => Lock::recipient(recipient),
+        None => Lock::passphrase(&args.passphrase.get("Passphrase for the file", true)?),
+    };
+    let lock = lock.map_err(|cause| anyhow!(cause))?;
+    let file = args.file.clone();
+    let write = move |from: Source| {
+        let bar = bar("exporting", None);
+        let counts = archive::pack(from, &file, &lock, &key, &mut |counts| show(&bar, counts));
+        bar.finish_and_clear();
+        counts
+    };
+    let counts = match open::store(config).await {
+        Ok(store) => {
+            let (ours, theirs) = std::os::unix::net::UnixStream::pair().context("make a pair of sockets")?;
+            ours.set_nonblocking(true).context("make a pair of sockets")?;
+            let mut ours = UnixStream::from_std(ours).context("make a pair of sockets")?;
+            let writing = tokio::task::spawn_blocking(move || write(Box::new(|| Ok(Box::new(BufReader::new(theirs))))));
+            let read = archive::read_out(&store, &mut ours).await;
+            drop(ours);
+            let written = writing.await.context("write the archive")?;
+            store.close().await;
+            // When writing has failed, reading breaks off for want of somebody who takes it.
+            if let (Err(cause), Err(ArchiveError::BrokenOff(_))) = (read, &written) {
+                return Err(cause.into());
+            }
+            written
+        }
+        Err(stop) if stop.locked => {
+            let data = config.data.clone();
+            let ask = move || match control::ask(&data, Ask::Export) {
+                Ok(answer) => Ok(Box::new(answer) as Box<dyn Read>),
+                Err(cause) => Err(format!("{cause:#}")),
+            };
+            let writing = tokio::task::spawn_blocking(move || write(Box::new(ask)));
+            writing.await.context("write the archive")?
+        }
+        Err(stop) => return Err(stop),
+    };
+    let counts = counts.map_err(|cause| anyhow!(cause))?;
+    terminal.good(&format!("{} holds {}", args.file.display(), told(counts)));
+    terminal.note("whoever can open it has every secret, the master key included");
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(crate) async fn import(config: &Config, args: &Import, terminal: Terminal) -> Result<ExitCode, Stop> {
+    let unlock = match &args.identity {
+        Some(file) => Unlock::identities(file).map_err(|cause| anyhow!(cause))?,
+        None => Unlock::passphrase(&args.passphrase.get("Passphrase of the file", false)?),
+    };
+    let (file, unlock) = (args.file.clone(), Arc::new(unlock));
+    let checking = unlock.clone();
+    let checked = tokio::task::spawn_blocking(move || {
+        let bar = bar("checking", None);
+        let checked = archive::check(&file, &checking, &mut |counts| show(&bar, counts));
+        bar.finish_and_clear();
+        checked
+    });
+    let checked = checked.await.context("read the archive")?.map_err(|cause| anyhow!(cause))?;
+    let (counts, made_by) = (checked.counts, checked.made_by.clone());
+    let store = open::fresh_store(config).await?;
+    let done = async {
+        if !archive::is_empty(&store).await? {
+            return Err(ArchiveError::NotEmpty.into());
+        }
+        checked.key.put_back(&config.key_file())?;
+        let bar = bar("importing", Some(counts.records + counts.blobs));
+        archive::restore(&store, checked, unlock, &mut |counts| show(&bar, counts)).await?;
+        bar.finish_and_clear();
+        Ok::<_, anyhow::Error>(())
+    };
+    let done = done.await;
+    store.close().await;
+    done?;
+    terminal.good(&format!("{} holds {} again", config.data.display(), told(counts)));
+    terminal.pair("made by", &format!("toolhost {made_by}"));
+    terminal.pair("master key", &format!("{}  (keep a copy elsewhere)", config.key_file().display()));
+    terminal.line("  `toolhost serve` starts it; `toolhost keys show` prints its API keys");
+    Ok(ExitCode::SUCCESS)
+}
+
+impl Passphrase {
+    fn get(&self, prompt: &str, twice: bool) -> anyhow::Result<Zeroizing<String>> {
+        if let Some(file) = &self.passphrase_file {
+            let text = std::fs::read_to_string(file).map(Zeroizing::new);
+            let text = text.with_context(|| format!("cannot read {}", file.display()))?;
+            return Ok(Zeroizing::new(text.lines().next().unwrap_or_default().to_owned()));
+        }
+        if let Some(text) = &self.passphrase {
+            return Ok(text.clone());
+        }
+        let asking = console::Term::stderr();
+        if !asking.is_term() {
+            bail!(
+                "there is nobody to ask for a passphrase: name a file with --passphrase-file, or set TOOLHOST_PASSPHRASE"
+            );
+        }
+        let ask = |prompt: &str| {
+            asking.write_str(&format!("{prompt}: "))?;
+            asking.read_secure_line().map(Zeroizing::new)
+        };
+        let text = ask(prompt).context("ask for the passphrase")?;
+        if twice && *ask("Once more").context("ask for the passphrase")? != *text {
+            bail!("the two passphrases differ; at least {PASSPHRASE} characters are needed, several words are good");
+        }
+        Ok(text)
+    }
+}
+
+fn bar(doing: &str, all: Option<u64>) -> ProgressBar {
+    let (template, bar) = match all {
+        Some(all) => ("  {prefix} {pos}/{len} {wide_bar:.dim} {msg}", ProgressBar::new(all)),
+        None => ("  {prefix} {spinner} {pos} {msg}", ProgressBar::new_spinner()),
+    };
+    let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
+    bar.with_style(style).with_prefix(doing.to_owned())
+}
+
+fn show(bar: &ProgressBar, counts: Counts) {
+    bar.set_position(counts.records + counts.blobs);
+    if counts.records.is_multiple_of(256) {
+        bar.set_message(size(counts.bytes));
+    }
+}
+
+fn told(counts: Counts) -> String {
+    format!("{} records and {} files, {}", counts.records, counts.blobs, size(counts.bytes))
+}
+
+fn size(bytes: u64) -> String {
+    match bytes {
+        0..1_024 => format!("{bytes} bytes"),
+        1_024..1_048_576 => format!("{} KiB", bytes >> 10),
+        _ => format!("{} MiB", bytes >> 20),
+    }
+}

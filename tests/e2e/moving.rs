@@ -1,0 +1,193 @@
+//! An installation in one file: exported from a running or a stopped server, imported elsewhere, refused when damaged.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use futures::future::join_all;
+use harness::{Client, FakeApp, Guest, Host, guest, host::Setup, unique};
+use serde_json::json;
+
+use crate::given;
+
+const PASSPHRASE: &str = "four words that rhyme";
+const APPLICATION: &str = "https://api.example.com";
+
+/// Where an archive may lie: neither in one installation nor in the other.
+struct Shelf(tempfile::TempDir);
+
+impl Shelf {
+    fn new() -> Self {
+        let shelf = Self(tempfile::tempdir().unwrap());
+        std::fs::write(shelf.path("passphrase"), format!("{PASSPHRASE}\n")).unwrap();
+        shelf
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// Runs `export` or `import` with the archive and its passphrase.
+    fn run(&self, setup: &Setup, what: &str, name: &str) -> harness::Finished {
+        let (file, passphrase) = (self.path(name), self.path("passphrase"));
+        setup.command(&[what, file.to_str().unwrap(), "--passphrase-file", passphrase.to_str().unwrap()])
+    }
+}
+
+/// A server with a toolkit that wants a key, and an account with that key; the tool.
+async fn furnished(application: &FakeApp) -> (Host, String, String) {
+    let host = Setup::new().with_application(&["api.example.com"], application).start().await;
+    let slug = given::slug();
+    host.publish(Guest::fetch().component(), &guest::manifest_with_key(&slug, given::bearer())).await;
+    let secret = format!("sk-{}", unique(16));
+    host.as_project().connect(&slug, "API_KEY", "default", json!({ "api_key": secret })).await;
+    (host, guest::tool(&slug), secret)
+}
+
+/// The sealed secret still opens: the application sees it.
+async fn assert_connected(client: &Client, application: &FakeApp, tool: &str, secret: &str) {
+    let tag = unique(8);
+    let answer = client.execute(tool, json!({ "url": format!("{APPLICATION}/echo/{tag}") })).await.expect(200);
+    assert_eq!(answer["successful"], true, "{answer:#?}");
+    assert_eq!(application.seen(&tag)[0].header("authorization"), format!("Bearer {secret}"));
+}
+
+#[tokio::test]
+async fn what_a_running_server_has_acknowledged_moves_whole_while_others_write() {
+    let application = FakeApp::start();
+    let (host, tool, secret) = furnished(&application).await;
+    let slug = tool.split_once('_').unwrap().0.to_lowercase();
+    let shelf = Shelf::new();
+    let stop = Arc::new(AtomicBool::new(false));
+    let writers: Vec<_> = (0..4)
+        .map(|_| {
+            let (client, stop, slug) = (host.as_project(), stop.clone(), slug.clone());
+            async move {
+                let mut made = Vec::new();
+                while !stop.load(Ordering::Relaxed) {
+                    let name = unique(6);
+                    let config = json!({
+                        "toolkit": { "slug": slug },
+                        "auth_config": { "type": "use_custom_auth", "authScheme": "API_KEY", "name": name, "credentials": {} },
+                    });
+                    let answer = client.post("/auth_configs", &config).await.expect(201);
+                    made.push(answer["auth_config"]["id"].as_str().unwrap().to_owned());
+                }
+                made
+            }
+        })
+        .collect();
+    let before = host.as_project().get("/auth_configs?limit=1000").await.expect(200);
+    let before: Vec<_> = before["items"].as_array().unwrap().iter().map(|item| item["id"].clone()).collect();
+    let exporting = async {
+        let setup = host.setup().clone();
+        let (shelf, done) = tokio::task::spawn_blocking(move || {
+            let done = shelf.run(&setup, "export", "all.age");
+            (shelf, done)
+        })
+        .await
+        .unwrap();
+        stop.store(true, Ordering::Relaxed);
+        done.succeeded();
+        shelf
+    };
+    let (made, shelf) = tokio::join!(join_all(writers), exporting);
+    assert!(made.iter().all(|made| !made.is_empty()), "writers went on: {made:?}");
+
+    let fresh = Setup::new().with_application(&["api.example.com"], &application);
+    let told = shelf.run(&fresh, "import", "all.age").succeeded();
+    assert!(told.contains("records"), "{told}");
+    let moved = fresh.start().await;
+    let client = moved.with_key(&host.project_key);
+    assert_connected(&client, &application, &tool, &secret).await;
+    for id in before {
+        client.get(&format!("/auth_configs/{}", id.as_str().unwrap())).await.expect(200);
+    }
+    // Of one moment: what a writer made later is there only when all it made before is.
+    for made in made {
+        let mut there = Vec::new();
+        for id in &made {
+            there.push(client.get(&format!("/auth_configs/{id}")).await.status == 200);
+        }
+        assert!(there.is_sorted_by(|earlier, later| earlier >= later), "{there:?}");
+    }
+    let (setup, _) = moved.terminate().await;
+    setup.command(&["verify"]).succeeded();
+}
+
+#[tokio::test]
+async fn a_stopped_server_is_exported_and_only_an_empty_place_takes_it() {
+    let application = FakeApp::start();
+    let (host, tool, secret) = furnished(&application).await;
+    let key = host.project_key.clone();
+    let (setup, _) = host.terminate().await;
+    let shelf = Shelf::new();
+    shelf.run(&setup, "export", "all.age").succeeded();
+    assert!(shelf.run(&setup, "export", "all.age").failed().contains("all.age"), "nothing is written over");
+    let refused = shelf.run(&setup, "import", "all.age").failed();
+    assert!(refused.contains("empty"), "{refused}");
+    // The old machine is gone, key file and all.
+    let fresh = Setup::new().with_application(&["api.example.com"], &application);
+    drop(setup);
+    shelf.run(&fresh, "import", "all.age").succeeded();
+    let moved = fresh.start().await;
+    assert_connected(&moved.with_key(&key), &application, &tool, &secret).await;
+}
+
+#[tokio::test]
+async fn a_damaged_file_and_a_wrong_passphrase_are_refused_before_anything_is_written() {
+    let host = Setup::new().start().await;
+    let shelf = Shelf::new();
+    shelf.run(host.setup(), "export", "all.age").succeeded();
+    let whole = std::fs::read(shelf.path("all.age")).unwrap();
+    let text = String::from_utf8_lossy(&whole);
+    assert!(!text.contains(&host.project_key) && !text.contains("toolhost-key-1"), "nothing of it is in the clear");
+    let mut changed = whole.clone();
+    let at = whole.len() * 2 / 3;
+    changed[at] ^= 4;
+    std::fs::write(shelf.path("changed.age"), changed).unwrap();
+    std::fs::write(shelf.path("cut.age"), &whole[..whole.len() - 1]).unwrap();
+    let fresh = Setup::new();
+    let untouched = |data: &Path| !data.exists() && !data.with_extension("key").exists();
+    for name in ["changed.age", "cut.age"] {
+        let refused = shelf.run(&fresh, "import", name).failed();
+        assert!(refused.contains(name) && refused.contains("damaged") && untouched(&fresh.data()), "{refused}");
+    }
+    std::fs::write(shelf.path("passphrase"), "four words that reason").unwrap();
+    let refused = shelf.run(&fresh, "import", "all.age").failed();
+    assert!(refused.contains("passphrase") && untouched(&fresh.data()), "{refused}");
+}
+
+#[tokio::test]
+async fn a_short_passphrase_and_nobody_to_ask_are_refused_in_words() {
+    let setup = Setup::new().start().await.kill();
+    let shelf = Shelf::new();
+    std::fs::write(shelf.path("passphrase"), "short").unwrap();
+    assert!(shelf.run(&setup, "export", "all.age").failed().contains("12 characters"));
+    let refused = setup.command(&["export", "all.age"]).failed();
+    assert!(refused.contains("--passphrase-file"), "{refused}");
+    let refused = setup.command(&["export", "all.age", "--recipient", "nobody"]).failed();
+    assert!(refused.contains("nobody"), "{refused}");
+}
+
+#[tokio::test]
+async fn a_server_that_stops_during_an_export_stops_whole_and_the_export_is_there_or_is_not() {
+    let host = Setup::new().start().await;
+    let tool = given::echo(&host).await;
+    for _ in 0..50 {
+        host.as_project().execute(&tool, json!({ "word": unique(2_000) })).await.expect(200);
+    }
+    let shelf = Shelf::new();
+    let setup = host.setup().clone();
+    let exporting = std::thread::spawn(move || (shelf.run(&setup, "export", "all.age"), shelf));
+    let (setup, status) = host.terminate().await;
+    assert!(status.success(), "{status}");
+    let (done, shelf) = exporting.join().unwrap();
+    assert_eq!(done.code == Some(0), shelf.path("all.age").exists(), "{done:?}");
+    assert!(!shelf.path("all.age.partial").exists());
+    setup.command(&["verify"]).succeeded();
+}
