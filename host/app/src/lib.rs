@@ -108,6 +108,7 @@ impl App {
         match self.store.health() {
             store::Health::Ready => None,
             store::Health::Full => Some("the disk is full".into()),
+            store::Health::Away(why) => Some(format!("the database does not answer: {why}")),
             store::Health::Failed(why) => Some(format!("the store has failed: {why}")),
             store::Health::Closed => Some("the store is closed".into()),
         }
@@ -117,4 +118,16 @@ impl App {
 /// As much of a text from outside as a message needs.
 pub(crate) fn cut(text: &str) -> String {
     text.chars().take(80).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A change of the declarations is one of the tables: whoever makes one looks at what it does to them.
+    #[test]
+    fn the_tables_are_the_committed_ones() {
+        let rendered = store::schema(COLLECTIONS);
+        assert_eq!(rendered, include_str!("../../store/schema.sql"), "write to host/store/schema.sql:\n{rendered}");
+    }
 }

@@ -31,6 +31,9 @@ const OTHER_NAMES: [&str; 5] =
 pub(crate) struct Config {
     /// Folder of the store and of the compiled components. Default `./toolhost-data`.
     pub data: PathBuf,
+    /// Where records are kept: `postgres://user:password@host/database`, which several servers may share. `sslmode` and what
+    /// belongs to it go into the address. Default: in the data directory.
+    pub store: Option<Secret>,
     /// Where components and other large values lie: `s3://bucket/prefix`. Default: in the data directory.
     pub blobs: Option<String>,
     /// The service that has the bucket.
@@ -225,6 +228,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             data: PathBuf::from("toolhost-data"),
+            store: None,
             blobs: None,
             s3: S3::default(),
             key_file: None,
@@ -300,6 +304,9 @@ pub(crate) struct Flags {
     /// Settings file [default: toolhost.toml, if there is one]
     #[arg(long, global = true, value_name = "FILE")]
     pub config: Option<PathBuf>,
+    /// Where records are kept: postgres://user:password@host/database [default: the data directory]
+    #[arg(long, global = true, value_name = "URL", hide_env_values = true)]
+    pub store: Option<Secret>,
     /// Data directory [default: toolhost-data]
     #[arg(long, global = true, value_name = "DIR")]
     pub data: Option<PathBuf>,
@@ -367,6 +374,9 @@ impl Config {
         if let Some(listen) = &flags.listen {
             self.listen.clone_from(listen);
         }
+        if flags.store.is_some() {
+            self.store.clone_from(&flags.store);
+        }
         if flags.key_file.is_some() {
             self.key_file.clone_from(&flags.key_file);
         }
@@ -397,6 +407,13 @@ impl Config {
         ensure!((1..=1_000_000).contains(&self.logs.buffer), "`logs.buffer` must be 1 to 1000000");
         ensure!((1..=8_192).contains(&self.logs.cassette_kib), "`logs.cassette_kib` must be 1 to 8192");
         self.bucket()?;
+        if let Some(store) = &self.store {
+            let known = ["postgres://", "postgresql://"].iter().any(|scheme| store.0.starts_with(scheme));
+            ensure!(
+                known,
+                "`store` must be `postgres://user:password@host/database`; without it records lie in `data`"
+            );
+        }
         let (key, data) = (normal(&self.key_file()), normal(&self.data));
         ensure!(
             !key.starts_with(&data),
@@ -404,6 +421,11 @@ impl Config {
             key.display()
         );
         Ok(())
+    }
+
+    /// Address of the database; none when records lie in the data directory. It may hold a password.
+    pub(crate) fn database(&self) -> Option<&str> {
+        self.store.as_ref().map(|store| store.0.as_str())
     }
 
     /// The bucket of the blobs; none when they lie in the data directory.

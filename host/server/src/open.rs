@@ -16,7 +16,7 @@ use app::{
     vault::{KeyFile, KeyFileError, OpenError, Vault},
 };
 use sandbox::{CompileLimits, Compiler, Sandbox};
-use store::{Bucket, BucketError, Store};
+use store::{Blobs, Bucket, BucketError, Folder, Store};
 
 use crate::config::{Allocator, Config};
 
@@ -106,7 +106,7 @@ pub(crate) async fn open(config: &Config) -> Result<Opened, Stop> {
 /// Opens the store alone.
 ///
 /// # Errors
-/// With code 78 when it is damaged.
+/// With code 78 when it is damaged, or is a database that cannot be used.
 pub(crate) async fn store(config: &Config) -> Result<Store, Stop> {
     let at = store_folder(&config.data);
     let bucket = match bucket(config)? {
@@ -121,15 +121,27 @@ pub(crate) async fn store(config: &Config) -> Result<Store, Stop> {
         }
         None => None,
     };
-    let opened = tokio::task::spawn_blocking(move || match bucket {
-        Some(bucket) => Store::open_beside(&at, app::COLLECTIONS, Arc::new(bucket)),
-        None => Store::open(&at, app::COLLECTIONS),
-    })
-    .await;
-    opened.context("open the store").map_err(Stop::from)?.map_err(|cause| match cause {
+    let opened = match config.database() {
+        Some(url) => {
+            let blobs: Arc<dyn Blobs> = match bucket {
+                Some(bucket) => Arc::new(bucket),
+                None => Arc::new(Folder::open(&at.join("blobs")).context("open the folder of blobs")?),
+            };
+            Store::connect(url, blobs, app::COLLECTIONS).await
+        }
+        None => tokio::task::spawn_blocking(move || match bucket {
+            Some(bucket) => Store::open_beside(&at, app::COLLECTIONS, Arc::new(bucket)),
+            None => Store::open(&at, app::COLLECTIONS),
+        })
+        .await
+        .context("open the store")?,
+    };
+    opened.map_err(|cause| match cause {
         store::OpenError::Locked { .. } => Stop { line: cause.to_string(), code: 1, locked: true },
         store::OpenError::Io { .. } => Stop { line: cause.to_string(), code: 1, locked: false },
-        store::OpenError::Damaged { .. } | store::OpenError::Declaration { .. } => Stop::refused(cause),
+        store::OpenError::Damaged { .. } | store::OpenError::Declaration { .. } | store::OpenError::Database { .. } => {
+            Stop::refused(cause)
+        }
     })
 }
 

@@ -4,8 +4,15 @@
 //! preconditions are checked against the state before the batch; hence a unique key cannot pass from one record to
 //! another inside a batch, and a batch names each record at most once.
 
-use crate::{Collection, Document, Record, Row, Time};
+use crate::values::{Scalar, Values};
+use crate::{Collection, CommitError, Document, Record, Row, Time};
 use bytes::Bytes;
+
+/// How long an id, a project, a text of a declared field and a body may be, in bytes, and how many elements a list may have.
+const ID_LIMIT: usize = 256;
+pub(crate) const TEXT_LIMIT: usize = 1024;
+const BODY_LIMIT: usize = 32 * 1024 * 1024;
+const LIST_LIMIT: usize = 256;
 
 /// One step of a batch, about one record.
 #[derive(Clone, Debug)]
@@ -22,8 +29,31 @@ pub struct Write {
 
 impl Write {
     /// The collection's name and the id: what no other step of the batch may have.
-    pub(crate) fn target(&self) -> (&'static str, &str) {
+    fn target(&self) -> (&'static str, &str) {
         (self.at.name, &self.id)
+    }
+
+    /// Checks form and limits, and reads the declared fields of the body; none where the step brings no body.
+    fn values(&self) -> Result<Values, CommitError> {
+        let refuse = |why: String| CommitError::Invalid(format!("{} {}: {why}", self.at.name, self.id));
+        let Some(body) = self.step.body() else { return Ok(Values::default()) };
+        if self.id.is_empty() || self.id.len() > ID_LIMIT || self.project.len() > ID_LIMIT {
+            return Err(refuse(format!("an id has 1 to {ID_LIMIT} bytes, a project at most as many")));
+        }
+        if body.len() > BODY_LIMIT {
+            return Err(refuse(format!("a body has at most {BODY_LIMIT} bytes")));
+        }
+        let values = Values::of(self.at, body).map_err(|error| refuse(format!("the body is no object: {error}")))?;
+        for (place, field) in self.at.fields.iter().enumerate() {
+            let found = values.at(place);
+            if found.len() > LIST_LIMIT {
+                return Err(refuse(format!("{} has more than {LIST_LIMIT} elements", field.name)));
+            }
+            if found.iter().any(|value| matches!(value, Scalar::Text(text) if text.len() > TEXT_LIMIT)) {
+                return Err(refuse(format!("{} has more than {TEXT_LIMIT} bytes", field.name)));
+            }
+        }
+        Ok(values)
     }
 }
 
@@ -104,6 +134,19 @@ impl Batch {
     /// Whether the batch has no steps.
     pub fn is_empty(&self) -> bool {
         self.writes.is_empty() && self.fault.is_none()
+    }
+
+    /// The steps in order of collection and id, so that which failure of several is reported does not depend on the
+    /// backend, each with the declared fields of its body. Fails where the batch can never be applied.
+    pub(crate) fn checked(self) -> Result<Vec<(Write, Values)>, CommitError> {
+        let pairs = self.writes.into_iter().map(|write| write.values().map(|values| (write, values)));
+        let mut writes = pairs.collect::<Result<Vec<_>, _>>()?;
+        writes.sort_by(|(a, _), (b, _)| a.target().cmp(&b.target()));
+        if let Some(pair) = writes.windows(2).find(|pair| pair[0].0.target() == pair[1].0.target()) {
+            let (at, id) = pair[0].0.target();
+            return Err(CommitError::Invalid(format!("it names {at} {id} twice")));
+        }
+        Ok(writes)
     }
 
     /// Makes a record created at the batch's time.

@@ -3,6 +3,7 @@
 //! A declared field is one the store may filter, sort or guard by. Everything else in a body is opaque to it.
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use std::collections::HashSet;
 
 /// A moment, in milliseconds since 1970-01-01T00:00:00Z.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -59,6 +60,27 @@ impl Collection {
     pub fn field(&self, name: &str) -> Option<(usize, &'static Field)> {
         self.fields.iter().enumerate().find(|(_, field)| field.name == name)
     }
+}
+
+/// Members of a record that are not in its body, and so no names for fields.
+const RESERVED: [&str; 7] = ["id", "project", "revision", "created_at", "updated_at", "deleted_at", "body"];
+
+/// Says what is wrong with the declarations themselves.
+pub(crate) fn check(collections: &[&'static Collection]) -> Result<(), String> {
+    let mut names = HashSet::new();
+    for at in collections {
+        if !names.insert(at.name) {
+            return Err(format!("the collection {} is declared twice", at.name));
+        }
+        let mut fields: HashSet<_> = RESERVED.into();
+        if let Some(field) = at.fields.iter().find(|field| !fields.insert(field.name)) {
+            return Err(format!("the field {} of {} is declared twice or is one of every record", field.name, at.name));
+        }
+        if let Some(field) = at.fields.iter().find(|field| field.unique && field.kind == Kind::List) {
+            return Err(format!("the field {} of {} is a list, which cannot be unique", field.name, at.name));
+        }
+    }
+    Ok(())
 }
 
 /// A type whose values the store keeps.

@@ -31,6 +31,16 @@ pub enum OpenError {
         /// Which declaration, and why.
         reason: String,
     },
+    /// The database cannot be reached, or is not one that can be used.
+    #[error("cannot start on {at}: {reason}; {fix}")]
+    Database {
+        /// Which database, without its password.
+        at: String,
+        /// What was found.
+        reason: String,
+        /// What to do.
+        fix: String,
+    },
     /// The folder cannot be read or written: rights, a full disk, a file in its place.
     #[error("cannot open {}: {error}; check that it is a folder this user may write to", at.display())]
     Io {

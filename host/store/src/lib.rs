@@ -10,6 +10,7 @@ mod batch;
 mod blobs;
 mod document;
 mod error;
+mod postgres;
 mod query;
 mod sled;
 mod space;
@@ -58,10 +59,18 @@ pub enum Health {
     Ready,
     /// The disk is full: reads are served, writes are refused until there is space.
     Full,
+    /// The database does not answer; it is asked again by every call.
+    Away(String),
     /// Writing has failed in a way that cannot be trusted again; the process has to be restarted.
     Failed(String),
     /// The store was closed.
     Closed,
+}
+
+/// The tables that a PostgreSQL database has for these collections, as a script for people to read.
+#[must_use]
+pub fn schema(collections: &[&'static Collection]) -> String {
+    postgres::render(collections)
 }
 
 /// What a walk through everything has found.
@@ -120,6 +129,18 @@ impl Store {
         blobs: Arc<dyn Blobs>,
     ) -> Result<Store, OpenError> {
         Ok(Store::new(Arc::new(sled::Sled::open(at, collections)?), blobs))
+    }
+
+    /// Opens a store in a PostgreSQL database, adding the tables, columns and indexes that are missing.
+    ///
+    /// `url` is `postgres://user:password@host/database`, with `sslmode` and the other parameters of libpq that concern the
+    /// connection; no message shows the password. Any number of processes may open the same database.
+    pub async fn connect(
+        url: &str,
+        blobs: Arc<dyn Blobs>,
+        collections: &[&'static Collection],
+    ) -> Result<Store, OpenError> {
+        Ok(Store::new(Arc::new(postgres::Postgres::open(url, collections).await?), blobs))
     }
 
     /// Puts the typed front on any backend.

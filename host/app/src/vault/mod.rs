@@ -201,19 +201,22 @@ impl Vault {
     /// [`OpenError::WrongKey`] when the store was made with another master key; nothing was written then.
     pub async fn open(store: Store, file: &KeyFile, now: Time) -> std::result::Result<Self, OpenError> {
         let master = DataKey::new(file.id.clone(), &file.key);
-        let found = store.get::<Wrapped>(INSTALLATION, INSTALLATION).await.map_err(|e| OpenError::Store(e.into()))?;
-        let installation = match found {
-            Some(record) => master
-                .open(wrapping(INSTALLATION), &record.body.key)
-                .map(Zeroizing::new)
-                .map_err(|_| OpenError::WrongKey)?,
-            None => {
-                let key = Zeroizing::new(ids::random());
-                let batch = wrap(&master, INSTALLATION, &key, now).map_err(OpenError::Store)?;
-                store.commit(batch).await.map_err(|e| OpenError::Store(e.into()))?;
-                key
-            }
+        let read = || async {
+            let found = store.get::<Wrapped>(INSTALLATION, INSTALLATION).await;
+            found.map_err(|error| OpenError::Store(error.into()))
         };
+        let mut found = read().await?;
+        if found.is_none() {
+            let batch = wrap(&master, INSTALLATION, &Zeroizing::new(ids::random()), now).map_err(OpenError::Store)?;
+            match store.commit(batch).await {
+                // Another node was first: its key is the one, if its master key is ours.
+                Ok(()) | Err(CommitError::Taken { .. }) => found = read().await?,
+                Err(cause) => return Err(OpenError::Store(cause.into())),
+            }
+        }
+        let record = found.ok_or_else(|| OpenError::Store(Error::Internal("the first key cannot be read".into())))?;
+        let installation = master.open(wrapping(INSTALLATION), &record.body.key).map_err(|_| OpenError::WrongKey)?;
+        let installation = Zeroizing::new(installation);
         Ok(Self { store, master, installation, keys: RwLock::default() })
     }
 

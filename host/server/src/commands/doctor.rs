@@ -77,6 +77,15 @@ async fn port(listen: &str) -> Finding {
 }
 
 async fn data(config: &Config) -> Finding {
+    if config.database().is_some() {
+        return match open::store(config).await {
+            Ok(store) => {
+                store.close().await;
+                Good("the database opens, and has every table and index".to_owned())
+            }
+            Err(stop) => Bad(stop.line),
+        };
+    }
     let shown = config.data.display();
     if !config.data.exists() {
         return Good(format!("the data directory {shown} will be made by the first start"));
@@ -93,6 +102,11 @@ async fn data(config: &Config) -> Finding {
 async fn blobs(config: &Config) -> Finding {
     let bucket = match open::bucket(config) {
         Ok(Some(bucket)) => bucket,
+        Ok(None) if config.database().is_some() => {
+            let alone = "components lie in the data directory of this machine: other servers on the same database do not \
+                         find them; set `blobs` to a bucket";
+            return Note(alone.to_owned());
+        }
         Ok(None) => return Good("components and other large values lie in the data directory".to_owned()),
         Err(stop) => return Bad(stop.line),
     };

@@ -24,7 +24,7 @@ enum What {
 
 pub(crate) async fn run(config: &Config, args: &Args, terminal: Terminal) -> Result<ExitCode, Stop> {
     let What::Show = args.what;
-    if !config.data.exists() {
+    if config.database().is_none() && !config.data.exists() {
         return Err(anyhow::anyhow!("there is no data directory at {}", config.data.display()).into());
     }
     let Opened { app, store, .. } = open::open(config).await.map_err(|stop| Stop {

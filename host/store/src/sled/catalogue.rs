@@ -7,7 +7,6 @@
 use super::keys::{Key, Prefix};
 use super::position::{Changes, Position};
 use super::records::{self, Shelf};
-use crate::query::ENVELOPE;
 use crate::{Collection, Error};
 use ::sled::Db;
 use serde::{Deserialize, Serialize};
@@ -38,21 +37,6 @@ struct Entry {
 
 /// How many keys one step of making indexes writes.
 const STEP: usize = 4096;
-
-/// Says what is wrong with the declarations themselves.
-pub(super) fn check(collections: &[&'static Collection]) -> Result<(), String> {
-    let mut names = HashSet::new();
-    for at in collections {
-        if !names.insert(at.name) {
-            return Err(format!("the collection {} is declared twice", at.name));
-        }
-        let mut fields: HashSet<_> = ENVELOPE.into();
-        if let Some(field) = at.fields.iter().find(|field| !fields.insert(field.name)) {
-            return Err(format!("the field {} of {} is declared twice or is one of every record", field.name, at.name));
-        }
-    }
-    Ok(())
-}
 
 /// Gives every declared collection its number and brings its indexes up to date.
 ///

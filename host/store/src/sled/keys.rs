@@ -55,11 +55,6 @@ impl State {
     }
 }
 
-/// How long an id, a project and a text of a declared field may be, in bytes, and how many elements a list may have.
-pub(super) const ID_LIMIT: usize = 256;
-pub(super) const TEXT_LIMIT: usize = 1024;
-pub(super) const LIST_LIMIT: usize = 256;
-
 /// Where the id begins in the key of a document.
 pub(super) const DOCUMENT_ID: usize = 3;
 

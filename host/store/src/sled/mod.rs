@@ -30,7 +30,7 @@ mod vacancy;
 mod write;
 
 use crate::space::Space;
-use crate::{Backend, Batch, Collection, CommitError, Error, Health, OpenError, Page, Query, Report, Row};
+use crate::{Backend, Batch, Collection, CommitError, Error, Health, OpenError, Page, Query, Report, Row, document};
 use arc_swap::ArcSwapOption;
 use async_trait::async_trait;
 use catalogue::Catalogue;
@@ -81,7 +81,7 @@ impl Sled {
     /// Opens the store in a folder, making it where it is missing.
     pub(crate) fn open(at: &Path, collections: &[&'static Collection]) -> Result<Sled, OpenError> {
         let declaration = |reason: String| OpenError::Declaration { at: at.to_owned(), reason };
-        catalogue::check(collections).map_err(declaration)?;
+        document::check(collections).map_err(declaration)?;
         let paths = Paths::of(at);
         let Opened { db, mut position, lock } = open::open(&paths)?;
         let settled = catalogue::settle(&db, &mut position, collections);

@@ -1,8 +1,9 @@
 //! Where the candidates of a query come from: ranges of index keys.
 
 use super::counters;
-use super::keys::{Key, State, TEXT_LIMIT, split_value};
+use super::keys::{Key, State, split_value};
 use super::records::{self, Shelf, unreachable_tree};
+use crate::batch::TEXT_LIMIT;
 use crate::{Error, Kind, Query, Scalar, Test};
 use ::sled::Db;
 use std::collections::HashSet;

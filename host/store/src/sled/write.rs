@@ -6,17 +6,14 @@
 //! split.
 
 use super::catalogue::Catalogue;
-use super::keys::{ID_LIMIT, Key, LIST_LIMIT, TEXT_LIMIT};
+use super::keys::Key;
 use super::position::{self, Changes, Position};
 use super::records::{self, Reader, Shelf, Stored};
 use super::{counters, envelope};
-use crate::values::{Scalar, Values};
+use crate::values::Values;
 use crate::{Batch, CommitError, Error, Record, Row, Step, Time, Write};
 use ::sled::{Db, IVec};
 use std::collections::{HashMap, HashSet};
-
-/// The largest body, in bytes.
-const BODY_LIMIT: usize = 32 * 1024 * 1024;
 
 /// A batch that is well-formed, with what can be worked out before its turn comes.
 #[derive(Debug)]
@@ -37,48 +34,14 @@ impl Prepared {
 
 /// Checks the form of a batch and reads the declared fields of its bodies.
 pub(super) fn prepare(catalogue: &Catalogue, batch: Batch) -> Result<Prepared, CommitError> {
-    let mut writes = Vec::with_capacity(batch.writes.len());
-    let mut bytes = 0;
-    for write in batch.writes {
+    let (now, mut writes, mut bytes) = (batch.now, Vec::with_capacity(batch.writes.len()), 0);
+    for (write, values) in batch.checked()? {
         let unknown = || CommitError::Invalid(format!("the collection {} was not declared", write.at.name));
         let shelf = catalogue.shelf(write.at).ok_or_else(unknown)?;
-        let values = match write.step.body() {
-            Some(body) => {
-                bytes += body.len() as u64;
-                check_form(shelf, &write, body)?
-            }
-            None => Values::default(),
-        };
+        bytes += write.step.body().map_or(0, |body| body.len() as u64);
         writes.push((shelf, write, values));
     }
-    // By name, not by number: which failure of several is reported does not depend on the backend.
-    writes.sort_by(|(_, a, _), (_, b, _)| a.target().cmp(&b.target()));
-    if let Some(pair) = writes.windows(2).find(|pair| pair[0].1.target() == pair[1].1.target()) {
-        let (at, id) = pair[0].1.target();
-        return Err(CommitError::Invalid(format!("it names {at} {id} twice")));
-    }
-    Ok(Prepared { now: batch.now, writes, bytes })
-}
-
-fn check_form(shelf: Shelf, write: &Write, body: &[u8]) -> Result<Values, CommitError> {
-    let refuse = |why: String| CommitError::Invalid(format!("{} {}: {why}", shelf.at.name, write.id));
-    if write.id.is_empty() || write.id.len() > ID_LIMIT || write.project.len() > ID_LIMIT {
-        return Err(refuse(format!("an id has 1 to {ID_LIMIT} bytes, a project at most as many")));
-    }
-    if body.len() > BODY_LIMIT {
-        return Err(refuse(format!("a body has at most {BODY_LIMIT} bytes")));
-    }
-    let values = Values::of(shelf.at, body).map_err(|error| refuse(format!("the body is no object: {error}")))?;
-    for (place, field) in shelf.at.fields.iter().enumerate() {
-        let found = values.at(place);
-        if found.len() > LIST_LIMIT {
-            return Err(refuse(format!("{} has more than {LIST_LIMIT} elements", field.name)));
-        }
-        if found.iter().any(|value| matches!(value, Scalar::Text(text) if text.len() > TEXT_LIMIT)) {
-            return Err(refuse(format!("{} has more than {TEXT_LIMIT} bytes", field.name)));
-        }
-    }
-    Ok(values)
+    Ok(Prepared { now, writes, bytes })
 }
 
 /// The tree as the batches of a round leave it.

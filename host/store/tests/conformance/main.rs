@@ -6,6 +6,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that meets an error it does not expect has failed")]
 
 mod model;
+mod postgres;
 mod random;
 mod sled;
 mod suite;

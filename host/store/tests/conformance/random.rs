@@ -148,7 +148,7 @@ pub(crate) fn random_batches_and_queries_do_what_the_reference_does<P: Place>() 
     let result = runner.run(&plans, |rounds| {
         runtime.block_on(async {
             let place = P::new();
-            let (mut store, mut model) = (place.open(), Model::default());
+            let (mut store, mut model) = (place.open().await, Model::default());
             let half = rounds.len() / 2;
             for (round, (plans, queries)) in rounds.into_iter().enumerate() {
                 let batch = batch(&model, round as i64, &plans);
@@ -171,7 +171,7 @@ pub(crate) fn random_batches_and_queries_do_what_the_reference_does<P: Place>() 
 
 /// Enough records that conditions are settled by intersecting index keys, not by reading the candidates.
 pub(crate) async fn queries_over_many_records_mean_what_the_reference_says(place: impl Place) {
-    let (store, mut model) = (place.open(), Model::default());
+    let (store, mut model) = (place.open().await, Model::default());
     let mut runner = TestRunner::deterministic();
     for step in 0..10_i64 {
         let mut batch = Batch::at(Time(step));

@@ -10,7 +10,7 @@ impl Place for Folder {
         Folder(tempfile::tempdir().unwrap())
     }
 
-    fn open(&self) -> Store {
+    async fn open(&self) -> Store {
         Store::open(self.0.path(), COLLECTIONS).unwrap()
     }
 }

@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 /// How to come to an empty store, and to the same store again.
 pub(crate) trait Place {
     fn new() -> Self;
-    fn open(&self) -> Store;
+    async fn open(&self) -> Store;
 }
 
 pub(crate) static COLLECTIONS: &[&Collection] = &[&THINGS, &NOTES];
@@ -77,13 +77,13 @@ async fn thing(store: &Store, id: &str) -> Record<Thing> {
 pub(crate) async fn whole(place: &impl Place, store: Store) -> Store {
     assert_eq!(store.verify().await.damage, Vec::<String>::new());
     store.close().await;
-    let store = place.open();
+    let store = place.open().await;
     assert_eq!(store.verify().await.damage, Vec::<String>::new());
     store
 }
 
 pub(crate) async fn a_record_reads_as_it_was_written(place: impl Place) {
-    let store = place.open();
+    let store = place.open().await;
     let body = Thing { rank: Some(-1), tags: vec!["x".into()], rest: "\u{1F600}\n\"".into(), ..named("a") };
     store.commit(at(5).insert("p", "t1", &body)).await.unwrap();
     let store = whole(&place, store).await;
@@ -97,7 +97,7 @@ pub(crate) async fn a_record_reads_as_it_was_written(place: impl Place) {
 }
 
 pub(crate) async fn another_projects_record_is_not_found(place: impl Place) {
-    let store = place.open();
+    let store = place.open().await;
     store.commit(at(1).insert("p", "t1", &named("a")).insert("q", "t2", &named("a"))).await.unwrap();
     assert_eq!(store.get::<Thing>("q", "t1").await.unwrap(), None);
     assert_eq!(store.find::<Thing>(&Query::of("q")).await.unwrap().total, 1);
@@ -108,7 +108,7 @@ pub(crate) async fn another_projects_record_is_not_found(place: impl Place) {
 }
 
 pub(crate) async fn a_batch_holds_wholly_or_not_at_all(place: impl Place) {
-    let store = place.open();
+    let store = place.open().await;
     store.commit(at(1).insert("p", "t1", &named("a")).insert("p", "n1", &note("old"))).await.unwrap();
     let first = thing(&store, "t1").await;
     let other: Record<Note> = store.get("p", "n1").await.unwrap().unwrap();
@@ -127,7 +127,7 @@ pub(crate) async fn a_batch_holds_wholly_or_not_at_all(place: impl Place) {
 }
 
 pub(crate) async fn a_stale_revision_is_refused(place: impl Place) {
-    let store = place.open();
+    let store = place.open().await;
     store.commit(at(1).insert("p", "t1", &named("a"))).await.unwrap();
     let old = thing(&store, "t1").await;
     store.commit(at(2).update(&Record { body: named("b"), ..old.clone() })).await.unwrap();
@@ -140,7 +140,7 @@ pub(crate) async fn a_stale_revision_is_refused(place: impl Place) {
 }
 
 pub(crate) async fn a_unique_value_is_held_by_one_live_record_of_a_project(place: impl Place) {
-    let store = place.open();
+    let store = place.open().await;
     let taken = Err(CommitError::Taken { collection: "things", field: "name" });
     store.commit(at(1).insert("p", "t1", &named("a")).insert("q", "t2", &named("a"))).await.unwrap();
     assert_eq!(store.commit(at(2).insert("p", "t3", &named("a"))).await, taken);
@@ -159,7 +159,7 @@ pub(crate) async fn a_unique_value_is_held_by_one_live_record_of_a_project(place
 }
 
 pub(crate) async fn a_removed_record_is_hidden_and_frees_its_values(place: impl Place) {
-    let store = place.open();
+    let store = place.open().await;
     store.commit(at(1).insert("p", "t1", &named("a"))).await.unwrap();
     let first = thing(&store, "t1").await;
     store.commit(at(2).remove(&first)).await.unwrap();
@@ -181,7 +181,7 @@ pub(crate) async fn a_removed_record_is_hidden_and_frees_its_values(place: impl 
 }
 
 pub(crate) async fn of_many_who_want_one_record_one_gets_it(place: impl Place) {
-    let store = place.open();
+    let store = place.open().await;
     store.commit(at(1).insert("p", "t1", &named("free"))).await.unwrap();
     let read = thing(&store, "t1").await;
     let mut racers = JoinSet::new();
@@ -200,7 +200,7 @@ pub(crate) async fn of_many_who_want_one_record_one_gets_it(place: impl Place) {
 }
 
 pub(crate) async fn of_many_who_want_one_value_one_gets_it(place: impl Place) {
-    let store = place.open();
+    let store = place.open().await;
     let mut racers = JoinSet::new();
     for racer in 0..32 {
         let store = store.clone();
@@ -212,7 +212,7 @@ pub(crate) async fn of_many_who_want_one_value_one_gets_it(place: impl Place) {
 }
 
 pub(crate) async fn sixteen_writers_lose_nothing(place: impl Place) {
-    let store = place.open();
+    let store = place.open().await;
     store.commit(at(1).insert("p", "sum", &Thing { rank: Some(0), ..Thing::default() })).await.unwrap();
     let mut writers = JoinSet::new();
     for writer in 0..16 {
@@ -243,7 +243,7 @@ async fn bump(store: &Store) -> Result<(), EditError<()>> {
 }
 
 pub(crate) async fn an_edit_changes_what_is_there_or_says_why_not(place: impl Place) {
-    let store = place.open();
+    let store = place.open().await;
     store.commit(at(1).insert("p", "t1", &named("a"))).await.unwrap();
     let rename = |name: &'static str| {
         move |thing: &mut Thing| -> Result<Option<String>, &str> {
@@ -257,7 +257,7 @@ pub(crate) async fn an_edit_changes_what_is_there_or_says_why_not(place: impl Pl
 }
 
 pub(crate) async fn a_large_body_is_kept_whole(place: impl Place) {
-    let store = place.open();
+    let store = place.open().await;
     let large = |fill: &str, length: usize| note(&fill.repeat(length));
     let sizes = [6_000, 6_144, 6_145, 16_384, 1_000_000];
     let mut batch = at(1);
@@ -279,7 +279,7 @@ pub(crate) async fn a_large_body_is_kept_whole(place: impl Place) {
 }
 
 pub(crate) async fn a_large_body_is_never_read_half_old_half_new(place: impl Place) {
-    let store = place.open();
+    let store = place.open().await;
     let filled = |digit: i64| note(&digit.to_string().repeat(100_000));
     store.commit(at(0).insert("p", "n", &filled(0))).await.unwrap();
     let mut writer = JoinSet::new();
@@ -301,7 +301,7 @@ pub(crate) async fn a_large_body_is_never_read_half_old_half_new(place: impl Pla
 }
 
 pub(crate) async fn any_unicode_is_kept_and_found(place: impl Place) {
-    let store = place.open();
+    let store = place.open().await;
     let texts = [
         "",
         " ",
@@ -334,7 +334,7 @@ pub(crate) async fn any_unicode_is_kept_and_found(place: impl Place) {
 }
 
 pub(crate) async fn what_cannot_be_stored_is_refused_in_words(place: impl Place) {
-    let store = place.open();
+    let store = place.open().await;
     let long = "x".repeat(1025);
     let many = Thing { tags: (0..257).map(|n| n.to_string()).collect(), ..Thing::default() };
     for batch in [
@@ -354,7 +354,7 @@ pub(crate) async fn what_cannot_be_stored_is_refused_in_words(place: impl Place)
 }
 
 pub(crate) async fn pages_follow_one_another_without_gap_or_overlap(place: impl Place) {
-    let store = place.open();
+    let store = place.open().await;
     let mut batch = at(0);
     for n in 0..100_i64 {
         let body = Thing { rank: Some(n % 7), ..Thing::default() };
@@ -379,7 +379,7 @@ pub(crate) async fn pages_follow_one_another_without_gap_or_overlap(place: impl 
 }
 
 pub(crate) async fn everything_is_read_out_in_order_of_id(place: impl Place) {
-    let store = place.open();
+    let store = place.open().await;
     let ids = ["B", "a", "a0", "a_", "ab", "\u{e9}"];
     for id in ids.iter().rev() {
         store.commit(at(1).insert("p", id, &named(id))).await.unwrap();
@@ -399,7 +399,7 @@ pub(crate) async fn everything_is_read_out_in_order_of_id(place: impl Place) {
 }
 
 pub(crate) async fn a_restored_record_is_what_it_was(place: impl Place) {
-    let store = place.open();
+    let store = place.open().await;
     let row = |id: &str, deleted_at: Option<i64>| Record {
         id: id.to_owned(),
         project: "p".to_owned(),
@@ -426,7 +426,7 @@ pub(crate) async fn a_restored_record_is_what_it_was(place: impl Place) {
 }
 
 pub(crate) async fn a_pause_holds_commits_back_and_lets_them_through_after(place: impl Place) {
-    let store = place.open();
+    let store = place.open().await;
     let pause = store.pause().await;
     let mut writing = Box::pin(store.commit(at(1).insert("p", "t", &named("a"))));
     assert!(poll_fn(|context| Poll::Ready(writing.as_mut().poll(context).is_pending())).await);
@@ -437,14 +437,14 @@ pub(crate) async fn a_pause_holds_commits_back_and_lets_them_through_after(place
 }
 
 pub(crate) async fn a_closed_store_answers_unavailable(place: impl Place) {
-    let store = place.open();
+    let store = place.open().await;
     let other = store.clone();
     store.close().await;
     assert_eq!(other.health(), Health::Closed);
     assert!(other.lookup::<Thing>("t").await.is_err());
     assert!(other.find::<Thing>(&Query::of("p")).await.is_err());
     assert!(matches!(other.commit(at(1).insert("p", "t", &named("a"))).await, Err(CommitError::Unavailable(_))));
-    place.open();
+    place.open().await;
 }
 
 macro_rules! promises {

@@ -1,0 +1,62 @@
+//! What an answer of the database means.
+//!
+//! The codes are the server's, from PostgreSQL's appendix of error codes.
+
+use crate::Error;
+
+pub(super) const SILENT: &str = "the database does not answer";
+
+pub(super) fn silent() -> Error {
+    Error::Unavailable(SILENT.to_owned())
+}
+
+/// Whether the connection was lost, or the server has given the work up, so that it may go well at once.
+pub(super) fn is_passing(error: &sqlx::Error) -> bool {
+    match error {
+        sqlx::Error::Io(_) | sqlx::Error::Protocol(_) | sqlx::Error::WorkerCrashed => true,
+        sqlx::Error::Database(cause) => {
+            let code = cause.code().unwrap_or_default();
+            // Connection exceptions, shutdown and start of the server, serialization and deadlock, too many connections.
+            code.starts_with("08") || ["57P01", "57P02", "57P03", "40001", "40P01", "53300"].contains(&&*code)
+        }
+        _ => false,
+    }
+}
+
+/// In words, without what the statement held.
+pub(super) fn reason(error: &sqlx::Error) -> String {
+    match error {
+        sqlx::Error::PoolTimedOut => "no connection to the database in time".to_owned(),
+        sqlx::Error::PoolClosed => "the store was closed".to_owned(),
+        sqlx::Error::Io(error) => format!("the connection to the database is lost: {error}"),
+        sqlx::Error::Database(cause) => {
+            format!("the database says: {} ({})", cause.message(), cause.code().unwrap_or_default())
+        }
+        error => format!("the database cannot be asked: {error}"),
+    }
+}
+
+/// The code of the server's answer, empty where there is none.
+pub(super) fn code(error: &sqlx::Error) -> String {
+    error.as_database_error().and_then(|cause| cause.code()).unwrap_or_default().into_owned()
+}
+
+/// What a failed read comes to.
+pub(super) fn of_read(error: &sqlx::Error) -> Error {
+    match &*code(error) {
+        // Data corrupted, index corrupted.
+        "XX001" | "XX002" => Error::Damaged { what: "the database".to_owned(), reason: reason(error) },
+        _ => Error::Unavailable(reason(error)),
+    }
+}
+
+/// Whether the disk of the server is full.
+pub(super) fn is_full(error: &sqlx::Error) -> bool {
+    code(error) == "53100"
+}
+
+/// Whether the data themselves are refused: no JSON, a character the database cannot hold, an index entry too long.
+pub(super) fn is_refusal(error: &sqlx::Error) -> bool {
+    let code = code(error);
+    code.starts_with("22") || code.starts_with("54")
+}

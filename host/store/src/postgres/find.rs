@@ -1,0 +1,159 @@
+//! A query as one statement.
+
+use super::{COLUMNS, quoted, record, text};
+use crate::{Collection, Kind, Page, Query, Scalar, Test};
+use sqlx::postgres::{PgRow, Postgres};
+use sqlx::{QueryBuilder, Row as _};
+
+/// Reads the answer to [`statement`].
+pub(super) fn page(rows: &[PgRow]) -> Result<Page, sqlx::Error> {
+    let total = rows.first().map_or(Ok(0), |row| row.try_get::<i64, _>("total"))?;
+    // The one row of an empty page has nothing but the total.
+    let found = rows.iter().filter(|row| !matches!(row.try_get::<Option<&str>, _>("id"), Ok(None)));
+    Ok(Page { rows: found.map(record).collect::<Result<_, _>>()?, total: total.unsigned_abs() })
+}
+
+/// A query that names declared fields only.
+///
+/// The total beside each row of the page; joining one row to many keeps the order of the many.
+pub(super) fn statement(at: &Collection, query: &Query) -> QueryBuilder<Postgres> {
+    let table = quoted(at.name);
+    let mut sql = QueryBuilder::new(format!("select * from (select count(*) as total from {table}"));
+    conditions(&mut sql, at, query);
+    sql.push(format!(") as counted left join (select {COLUMNS} from {table}"));
+    conditions(&mut sql, at, query);
+    sql.push(order(query));
+    if query.limit != u64::MAX {
+        sql.push(format!(" limit {}", query.limit.min(i64::MAX.unsigned_abs())));
+    }
+    if query.offset > 0 {
+        sql.push(format!(" offset {}", query.offset.min(i64::MAX.unsigned_abs())));
+    }
+    sql.push(") as page on true");
+    sql
+}
+
+fn order(query: &Query) -> String {
+    let (turn, absent) = if query.order.descending { ("desc", "last") } else { ("asc", "first") };
+    let field = query.order.field.as_deref().map(quoted);
+    let field = field.map(|field| format!("{field} {turn} nulls {absent}, ")).unwrap_or_default();
+    format!(" order by {field}created_at {turn}, id {turn}")
+}
+
+fn conditions(sql: &mut QueryBuilder<Postgres>, at: &Collection, query: &Query) {
+    sql.push(" where true");
+    if !query.deleted {
+        sql.push(" and deleted_at is null");
+    }
+    if let Some(project) = &query.project {
+        sql.push(" and project = ").push_bind(text::store(project).into_owned());
+    }
+    for cond in &query.conditions {
+        let kind = match at.field(&cond.field) {
+            Some((_, field)) => field.kind,
+            None if cond.field.ends_with("_at") => Kind::Time,
+            None => Kind::Text,
+        };
+        sql.push(" and ");
+        test(sql, &quoted(&cond.field), kind, &cond.test);
+    }
+}
+
+/// Writes a test of a column as [`Test::holds`] means it. A test of an absent value is unknown, which is not true.
+fn test(sql: &mut QueryBuilder<Postgres>, column: &str, kind: Kind, test: &Test) {
+    match test {
+        Test::Not(inner) => {
+            sql.push("(");
+            self::test(sql, column, kind, inner);
+            sql.push(") is not true");
+        }
+        Test::Is(value) => equal(sql, column, kind, std::slice::from_ref(value)),
+        Test::AnyOf(values) => equal(sql, column, kind, values),
+        Test::Contains(part) => contains(sql, column, kind, part),
+        Test::AtLeast(bound) => compare(sql, column, kind, ">=", *bound),
+        Test::Below(bound) => compare(sql, column, kind, "<", *bound),
+    }
+}
+
+fn equal(sql: &mut QueryBuilder<Postgres>, column: &str, kind: Kind, values: &[Scalar]) {
+    let texts = || {
+        values.iter().filter_map(|value| match value {
+            Scalar::Text(text) => Some(text::store(text).into_owned()),
+            Scalar::Int(_) => None,
+        })
+    };
+    let numbers = || {
+        values.iter().filter_map(|value| match value {
+            Scalar::Int(number) => Some(*number),
+            Scalar::Text(_) => None,
+        })
+    };
+    match (kind, values) {
+        (Kind::Text, [Scalar::Text(text)]) => {
+            sql.push(format!("{column} = ")).push_bind(text::store(text).into_owned());
+        }
+        (Kind::Int | Kind::Time, [Scalar::Int(number)]) => {
+            sql.push(format!("{column} = ")).push_bind(*number);
+        }
+        (Kind::Text, _) => {
+            sql.push(format!("{column} = any(")).push_bind(texts().collect::<Vec<_>>()).push(")");
+        }
+        (Kind::Int | Kind::Time, _) => {
+            sql.push(format!("{column} = any(")).push_bind(numbers().collect::<Vec<_>>()).push(")");
+        }
+        (Kind::List, _) => {
+            let texts = texts().map(serde_json::Value::from);
+            let elements = texts.chain(numbers().map(serde_json::Value::from));
+            sql.push("(false");
+            for element in elements {
+                let holder = serde_json::Value::from(vec![element]);
+                sql.push(format!(" or {column} @> ")).push_bind(holder.to_string()).push("::jsonb");
+            }
+            sql.push(")");
+        }
+    }
+}
+
+fn contains(sql: &mut QueryBuilder<Postgres>, column: &str, kind: Kind, part: &str) {
+    let found = |sql: &mut QueryBuilder<Postgres>, column: &str| {
+        let spelt = text::store(part).into_owned();
+        if !spelt.starts_with(text::SECOND) {
+            sql.push(format!("strpos({column}, ")).push_bind(spelt).push(") > 0");
+            return;
+        }
+        // Where a spelling ends in what the part begins with, that is no place where the part begins.
+        let apart =
+            |of: &str| format!("replace(replace({of}, e'\\x01\\x02', e'\\x01\\x04'), e'\\x01\\x03', e'\\x01\\x05')");
+        let (before, after) =
+            apart("\n").split_once('\n').map_or_else(Default::default, |(a, b)| (a.to_owned(), b.to_owned()));
+        sql.push(format!("strpos({}, {before}", apart(column))).push_bind(spelt).push(format!("{after}) > 0"));
+    };
+    match kind {
+        Kind::Text => found(sql, column),
+        Kind::Int | Kind::Time => {
+            sql.push("false");
+        }
+        Kind::List => {
+            sql.push(format!("exists (select from jsonb_array_elements({column}) as element where "));
+            sql.push("jsonb_typeof(element) = 'string' and ");
+            found(sql, "(element #>> '{}')");
+            sql.push(")");
+        }
+    }
+}
+
+fn compare(sql: &mut QueryBuilder<Postgres>, column: &str, kind: Kind, operator: &str, bound: i64) {
+    match kind {
+        Kind::Int | Kind::Time => {
+            sql.push(format!("{column} {operator} ")).push_bind(bound);
+        }
+        Kind::Text => {
+            sql.push("false");
+        }
+        Kind::List => {
+            sql.push(format!("exists (select from jsonb_array_elements({column}) as element where "));
+            sql.push(format!("jsonb_typeof(element) = 'number' and element {operator} to_jsonb("));
+            sql.push_bind(bound).push("))");
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! From a URL to a pool of connections on a database that is as it has to be.
+
+use super::failure;
+use super::schema::{self, Trouble};
+use crate::{Collection, OpenError, document};
+use sqlx::ConnectOptions as _;
+use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions};
+use std::str::FromStr;
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// Connections of one process at most.
+const CONNECTIONS: u32 = 20;
+/// How long a call waits for a connection, a server that is starting included.
+const ACQUIRE: Duration = Duration::from_secs(3);
+/// How long a start waits for the database to answer.
+const CONNECT: Duration = Duration::from_secs(10);
+/// The oldest server whose statements are known to work.
+const OLDEST: i32 = 14;
+
+/// What holds for every connection, in the server's own words.
+const SETTINGS: [(&str, &str); 4] = [
+    ("statement_timeout", "5s"),
+    ("lock_timeout", "2s"),
+    ("idle_in_transaction_session_timeout", "10s"),
+    ("client_min_messages", "warning"),
+];
+
+/// Connects, looks at the server, and brings the schema up to date.
+pub(super) async fn open(url: &str, collections: &[&'static Collection]) -> Result<PgPool, OpenError> {
+    let options = options(url)?;
+    let at = place(&options);
+    let refused = |reason: String, fix: &str| OpenError::Database { at: at.clone(), reason, fix: fix.to_owned() };
+    document::check(collections).map_err(|reason| refused(reason, "this is a mistake in the program"))?;
+    let connecting = timeout(CONNECT, options.connect());
+    let mut connection = match connecting.await {
+        Ok(connected) => connected.map_err(|error| explain(&at, &error))?,
+        Err(_) => return Err(refused("it does not answer".to_owned(), "check address, port and firewall")),
+    };
+    check(&mut connection)
+        .await
+        .map_err(|error| explain(&at, &error))?
+        .map_err(|(reason, fix)| refused(reason, fix))?;
+    let patient = "select set_config('statement_timeout', '0', false), set_config('lock_timeout', '60s', false)";
+    sqlx::query(patient).execute(&mut connection).await.map_err(|error| explain(&at, &error))?;
+    schema::settle(&mut connection, collections).await.map_err(|trouble| match trouble {
+        Trouble::Database(error) => explain(&at, &error),
+        Trouble::Declaration(reason) => refused(reason, "start the version of this program that fits the database"),
+    })?;
+    drop(connection);
+    let pool = PgPoolOptions::new()
+        .max_connections(CONNECTIONS)
+        .acquire_timeout(ACQUIRE)
+        // A lost connection is noticed when it is used, and the work is done again.
+        .test_before_acquire(false)
+        .after_connect(|connection, _| {
+            Box::pin(async move {
+                let durable = "select set_config('synchronous_commit', 'on', false) \
+                               where current_setting('synchronous_commit') = 'off'";
+                sqlx::query(durable).execute(connection).await.map(drop)
+            })
+        });
+    Ok(pool.connect_lazy_with(options))
+}
+
+fn options(url: &str) -> Result<PgConnectOptions, OpenError> {
+    let malformed = |error: sqlx::Error| OpenError::Database {
+        at: "the database".to_owned(),
+        reason: format!("`store` is not a URL that can be used: {}", failure::reason(&error)),
+        fix: "write postgres://user:password@host:5432/database, with special characters percent-encoded".to_owned(),
+    };
+    let options = PgConnectOptions::from_str(url).map_err(malformed)?;
+    Ok(options.options(SETTINGS).application_name("toolhost").disable_statement_logging())
+}
+
+/// The database in words, without its password.
+fn place(options: &PgConnectOptions) -> String {
+    let host = options.get_socket().map_or_else(|| options.get_host().to_owned(), |path| path.display().to_string());
+    let (user, database) = (options.get_username(), options.get_database().unwrap_or(options.get_username()));
+    format!("database `{database}` at {host}:{} as `{user}`", options.get_port())
+}
+
+/// Whether the server is one on which acknowledged means durable.
+async fn check(connection: &mut PgConnection) -> Result<Result<(), (String, &'static str)>, sqlx::Error> {
+    let facts = "select current_setting('server_version_num')::int / 10000, current_setting('fsync'), \
+                 current_setting('server_encoding'), pg_is_in_recovery()";
+    let (version, fsync, encoding, standby): (i32, String, String, bool) =
+        sqlx::query_as(facts).fetch_one(connection).await?;
+    Ok(if version < OLDEST {
+        Err((format!("the server is PostgreSQL {version}"), "use PostgreSQL 14 or newer"))
+    } else if fsync == "off" {
+        Err(("the server runs with `fsync = off` and may lose what was acknowledged".to_owned(), "turn `fsync` on"))
+    } else if encoding != "UTF8" {
+        Err((format!("the database has the encoding {encoding}"), "make one with `encoding 'UTF8'`"))
+    } else if standby {
+        Err(("the server is a standby and takes no writes".to_owned(), "name the primary"))
+    } else {
+        Ok(())
+    })
+}
+
+/// What a failure to connect means to an operator.
+fn explain(at: &str, error: &sqlx::Error) -> OpenError {
+    let (reason, fix) = match &*failure::code(error) {
+        "28P01" => ("the password is wrong".to_owned(), "correct the password in `store`"),
+        "28000" => (failure::reason(error), "check the user in `store` and the server's pg_hba.conf"),
+        "3D000" => ("there is no such database".to_owned(), "make it with `createdb`, or correct the name in `store`"),
+        "42501" => (failure::reason(error), "let the user own the database, or grant it `create` on the schema"),
+        "" => (
+            failure::reason(error),
+            "check that the server runs and that host, port and `sslmode` in `store` are right",
+        ),
+        _ => (failure::reason(error), "the server's log may say more"),
+    };
+    OpenError::Database { at: at.to_owned(), reason, fix: fix.to_owned() }
+}

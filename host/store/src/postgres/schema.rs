@@ -1,0 +1,185 @@
+//! The tables, as the declarations want them.
+//!
+//! What is missing is added at start, under a lock that nodes starting together take in turn; nothing is ever taken away
+//! or changed, so a node with older declarations goes on beside one with newer ones, and finds columns that it does not
+//! know filled by the database. Adding a column writes the table anew and holds it meanwhile.
+
+use super::quoted;
+use crate::{Collection, Field, Kind};
+use sqlx::postgres::PgConnection;
+use sqlx::{AssertSqlSafe, Row as _};
+use std::collections::{HashMap, HashSet};
+use std::fmt::Write;
+
+/// Any number, as long as no other program on the database takes the same.
+const LOCK: i64 = 0x746f_6f6c_686f_7374;
+
+/// What stands in the way of the schema.
+pub(super) enum Trouble {
+    /// The database has refused.
+    Database(sqlx::Error),
+    /// What is there cannot follow the declarations.
+    Declaration(String),
+}
+
+impl From<sqlx::Error> for Trouble {
+    fn from(error: sqlx::Error) -> Trouble {
+        Trouble::Database(error)
+    }
+}
+
+/// Adds the tables, columns and indexes that are missing.
+pub(super) async fn settle(connection: &mut PgConnection, collections: &[&'static Collection]) -> Result<(), Trouble> {
+    sqlx::query("select pg_advisory_lock($1)").bind(LOCK).execute(&mut *connection).await?;
+    let settled = add(&mut *connection, collections).await;
+    sqlx::query("select pg_advisory_unlock($1)").bind(LOCK).execute(&mut *connection).await?;
+    settled
+}
+
+async fn add(connection: &mut PgConnection, collections: &[&'static Collection]) -> Result<(), Trouble> {
+    let (columns, indexes) = present(connection).await?;
+    for at in collections {
+        match columns.get(at.name) {
+            None => run(connection, &table(at)).await?,
+            Some(present) => {
+                for field in at.fields {
+                    match present.get(field.name) {
+                        None => run(connection, &added(at, field)).await?,
+                        Some(found) if found == sql_type(field.kind) => {}
+                        Some(found) => {
+                            return Err(Trouble::Declaration(format!(
+                                "the field {} of {} was declared with another kind (the column is {found})",
+                                field.name, at.name
+                            )));
+                        }
+                    }
+                }
+            }
+        }
+        for (name, statement) in indexes_of(at).into_iter().filter(|(name, _)| !indexes.contains(name)) {
+            run(connection, &statement).await.map_err(|error| match &error {
+                sqlx::Error::Database(cause) if cause.is_unique_violation() => Trouble::Declaration(format!(
+                    "{name} of {} cannot be made: a field is declared unique, but records share a value",
+                    at.name
+                )),
+                _ => error.into(),
+            })?;
+        }
+    }
+    Ok(())
+}
+
+type Columns = HashMap<String, HashMap<String, String>>;
+
+async fn present(connection: &mut PgConnection) -> Result<(Columns, HashSet<String>), sqlx::Error> {
+    let columns = "select table_name::text, column_name::text, data_type::text from information_schema.columns \
+                   where table_schema = current_schema()";
+    let mut found = Columns::new();
+    for row in sqlx::query(columns).fetch_all(&mut *connection).await? {
+        found.entry(row.try_get(0)?).or_default().insert(row.try_get(1)?, row.try_get(2)?);
+    }
+    let indexes = "select indexname::text from pg_indexes where schemaname = current_schema()";
+    let names = sqlx::query_scalar(indexes).fetch_all(&mut *connection).await?;
+    Ok((found, names.into_iter().collect()))
+}
+
+async fn run(connection: &mut PgConnection, statement: &str) -> Result<(), sqlx::Error> {
+    sqlx::raw_sql(AssertSqlSafe(statement)).execute(connection).await.map(drop)
+}
+
+/// The whole schema as a script.
+pub(crate) fn render(collections: &[&'static Collection]) -> String {
+    let mut script = String::new();
+    for at in collections {
+        // Writing to a string does not fail.
+        let _ = writeln!(script, "{};", table(at));
+        for (_, statement) in indexes_of(at) {
+            let _ = writeln!(script, "{statement};");
+        }
+        script.push('\n');
+    }
+    script.truncate(script.trim_end().len());
+    script + "\n"
+}
+
+fn table(at: &Collection) -> String {
+    let mut columns = vec![
+        "id text collate \"C\" primary key".to_owned(),
+        "project text collate \"C\" not null".to_owned(),
+        "revision bigint not null".to_owned(),
+        "created_at bigint not null".to_owned(),
+        "updated_at bigint not null".to_owned(),
+        "deleted_at bigint".to_owned(),
+        "body json not null".to_owned(),
+    ];
+    columns.extend(at.fields.iter().map(column));
+    format!("create table {} (\n    {}\n)", quoted(at.name), columns.join(",\n    "))
+}
+
+fn added(at: &Collection, field: &Field) -> String {
+    format!("alter table {} add column {}", quoted(at.name), column(field))
+}
+
+/// The column of a field. What does not fit its kind is absent, as it is for [`Values`](crate::values::Values).
+fn column(field: &Field) -> String {
+    let (column, member) = (quoted(field.name), format!("'{}'", field.name.replace('\'', "''")));
+    let kind = sql_type(field.kind);
+    let (collation, value) = match field.kind {
+        Kind::Text => (
+            " collate \"C\"",
+            format!("case when json_typeof(body->{member}) in ('string', 'boolean') then body->>{member} end"),
+        ),
+        // A pattern before a cast: casting what is no whole number, or one that is too large, would fail the write.
+        Kind::Int | Kind::Time => (
+            "",
+            format!(
+                "case when json_typeof(body->{member}) = 'number' and body->>{member} ~ '^(0|-?[1-9][0-9]{{0,18}})$' \
+                 then case when (body->>{member})::numeric between -9223372036854775808 and 9223372036854775807 \
+                 then (body->>{member})::bigint end end"
+            ),
+        ),
+        Kind::List => ("", format!("case when json_typeof(body->{member}) = 'array' then (body->{member})::jsonb end")),
+    };
+    format!("{column} {kind}{collation} generated always as ({value}) stored")
+}
+
+fn sql_type(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Text => "text",
+        Kind::Int | Kind::Time => "bigint",
+        Kind::List => "jsonb",
+    }
+}
+
+/// Name and statement of every index: the age of live records, and each field by value and age.
+fn indexes_of(at: &Collection) -> Vec<(String, String)> {
+    let index = |what: &str, name: String, on: String| {
+        let statement = format!("create {what} {} on {} {on} where deleted_at is null", quoted(&name), quoted(at.name));
+        (name, statement)
+    };
+    let age = index("index", format!("{}_by_created_at", at.name), "(project, created_at, id)".into());
+    let fields = at.fields.iter().map(|field| {
+        let column = quoted(field.name);
+        match field.kind {
+            _ if field.unique => {
+                index("unique index", unique_name(at, field), format!("(project, {column} nulls first)"))
+            }
+            Kind::List => index("index", index_name(at, field), format!("using gin ({column} jsonb_path_ops)")),
+            _ => index("index", index_name(at, field), format!("(project, {column} nulls first, created_at, id)")),
+        }
+    });
+    std::iter::once(age).chain(fields).collect()
+}
+
+fn index_name(at: &Collection, field: &Field) -> String {
+    format!("{}_by_{}", at.name, field.name)
+}
+
+fn unique_name(at: &Collection, field: &Field) -> String {
+    format!("{}_one_{}", at.name, field.name)
+}
+
+/// The field that a violated constraint is about; `id` where it is none of the declared ones.
+pub(super) fn field_of(at: &'static Collection, constraint: &str) -> &'static str {
+    at.fields.iter().find(|field| unique_name(at, field) == constraint).map_or("id", |field| field.name)
+}
