@@ -153,11 +153,24 @@ fn address(argument: &str, given: &str) -> Result<String> {
     Ok(format!("{name} <{address}>"))
 }
 
+/// Whether mail can be sent there. Headers also have groups such as `undisclosed-recipients:;`.
+pub(crate) fn is_address(given: &str) -> bool {
+    address("", given).is_ok()
+}
+
 /// Name and address of `Ada Lovelace <ada@example.com>`; the name may be missing.
 pub(crate) fn split(given: &str) -> (&str, &str) {
     match given.trim().strip_suffix('>').and_then(|inner| inner.rsplit_once('<')) {
         Some((name, address)) => (name.trim().trim_matches('"'), address.trim()),
-        None => ("", given.trim()),
+        None => commented(given.trim()),
+    }
+}
+
+/// The same of `ada@example.com (Ada Lovelace)`, as some programs still write it.
+fn commented(given: &str) -> (&str, &str) {
+    match given.strip_suffix(')').and_then(|inner| inner.split_once('(')) {
+        Some((address, name)) => (name.trim(), address.trim()),
+        None => ("", given),
     }
 }
 
@@ -201,10 +214,20 @@ mod tests {
         assert_eq!(written(" ada@example.com "), Ok("ada@example.com".into()));
         assert_eq!(written("Ada <ada@example.com>"), Ok("\"Ada\" <ada@example.com>".into()));
         assert_eq!(written("\"Lovelace, Ada\" <ada@example.com>"), Ok("\"Lovelace, Ada\" <ada@example.com>".into()));
+        assert_eq!(written("ada@example.com (Lovelace, Ada)"), Ok("\"Lovelace, Ada\" <ada@example.com>".into()));
         assert_eq!(written("Zoë <zoe@example.com>"), Ok("=?UTF-8?B?Wm/Dqw==?= <zoe@example.com>".into()));
-        for wrong in
-            ["", "ada", "ada@", "@example.com", "a@b, c@d", "a@b\r\nBcc: c@d", "<a@b> <c@d", "a b@c", "ü@example.com"]
-        {
+        for wrong in [
+            "",
+            "ada",
+            "ada@",
+            "@example.com",
+            "a@b, c@d",
+            "a@b\r\nBcc: c@d",
+            "<a@b> <c@d",
+            "a b@c",
+            "undisclosed-recipients:;",
+            "ü@example.com",
+        ] {
             assert_eq!(written(wrong), Err("invalid_input".into()), "{wrong}");
         }
     }

@@ -7,11 +7,11 @@ use crate::attachments::fetch;
 use crate::mail::{Content, Mail, Place, Target, Texts, deliver};
 use crate::message::Told;
 use crate::messages::whole;
-use crate::mime::{Message, addresses, listed, split, text};
+use crate::mime::{Message, addresses, is_address, listed, split, text};
 use crate::text::escaped;
 
-/// Files of a mail that are forwarded with it.
-const MOST_FILES: usize = 20;
+/// Files of a mail that are forwarded with it: a call makes at most 32, two for each of them and one for the message.
+const MOST_FILES: usize = 15;
 /// Mails that an answer refers to; the newest say enough.
 const MOST_REFERENCES: usize = 30;
 
@@ -117,7 +117,10 @@ pub(crate) struct Receivers {
 
 /// The one who wrote, or to whom an own mail went; with `all` everybody else who got it, without the mailbox itself.
 pub(crate) fn receivers(original: &Told, all: bool, from: Option<&str>) -> Result<Receivers> {
-    let of = |name: &str| original.header(name).map(listed).unwrap_or_default();
+    let of = |name: &str| {
+        let all = original.header(name).map(listed).unwrap_or_default();
+        all.into_iter().filter(|one| is_address(one)).collect::<Vec<_>>()
+    };
     let own_mail = original.label_ids.iter().any(|label| label == "SENT");
     let mut to = match own_mail {
         true => of("To"),
