@@ -1,0 +1,185 @@
+//! What all queries share: the address, lists, and what Linear's refusals mean, which come with any status.
+
+use std::time::Duration;
+
+use serde::Deserializer;
+use serde::de::DeserializeOwned;
+use toolkit_sdk::prelude::*;
+
+pub(crate) const API: Client = Client::new("https://api.linear.app").errors(refusal);
+
+/// Asks, and answers the part of the data at a JSON pointer.
+pub(crate) fn ask<T: DeserializeOwned>(query: &str, variables: &Value, place: &str) -> Result<T> {
+    let mut data: Value = API.graphql("/graphql", query, variables)?;
+    let part = data.pointer_mut(place).map(Value::take).unwrap_or_default();
+    T::deserialize(part)
+        .map_err(|error| ToolError::upstream(format!("Linear answered other data than expected: {error}")))
+}
+
+/// Which part of a list to read.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Part {
+    /// How many to answer, at most.
+    #[serde(default = "thirty")]
+    #[schemars(range(min = 1, max = 100))]
+    limit: u32,
+    /// Where to read on: `next_cursor` of the answer before.
+    cursor: Option<String>,
+}
+
+fn thirty() -> u32 {
+    30
+}
+
+/// A part of a list.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Page<T> {
+    items: Vec<T>,
+    /// The `cursor` to read on with; missing at the end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<String>,
+}
+
+/// A part of a list as Linear writes it.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Connection<T> {
+    nodes: Vec<T>,
+    page_info: PageInfo,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct PageInfo {
+    has_next_page: bool,
+    end_cursor: Option<String>,
+}
+
+/// Reads a part of a list: a field of the query that takes a filter of this kind, with these fields of each item.
+pub(crate) fn list<T: DeserializeOwned>(
+    field: &str,
+    kind: &str,
+    fields: &str,
+    filter: Value,
+    part: &Part,
+) -> Result<Page<T>> {
+    let query = format!(
+        "query($filter: {kind}, $first: Int, $after: String) {{ {field}(filter: $filter, first: $first, after: $after) \
+         {{ nodes {{ {fields} }} pageInfo {{ hasNextPage endCursor }} }} }}"
+    );
+    let variables = json!({ "filter": filter, "first": part.limit.clamp(1, 100), "after": part.cursor });
+    page(&query, &variables, &format!("/{field}"))
+}
+
+/// Reads a part of a list that is asked for by a query of its own.
+pub(crate) fn page<T: DeserializeOwned>(query: &str, variables: &Value, place: &str) -> Result<Page<T>> {
+    let Connection { nodes: items, page_info: PageInfo { has_next_page, end_cursor } } = ask(query, variables, place)?;
+    Ok(Page { items, next_cursor: end_cursor.filter(|_| has_next_page) })
+}
+
+impl Part {
+    /// Adds the part to the variables of a query.
+    pub(crate) fn fill(&self, variables: &mut Value) {
+        variables["first"] = self.limit.clamp(1, 100).into();
+        variables["after"] = json!(self.cursor);
+    }
+}
+
+/// That it is done; there is nothing else to tell.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Done {
+    done: bool,
+}
+
+/// Runs a mutation whose answer says only whether it succeeded.
+pub(crate) fn done(query: &str, variables: &Value, place: &str) -> Result<Done> {
+    Ok(Done { done: ask(query, variables, &format!("{place}/success"))? })
+}
+
+/// Something of which only the name is asked for, or what stands for it.
+#[derive(Deserialize)]
+struct Named {
+    name: String,
+}
+
+/// Something of which only the name is kept; null where there is none.
+pub(crate) fn name<'de, D: Deserializer<'de>>(json: D) -> Result<Option<String>, D::Error> {
+    Ok(Option::<Named>::deserialize(json)?.map(|named| named.name))
+}
+
+/// A list within an object.
+#[derive(Deserialize)]
+struct Nodes<T> {
+    nodes: Vec<T>,
+}
+
+/// A list within an object, without what stands around it.
+pub(crate) fn nodes<'de, D: Deserializer<'de>, T: DeserializeOwned>(json: D) -> Result<Vec<T>, D::Error> {
+    Ok(Nodes::deserialize(json)?.nodes)
+}
+
+/// A list within an object, of which only the names are kept.
+pub(crate) fn names<'de, D: Deserializer<'de>>(json: D) -> Result<Vec<String>, D::Error> {
+    Ok(Nodes::<Named>::deserialize(json)?.nodes.into_iter().map(|named| named.name).collect())
+}
+
+#[derive(Default, Deserialize)]
+struct Answer {
+    #[serde(default)]
+    data: Value,
+    #[serde(default)]
+    errors: Vec<Problem>,
+}
+
+#[derive(Deserialize)]
+struct Problem {
+    #[serde(default)]
+    message: String,
+    #[serde(default)]
+    extensions: Extensions,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Extensions {
+    code: String,
+    /// Says more than the message.
+    user_presentable_message: Option<String>,
+}
+
+/// An answer with `errors` and without data is a refusal, whatever its status: 200, or 400 for all kinds.
+fn refusal(response: &Response) -> Option<ToolError> {
+    let Answer { data, errors } = response.json().ok()?;
+    let first = errors.first().filter(|_| data.is_null() || !response.is_success())?;
+    let Extensions { code, user_presentable_message } = &first.extensions;
+    let mut message = format!("Linear refused it: {}", first.message);
+    if let Some(more) = user_presentable_message.as_ref().filter(|more| **more != first.message) {
+        message.push_str(&format!("; {more}"));
+    }
+    let missing = ["not found", "Could not find"].iter().any(|words| message.contains(words));
+    let kind = match code.as_str() {
+        _ if missing => "not_found",
+        "AUTHENTICATION_ERROR" => "unauthorized",
+        "FORBIDDEN" | "FEATURE_NOT_ACCESSIBLE" => "forbidden",
+        "RATELIMITED" => "rate_limited",
+        "INPUT_ERROR" | "INVALID_INPUT" | "USER_ERROR" | "GRAPHQL_VALIDATION_FAILED" => "invalid_input",
+        "INTERNAL_SERVER_ERROR" | "LOCK_TIMEOUT" => "upstream_unavailable",
+        // The usual rules know what the status says; with 200 it says nothing.
+        _ if response.is_success() => "upstream_error",
+        _ => return None,
+    };
+    let error = ToolError::new(kind, message).upstream_status(response.status());
+    Some(match (kind, wait(response)) {
+        ("rate_limited", Some(wait)) => error.retry_after(wait),
+        _ => error,
+    })
+}
+
+/// Until the limit that is used up begins anew, which Linear tells in milliseconds since 1970.
+fn wait(response: &Response) -> Option<Duration> {
+    let used_up =
+        |name: &str| response.header(&format!("x-ratelimit-{name}-remaining")).is_some_and(|left| left.trim() == "0");
+    let name = ["requests", "complexity"].into_iter().find(|name| used_up(name)).unwrap_or("requests");
+    let reset: u64 = response.header(&format!("x-ratelimit-{name}-reset"))?.trim().parse().ok()?;
+    Some(Duration::from_millis(reset.saturating_sub(clock::now())))
+}

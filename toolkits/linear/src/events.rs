@@ -1,0 +1,87 @@
+//! News that Linear sends.
+
+use data_encoding::HEXLOWER_PERMISSIVE;
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha256;
+use toolkit_sdk::prelude::*;
+
+/// A delivery that is older, in milliseconds, may be one that somebody kept and sends again.
+const OLDEST: u64 = 60_000;
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Config {
+    /// Signing secret of the webhook: linear.app, Settings, API, Webhooks.
+    #[schemars(length(min = 16), extend("writeOnly" = true))]
+    signing_secret: String,
+    /// Only events of these types: `Issue`, `Comment`, `Project`, `Cycle`, `IssueLabel` and so on. Empty: all that the webhook sends.
+    #[serde(default)]
+    types: Vec<String>,
+    /// Only these actions: `create`, `update`, `remove`. Empty: all.
+    #[serde(default)]
+    actions: Vec<String>,
+}
+
+/// What happened.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all(deserialize = "camelCase"))]
+pub(crate) struct Event {
+    /// `create`, `update`, `remove` and so on.
+    action: String,
+    /// `Issue`, `Comment`, `Project` and so on.
+    #[serde(rename = "type")]
+    kind: String,
+    /// When.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    created_at: Option<String>,
+    /// Who did it: `id`, `name`, `type`.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    actor: Value,
+    /// The thing as it is now, or was when it was removed.
+    #[serde(default)]
+    data: Value,
+    /// Of an update: the members that changed, as they were.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    updated_from: Value,
+    /// The thing, for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    url: Option<String>,
+}
+
+/// When a delivery was sent.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Sent {
+    /// In milliseconds since 1970.
+    webhook_timestamp: u64,
+}
+
+/// Fires when issues, comments, projects and so on are made, changed or removed. Needs a webhook at Linear with this trigger's address,
+/// and its signing secret here.
+#[trigger(webhook)]
+pub(crate) fn event_received(config: Config, request: Inbound) -> Result<Received<Event>> {
+    verify(&config, &request)?;
+    let Sent { webhook_timestamp } = request.json()?;
+    if clock::now().abs_diff(webhook_timestamp) > OLDEST {
+        return Err(ToolError::unauthorized("the delivery was sent more than a minute ago; Linear sends each at once"));
+    }
+    let Some(delivery) = request.header("linear-delivery") else {
+        return Err(ToolError::invalid_input("the delivery has no `linear-delivery`; Linear sends one with each"));
+    };
+    let event: Event = request.json()?;
+    let wanted = |list: &[String], own: &String| list.is_empty() || list.contains(own);
+    let wanted = wanted(&config.types, &event.kind) && wanted(&config.actions, &event.action);
+    Ok(if wanted { Received::event(delivery, event) } else { Received::nothing() })
+}
+
+/// Checks that who sent this knows the secret: HMAC-SHA256 over the bytes as they came, compared in constant time.
+fn verify(config: &Config, request: &Inbound) -> Result<()> {
+    let hint = "enter the signing secret of the webhook that sends here";
+    let Some(signature) = request.header("linear-signature") else {
+        return Err(ToolError::unauthorized(format!("the delivery is not signed; {hint}")));
+    };
+    let signature = HEXLOWER_PERMISSIVE.decode(signature.as_bytes()).unwrap_or_default();
+    let mut mac = Hmac::<Sha256>::new_from_slice(config.signing_secret.as_bytes())
+        .map_err(|cause| ToolError::internal(format!("the secret cannot be used: {cause}")))?;
+    mac.update(&request.body);
+    mac.verify_slice(&signature).map_err(|_| ToolError::unauthorized(format!("the signature is wrong; {hint}")))
+}

@@ -1,0 +1,97 @@
+//! From the names that agents know to the ids that Linear takes.
+
+use toolkit_sdk::prelude::*;
+
+use crate::api::ask;
+
+/// Whether a text is an id: a UUID.
+pub(crate) fn is_id(text: &str) -> bool {
+    text.len() == 36 && text.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-')
+}
+
+/// A filter for what has this id, or one of these members in any case.
+pub(crate) fn filter(text: &str, members: &[&str]) -> Value {
+    if is_id(text) {
+        return json!({ "id": { "eq": text } });
+    }
+    let each = members.iter().map(|member| json!({ *member: { "eqIgnoreCase": text } }));
+    json!({ "or": each.collect::<Vec<_>>() })
+}
+
+/// A filter for a team, by key, name or id.
+pub(crate) fn of_team(text: &str) -> Value {
+    filter(text, &["key", "name"])
+}
+
+/// A filter for a person: `me`, or by email address, name or id.
+pub(crate) fn of_person(text: &str) -> Value {
+    if text == "me" { json!({ "isMe": { "eq": true } }) } else { filter(text, &["email", "name", "displayName"]) }
+}
+
+/// The id of a team.
+pub(crate) fn team(text: &str) -> Result<String> {
+    if is_id(text) {
+        Ok(text.to_owned())
+    } else {
+        one("teams", "TeamFilter", &of_team(text), text, "LINEAR_LIST_TEAMS")
+    }
+}
+
+/// The id of a person.
+pub(crate) fn person(text: &str) -> Result<String> {
+    if is_id(text) {
+        Ok(text.to_owned())
+    } else {
+        one("users", "UserFilter", &of_person(text), text, "LINEAR_LIST_USERS")
+    }
+}
+
+/// The id of a state that issues of a team may be in.
+pub(crate) fn state(text: &str, team: &str) -> Result<String> {
+    if is_id(text) {
+        return Ok(text.to_owned());
+    }
+    let filter = json!({ "name": { "eqIgnoreCase": text }, "team": { "id": { "eq": team } } });
+    one("workflowStates", "WorkflowStateFilter", &filter, text, "LINEAR_GET_TEAM")
+}
+
+/// The ids of labels that issues of a team may have.
+pub(crate) fn labels(texts: &[String], team: &str) -> Result<Vec<String>> {
+    let label = |text: &String| {
+        if is_id(text) {
+            return Ok(text.clone());
+        }
+        let shared_or_own = json!([{ "team": { "null": true } }, { "team": { "id": { "eq": team } } }]);
+        let filter = json!({ "name": { "eqIgnoreCase": text }, "or": shared_or_own });
+        one("issueLabels", "IssueLabelFilter", &filter, text, "LINEAR_LIST_LABELS")
+    };
+    texts.iter().map(label).collect()
+}
+
+/// The id of a project.
+pub(crate) fn project(text: &str) -> Result<String> {
+    if is_id(text) {
+        return Ok(text.to_owned());
+    }
+    one("projects", "ProjectFilter", &filter(text, &["name"]), text, "LINEAR_LIST_PROJECTS")
+}
+
+#[derive(Deserialize)]
+struct Found {
+    id: String,
+}
+
+/// The one thing that a filter lets through.
+fn one(field: &str, kind: &str, filter: &Value, text: &str, tool: &str) -> Result<String> {
+    let query = format!("query($filter: {kind}) {{ {field}(filter: $filter, first: 2) {{ nodes {{ id }} }} }}");
+    let found: Vec<Found> = ask(&query, &json!({ "filter": filter }), &format!("/{field}/nodes"))?;
+    match <[Found; 1]>::try_from(found) {
+        Ok([Found { id }]) => Ok(id),
+        Err(found) if found.is_empty() => {
+            Err(ToolError::not_found(format!("`{text}` is not among the {field}; {tool} tells what there is")))
+        }
+        Err(_) => {
+            Err(ToolError::invalid_input(format!("`{text}` names several of the {field}; take an id from {tool}")))
+        }
+    }
+}
