@@ -34,4 +34,5 @@ mod limits;
 mod manual;
 mod moving;
 mod refused;
+mod rotation;
 mod sandbox;

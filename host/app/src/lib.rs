@@ -45,7 +45,8 @@ pub static COLLECTIONS: &[&Collection] = &[
 /// What every room works with.
 pub struct App {
     pub(crate) store: Store,
-    pub(crate) vault: Arc<vault::Vault>,
+    /// Secrets at rest.
+    pub vault: Arc<vault::Vault>,
     pub(crate) sandbox: Sandbox,
     /// Time.
     pub clock: Clock,

@@ -15,9 +15,13 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
+use app::{
+    Clock, Time,
+    vault::{Master, RotateError, Vault},
+};
 use store::Store;
 use tokio::{
-    io::{AsyncBufReadExt, AsyncReadExt, BufReader},
+    io::{AsyncBufReadExt, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader},
     net::{UnixListener, UnixStream},
     task::JoinSet,
     time::timeout,
@@ -36,14 +40,23 @@ const AT_ONCE: usize = 8;
 pub(crate) enum Ask {
     /// Everything in the store, as `app::archive` reads it out.
     Export,
+    /// The master keys: one line of JSON, a [`Reply`].
+    Keys,
+    /// A new master key, then the same.
+    Rotate,
 }
 
+/// What is answered about keys, or why not.
+pub(crate) type Reply = std::result::Result<Vec<Master>, String>;
+
 impl Ask {
-    const ALL: [Self; 1] = [Self::Export];
+    const ALL: [Self; 3] = [Self::Export, Self::Keys, Self::Rotate];
 
     fn line(self) -> &'static str {
         match self {
             Self::Export => "export",
+            Self::Keys => "keys",
+            Self::Rotate => "rotate",
         }
     }
 }
@@ -52,6 +65,14 @@ impl Ask {
 pub(crate) struct Control {
     listener: UnixListener,
     path: PathBuf,
+}
+
+/// What commands work on.
+struct House {
+    store: Store,
+    vault: Arc<Vault>,
+    clock: Clock,
+    key_file: PathBuf,
 }
 
 impl Control {
@@ -70,16 +91,16 @@ impl Control {
     }
 
     /// Serves commands until it is dropped.
-    pub(crate) async fn serve(self, store: Store) {
-        let store = Arc::new(store);
+    pub(crate) async fn serve(self, store: Store, vault: Arc<Vault>, clock: Clock, key_file: PathBuf) {
+        let house = Arc::new(House { store, vault, clock, key_file });
         let mut serving = JoinSet::new();
         loop {
             tokio::select! {
                 accepted = self.listener.accept() => match accepted {
                     Ok((stream, _)) if serving.len() < AT_ONCE => {
-                        let store = store.clone();
+                        let house = house.clone();
                         serving.spawn(async move {
-                            if let Err(cause) = answer(stream, &store).await {
+                            if let Err(cause) = answer(stream, &house).await {
                                 tracing::warn!(%cause, "a command of the operator was broken off");
                             }
                         });
@@ -102,14 +123,34 @@ impl Drop for Control {
     }
 }
 
-async fn answer(mut stream: UnixStream, store: &Store) -> Result<()> {
+async fn answer(mut stream: UnixStream, house: &House) -> Result<()> {
     let mut line = String::new();
     let (read, mut write) = stream.split();
     timeout(ASKS, BufReader::new(read.take(LINE)).read_line(&mut line)).await.context("wait for a command")??;
     match Ask::ALL.into_iter().find(|ask| ask.line() == line.trim_end()) {
-        Some(Ask::Export) => Ok(app::archive::read_out(store, &mut write).await?),
+        Some(Ask::Export) => Ok(app::archive::read_out(&house.store, &mut write).await?),
+        Some(Ask::Keys) => reply(&mut write, house.vault.masters().await.map_err(|cause| cause.to_string())).await,
+        Some(Ask::Rotate) => {
+            let done = rotate(&house.vault, &house.key_file, house.clock.now()).await;
+            reply(&mut write, done.map_err(|cause| cause.to_string())).await
+        }
         None => bail!("no command is called `{}`", line.trim_end()),
     }
+}
+
+async fn reply(to: &mut (impl AsyncWrite + Unpin), reply: Reply) -> Result<()> {
+    Ok(to.write_all(&serde_json::to_vec(&reply)?).await?)
+}
+
+/// Replaces the master key and says which there are then.
+pub(crate) async fn rotate(vault: &Vault, key_file: &Path, now: Time) -> std::result::Result<Vec<Master>, RotateError> {
+    vault.rotate(key_file, now).await?;
+    Ok(vault.masters().await?)
+}
+
+/// Whether a server listens in a data directory.
+pub(crate) fn is_there(data: &Path) -> bool {
+    BlockingStream::connect(data.join(NAME)).is_ok()
 }
 
 /// The other end: asks the server of a data directory. The answer is read until it ends.

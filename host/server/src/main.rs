@@ -88,7 +88,7 @@ enum Command {
     /// Put what `export` wrote into an empty data directory
     #[command(after_help = archive::IMPORT_EXAMPLES)]
     Import(archive::Import),
-    /// Show API keys
+    /// Show the master key and replace it; show API keys
     Keys(keys::Args),
     /// Take a recorded call out of the execution log
     Logs(logs::Args),

@@ -72,8 +72,10 @@ pub(crate) async fn open(config: &Config) -> Result<Opened, Stop> {
     let clock = Clock::system();
     let trusted = config.trusted_keys()?;
     let store = fresh_store(config).await?;
+    // In this order: another node may make the first record meanwhile, which is the vault's.
+    let empty = archive::is_empty(&store).await?;
     let new = !Vault::exists(&store).await?;
-    if new && !archive::is_empty(&store).await? {
+    if new && !empty {
         store.close().await;
         return Err(Stop::refused(format_args!(
             "{} holds records and no keys: an import into it was broken off; move it away and import again",

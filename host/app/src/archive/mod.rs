@@ -9,8 +9,8 @@
 //! either way, but for an operator who keeps the key apart. So a passphrase may not be short, and a machine that writes
 //! backups by itself should hold a recipient only, with which nothing can be read.
 //!
-//! What is read out is of one moment: commits of the process that reads wait while records (not blobs) are read. Other nodes
-//! on a shared database do not wait.
+//! What is read out is of one moment: commits of the process that reads wait while records (not blobs) are read. Nodes on a
+//! shared database do not wait: of what they write meanwhile each record is whole, and which are in the file is open.
 
 mod frame;
 mod lock;

@@ -1,4 +1,5 @@
-//! The file that holds the master key: one line, `toolhost-key-1 <id> <64 hexadecimal digits>`.
+//! The file that holds the master key: one line, `toolhost-key-1 <id> <64 hexadecimal digits>`. While the key is replaced,
+//! a second line has the one before it.
 //!
 //! It must be a regular file that only its owner can read, and the owner must be the one who runs the server: a key that
 //! others can read protects nothing.
@@ -16,8 +17,18 @@ use crate::ids;
 
 const HEADER: &str = "toolhost-key-1";
 
-/// A master key.
+/// What a key file holds.
+#[derive(Clone)]
 pub struct KeyFile {
+    /// Seals.
+    pub(super) current: MasterKey,
+    /// Still opens, until everything is sealed by the other.
+    pub(super) previous: Option<MasterKey>,
+}
+
+/// A master key.
+#[derive(Clone)]
+pub(super) struct MasterKey {
     /// Names the key in what it sealed.
     pub(super) id: String,
     pub(super) key: Zeroizing<[u8; 32]>,
@@ -88,7 +99,7 @@ impl KeyFile {
     /// # Errors
     /// When there is a file already or the system refuses.
     pub fn create(path: &Path) -> Result<Self, KeyFileError> {
-        let made = Self { id: format!("mk_{}", ids::random_text(8)), key: Zeroizing::new(ids::random()) };
+        let made = Self { current: MasterKey::random(), previous: None };
         made.write_new(path)?;
         Ok(made)
     }
@@ -99,11 +110,38 @@ impl KeyFile {
     /// When there is a file with another key or the system refuses.
     pub fn put_back(&self, path: &Path) -> Result<(), KeyFileError> {
         match Self::read(path) {
-            Ok(there) if there.id == self.id && there.key == self.key => Ok(()),
+            Ok(there) if there.render() == self.render() => Ok(()),
             Ok(_) => Err(KeyFileError::Other(path.to_owned())),
             Err(KeyFileError::Missing(_)) => self.write_new(path),
             Err(cause) => Err(cause),
         }
+    }
+
+    /// A file with a new key, in which this one's is the one before it; this file when that has begun already.
+    pub(super) fn renewed(self) -> Self {
+        match self.previous {
+            Some(_) => self,
+            None => Self { current: MasterKey::random(), previous: Some(self.current) },
+        }
+    }
+
+    /// The file without the key before.
+    pub(super) fn settled(self) -> Self {
+        Self { previous: None, ..self }
+    }
+
+    /// Takes the place of a key file in one step, durably.
+    pub(super) fn replace(&self, path: &Path) -> Result<(), KeyFileError> {
+        let io = |cause| KeyFileError::Io { what: "write", path: path.to_owned(), cause };
+        let mut new = path.as_os_str().to_owned();
+        new.push(".new");
+        let new = PathBuf::from(new);
+        // One that a killed process left was never used.
+        match std::fs::remove_file(&new) {
+            Err(cause) if cause.kind() != std::io::ErrorKind::NotFound => return Err(io(cause)),
+            _ => self.write_new(&new)?,
+        }
+        std::fs::rename(&new, path).and_then(|()| sync_folder(path)).map_err(io)
     }
 
     fn write_new(&self, path: &Path) -> Result<(), KeyFileError> {
@@ -111,24 +149,45 @@ impl KeyFile {
             let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
             file.write_all(self.render().as_bytes())?;
             file.sync_all()?;
-            // The name of the file is the folder's content, and must be as durable as the file.
-            File::open(path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new(".")))?.sync_all()
+            sync_folder(path)
         };
         write().map_err(|cause| KeyFileError::Io { what: "write", path: path.to_owned(), cause })
     }
 
     pub(crate) fn render(&self) -> Zeroizing<String> {
-        Zeroizing::new(format!("{HEADER} {} {}\n", self.id, hex::encode(self.key.as_slice())))
+        let line = |key: &MasterKey| {
+            let digits = Zeroizing::new(hex::encode(key.key.as_slice()));
+            Zeroizing::new(format!("{HEADER} {} {}\n", key.id, digits.as_str()))
+        };
+        let previous = self.previous.as_ref().map(line).unwrap_or_default();
+        Zeroizing::new([line(&self.current).as_str(), &previous].concat())
     }
 
     pub(crate) fn parse(text: &str) -> Option<Self> {
-        let mut parts = text.split_ascii_whitespace();
+        let mut lines = text.lines().map(MasterKey::parse);
+        let file = Self { current: lines.next()??, previous: lines.next().map_or(Some(None), |key| key.map(Some))? };
+        lines.next().is_none().then_some(file)
+    }
+}
+
+impl MasterKey {
+    fn random() -> Self {
+        Self { id: format!("mk_{}", ids::random_text(8)), key: Zeroizing::new(ids::random()) }
+    }
+
+    fn parse(line: &str) -> Option<Self> {
+        let mut parts = line.split_ascii_whitespace();
         let (header, id, digits) = (parts.next()?, parts.next()?, parts.next()?);
         let mut key = Zeroizing::new([0; 32]);
         hex::decode_to_slice(digits, key.as_mut_slice()).ok()?;
         let valid = header == HEADER && parts.next().is_none() && *key != [0; 32];
         valid.then(|| Self { id: id.to_owned(), key })
     }
+}
+
+/// The name of a file is its folder's content, and must be as durable as the file.
+fn sync_folder(path: &Path) -> std::io::Result<()> {
+    File::open(path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new(".")))?.sync_all()
 }
 
 /// The user this process runs as; `/proc/self` belongs to it.
@@ -149,7 +208,7 @@ mod tests {
         let made = KeyFile::create(&path).unwrap();
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         let read = KeyFile::read(&path).unwrap();
-        assert_eq!((read.id, *read.key), (made.id, *made.key));
+        assert_eq!(read.render(), made.render());
         assert!(KeyFile::create(&path).is_err(), "an existing key is never replaced");
     }
 
@@ -160,6 +219,21 @@ mod tests {
         KeyFile::create(&path).unwrap();
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).unwrap();
         assert!(matches!(KeyFile::read(&path), Err(KeyFileError::Unsafe { .. })));
+    }
+
+    #[test]
+    fn a_renewed_file_holds_both_keys_until_it_is_settled() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.key");
+        let old = KeyFile::create(&path).unwrap();
+        old.clone().renewed().replace(&path).unwrap();
+        let both = KeyFile::read(&path).unwrap();
+        assert_eq!(both.previous.as_ref().map(|key| &key.id), Some(&old.current.id));
+        assert_eq!(both.clone().renewed().render(), both.render(), "what has begun goes on with the same key");
+        both.clone().settled().replace(&path).unwrap();
+        let settled = KeyFile::read(&path).unwrap();
+        assert_eq!((settled.current.id, settled.previous.is_none()), (both.current.id, true));
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     }
 
     #[test]

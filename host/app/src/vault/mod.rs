@@ -9,6 +9,7 @@
 //! This does not rest on the store keeping anything secret, nor on ids being unguessable.
 
 mod key_file;
+mod rotate;
 
 use std::{
     collections::HashMap,
@@ -28,6 +29,7 @@ use store::{Batch, Collection, CommitError, Document, Store, Time};
 use zeroize::Zeroizing;
 
 pub use key_file::{KeyFile, KeyFileError};
+pub use rotate::{Master, RotateError};
 
 use crate::{Error, INSTALLATION, Result, ids};
 
@@ -74,6 +76,13 @@ impl<T> Serialize for Sealed<T> {
 impl<'de, T> Deserialize<'de> for Sealed<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
         Ok(Self { text: String::deserialize(deserializer)?, of: PhantomData })
+    }
+}
+
+impl<T> Sealed<T> {
+    /// The key that sealed it.
+    fn key_id(&self) -> Option<&str> {
+        Some(self.text.strip_prefix("v1.")?.split_once('.')?.0)
     }
 }
 
@@ -169,10 +178,31 @@ pub(crate) static COLLECTION: Collection = Collection { name: "data_keys", field
 /// Seals, opens, and derives.
 pub struct Vault {
     store: Store,
-    master: DataKey,
+    /// Held to read while something is sealed by it and committed, so that a change of keys leaves nothing behind.
+    masters: tokio::sync::RwLock<Masters>,
     /// Derives what the installation needs beside data keys; made once, never changed.
     installation: Zeroizing<[u8; 32]>,
     keys: RwLock<HashMap<String, Arc<DataKey>>>,
+}
+
+/// The key that wraps data keys, and the one before it while that is replaced.
+struct Masters {
+    current: DataKey,
+    previous: Option<DataKey>,
+}
+
+impl Masters {
+    fn of(file: &KeyFile) -> Self {
+        let key = |key: &key_file::MasterKey| DataKey::new(key.id.clone(), &key.key);
+        Self { current: key(&file.current), previous: file.previous.as_ref().map(key) }
+    }
+
+    /// Opens a data key with whichever key wrapped it.
+    fn unwrap(&self, project: &str, wrapped: &Sealed<[u8; 32]>) -> Result<Zeroizing<[u8; 32]>> {
+        let by = |key: &&DataKey| wrapped.key_id() == Some(key.id.as_str());
+        let key = self.previous.as_ref().filter(by).unwrap_or(&self.current);
+        key.open(wrapping(project), wrapped).map(Zeroizing::new)
+    }
 }
 
 /// Why the vault does not open.
@@ -200,14 +230,15 @@ impl Vault {
     /// # Errors
     /// [`OpenError::WrongKey`] when the store was made with another master key; nothing was written then.
     pub async fn open(store: Store, file: &KeyFile, now: Time) -> std::result::Result<Self, OpenError> {
-        let master = DataKey::new(file.id.clone(), &file.key);
+        let masters = Masters::of(file);
         let read = || async {
             let found = store.get::<Wrapped>(INSTALLATION, INSTALLATION).await;
             found.map_err(|error| OpenError::Store(error.into()))
         };
         let mut found = read().await?;
         if found.is_none() {
-            let batch = wrap(&master, INSTALLATION, &Zeroizing::new(ids::random()), now).map_err(OpenError::Store)?;
+            let key = Zeroizing::new(ids::random());
+            let batch = wrap(&masters.current, INSTALLATION, &key, now).map_err(OpenError::Store)?;
             match store.commit(batch).await {
                 // Another node was first: its key is the one, if its master key is ours.
                 Ok(()) | Err(CommitError::Taken { .. }) => found = read().await?,
@@ -215,9 +246,8 @@ impl Vault {
             }
         }
         let record = found.ok_or_else(|| OpenError::Store(Error::Internal("the first key cannot be read".into())))?;
-        let installation = master.open(wrapping(INSTALLATION), &record.body.key).map_err(|_| OpenError::WrongKey)?;
-        let installation = Zeroizing::new(installation);
-        Ok(Self { store, master, installation, keys: RwLock::default() })
+        let installation = masters.unwrap(INSTALLATION, &record.body.key).map_err(|_| OpenError::WrongKey)?;
+        Ok(Self { store, masters: tokio::sync::RwLock::new(masters), installation, keys: RwLock::default() })
     }
 
     /// The data key of a project, made on first use.
@@ -232,7 +262,7 @@ impl Vault {
             Some(record) => record,
             None => self.make(project, now).await?,
         };
-        let key = Zeroizing::new(self.master.open(wrapping(project), &record.body.key)?);
+        let key = self.masters.read().await.unwrap(project, &record.body.key)?;
         let key = Arc::new(DataKey::new(record.body.key_id, &key));
         let mut keys = self.keys.write().unwrap_or_else(PoisonError::into_inner);
         Ok(keys.entry(project.to_owned()).or_insert(key).clone())
@@ -240,7 +270,8 @@ impl Vault {
 
     async fn make(&self, project: &str, now: Time) -> Result<store::Record<Wrapped>> {
         let key = Zeroizing::new(ids::random());
-        match self.store.commit(wrap(&self.master, project, &key, now)?).await {
+        let masters = self.masters.read().await;
+        match self.store.commit(wrap(&masters.current, project, &key, now)?).await {
             // Somebody else made it first: theirs is the key.
             Ok(()) | Err(CommitError::Taken { .. }) => {}
             Err(cause) => return Err(cause.into()),

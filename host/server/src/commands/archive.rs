@@ -72,7 +72,7 @@ Examples:
   toolhost import backup.age --identity backup-key.txt";
 
 pub(crate) async fn export(config: &Config, args: &Export, terminal: Terminal) -> Result<ExitCode, Stop> {
-    if !config.data.exists() {
+    if config.database().is_none() && !config.data.exists() {
         return Err(anyhow!("there is no data directory at {}", config.data.display()).into());
     }
     let key = KeyFile::read(&config.key_file()).map_err(|cause| anyhow!(cause))?;

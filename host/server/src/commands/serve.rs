@@ -77,9 +77,12 @@ pub(crate) async fn run(config: Config, args: Args, terminal: Terminal) -> Resul
 
     let mut commands = JoinSet::new();
     match Control::open(&server.config.data) {
-        Ok(control) => drop(commands.spawn(control.serve(store.clone()))),
+        Ok(control) => {
+            let (vault, clock) = (server.app.vault.clone(), server.app.clock.clone());
+            commands.spawn(control.serve(store.clone(), vault, clock, server.config.key_file()));
+        }
         // A path too long for a socket, a file system without them: everything else works.
-        Err(cause) => tracing::warn!("`toolhost export` needs a stopped server: {cause:#}"),
+        Err(cause) => tracing::warn!("`toolhost export` and `toolhost keys` need a stopped server: {cause:#}"),
     }
 
     let mut signals = Signals::new(args.until_stdin_ends)?;

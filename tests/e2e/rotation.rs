@@ -1,0 +1,128 @@
+//! Replacing the master key: under load, killed at any step, and for good.
+
+use std::{
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use harness::{Dice, FakeApp, Guest, Host, guest, host::Setup, unique};
+use serde_json::json;
+
+use crate::given;
+
+const URL: &str = "https://api.example.com/echo";
+/// Each has a data key of its own.
+const PROJECTS: usize = 150;
+
+/// A server with many data keys, and an account whose secret its application sees.
+async fn furnished(application: &FakeApp) -> (Host, String, String) {
+    let host = Setup::new().with_application(&["api.example.com"], application).start().await;
+    for _ in 0..PROJECTS {
+        host.new_project().await;
+    }
+    let slug = given::slug();
+    host.publish(Guest::fetch().component(), &guest::manifest_with_key(&slug, given::bearer())).await;
+    let secret = format!("sk-{}", unique(16));
+    host.as_project().connect(&slug, "API_KEY", "default", json!({ "api_key": secret })).await;
+    (host, guest::tool(&slug), secret)
+}
+
+async fn assert_connected(host: &Host, application: &FakeApp, tool: &str, secret: &str) {
+    let tag = unique(8);
+    let answer = host.as_project().execute(tool, json!({ "url": format!("{URL}/{tag}") })).await.expect(200);
+    assert_eq!(answer["successful"], true, "{answer:#?}");
+    assert_eq!(application.seen(&tag)[0].header("authorization"), format!("Bearer {secret}"));
+}
+
+/// The ids of the keys in the file.
+fn key_ids(data: &Path) -> Vec<String> {
+    let text = std::fs::read_to_string(data.with_extension("key")).unwrap();
+    text.lines().map(|line| line.split(' ').nth(1).unwrap().to_owned()).collect()
+}
+
+#[tokio::test]
+async fn the_master_key_is_replaced_under_load_without_a_failed_request() {
+    let application = FakeApp::start();
+    let (host, tool, secret) = furnished(&application).await;
+    let old = key_ids(&host.data());
+    let told = host.setup().command(&["keys"]).succeeded();
+    assert!(told.contains(&old[0]) && told.contains("in use"), "{told}");
+    let stop = Arc::new(AtomicBool::new(false));
+    let load = {
+        let (host, tool, secret, stop) = (&host, &tool, &secret, stop.clone());
+        async move {
+            let mut requests = 0;
+            while requests < 20 || !stop.load(Ordering::Relaxed) {
+                assert_connected(host, &application, tool, secret).await;
+                host.new_project().await.post("/logs/tool_execution", &json!({})).await.expect(200);
+                requests += 1;
+            }
+            application
+        }
+    };
+    let rotating = async {
+        for _ in 0..2 {
+            let setup = host.setup().clone();
+            tokio::task::spawn_blocking(move || setup.command(&["keys", "rotate"])).await.unwrap().succeeded();
+        }
+        stop.store(true, Ordering::Relaxed);
+    };
+    let (application, ()) = tokio::join!(load, rotating);
+    let new = key_ids(&host.data());
+    assert!(new.len() == 1 && new != old, "the old key is retired: {new:?}");
+    let told = host.setup().command(&["keys"]).succeeded();
+    assert!(told.contains(&new[0]) && !told.contains(&old[0]), "{told}");
+    let (setup, _) = host.terminate().await;
+    let host = setup.start().await;
+    assert_connected(&host, &application, &tool, &secret).await;
+}
+
+#[tokio::test]
+async fn a_server_killed_while_the_key_is_replaced_opens_everything_and_goes_on_with_it() {
+    let application = FakeApp::start();
+    let (mut host, tool, secret) = furnished(&application).await;
+    let old = key_ids(&host.data());
+    let seed = Dice::seed();
+    println!("seed {seed}");
+    let (mut dice, mut interrupted) = (Dice::new(seed), 0);
+    for _ in 0..6 {
+        let setup = host.setup().clone();
+        let data = host.data();
+        let rotating = std::thread::spawn(move || setup.command(&["keys", "rotate"]));
+        while key_ids(&data).len() == 1 && !rotating.is_finished() {}
+        // Somewhere between the first step and the last.
+        for _ in 0..dice.below(300) {
+            key_ids(&data);
+        }
+        let setup = host.kill();
+        interrupted += usize::from(key_ids(&data).len() == 2);
+        rotating.join().unwrap();
+        host = setup.start().await;
+        assert_connected(&host, &application, &tool, &secret).await;
+    }
+    assert!(interrupted > 0, "no kill came between the steps");
+    host.setup().command(&["keys", "rotate"]).succeeded();
+    let new = key_ids(&host.data());
+    assert!(new.len() == 1 && new != old, "{new:?}");
+    assert_connected(&host, &application, &tool, &secret).await;
+}
+
+#[tokio::test]
+async fn a_stopped_server_gets_a_new_key_too_and_the_old_file_no_longer_opens_it() {
+    let application = FakeApp::start();
+    let host = Setup::new().with_application(&["api.example.com"], &application).start().await;
+    let (setup, _) = host.terminate().await;
+    let file = setup.data().with_extension("key");
+    let old = std::fs::read(&file).unwrap();
+    setup.command(&["keys", "rotate"]).succeeded();
+    let new = std::fs::read(&file).unwrap();
+    assert_ne!(old, new);
+    std::fs::write(&file, old).unwrap();
+    let refused = setup.clone().try_start().await.unwrap_err();
+    assert_eq!(refused.code, Some(78), "{}", refused.output);
+    std::fs::write(&file, new).unwrap();
+    setup.start().await;
+}
