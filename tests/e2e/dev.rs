@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use harness::{Author, Client, author::Dev, wait_until};
+use harness::{Author, Client, Host, LONG, author::Dev, wait_for, wait_until};
 use serde_json::json;
 
 /// A toolkit under work. Each test has a name of its own: what is compiled under one name has one place.
@@ -17,7 +17,7 @@ impl Work {
     fn begin(name: &'static str) -> Self {
         let author = Author::new();
         author.new_toolkit(name);
-        let dev = author.dev(name);
+        let dev = author.dev(name, &[]);
         Self { tool: format!("{}_GREET", name.replace('-', "_").to_uppercase()), author, name, dev }
     }
 
@@ -108,4 +108,69 @@ async fn an_end_by_signal_leaves_no_server_and_no_folder() {
         let ours: Vec<_> = left.iter().filter(|path| path.join("data").exists()).collect();
         assert!(ours.is_empty(), "{ours:?}");
     }
+}
+
+#[tokio::test]
+async fn a_server_that_runs_already_gets_every_build_and_outlives_the_command() {
+    let (host, author) = (Host::shared().await, Author::new());
+    author.new_toolkit("dev-elsewhere");
+    let missing = author.toolkit(&["dev", "dev-elsewhere", "--server", &host.url]);
+    let said = String::from_utf8_lossy(&missing.stderr);
+    assert!(!missing.status.success() && said.contains("TOOLHOST_ORG_API_KEY"), "{said}");
+
+    let flags = ["--server", &host.url, "--org-key", &host.org_key, "--key", &host.project_key];
+    let work = Work {
+        dev: author.dev("dev-elsewhere", &flags),
+        tool: "DEV_ELSEWHERE_GREET".into(),
+        name: "dev-elsewhere",
+        author,
+    };
+    let first = work.dev.event("built", 0).await;
+    let project = host.as_project();
+    assert_eq!(work.greeting(&project).await, "Hello, Ada!");
+    work.edit("Hello, ", "Goodbye, ");
+    let second = work.dev.event("built", 1).await;
+    assert_eq!(work.greeting(&project).await, "Goodbye, Ada!");
+    let body = json!({ "arguments": { "name": "Ada" }, "user_id": "default", "version": first["version"] });
+    let before = project.post(&format!("/tools/execute/{}", work.tool), &body).await;
+    assert_eq!(before.data()["text"], "Hello, Ada!", "{second}");
+    wait_until("the calls are shown", || async { work.dev.all("call").len() >= 3 }).await;
+    assert!(work.dev.end("INT").await.success());
+    assert_eq!(project.try_get_root("/health/ready").await, Some(200));
+}
+
+#[tokio::test]
+async fn an_import_follows_its_overlay() {
+    let author = Author::new();
+    let description = "openapi: 3.1.0\ninfo: { title: Items }\nservers: [{ url: https://api.example.com }]\n\
+                       paths: { /items: { get: { operationId: list, responses: {} } } }\n";
+    fs::write(author.path("api.yaml"), description).unwrap();
+    let _ = author.json(&["import", "openapi", "api.yaml", "--slug", "dev_import"]);
+    let dev = author.dev("dev_import", &[]);
+    let project = dev.project().await;
+    let overlay = |text: &str| fs::write(author.path("dev_import/overlay.toml"), text).unwrap();
+    assert_eq!(dev.event("built", 0).await["tools"], json!(["DEV_IMPORT_LIST"]));
+    overlay("[operations.list]\nslug = \"FIND\"\n");
+    assert_eq!(dev.event("built", 1).await["tools"], json!(["DEV_IMPORT_FIND"]));
+    overlay("operations = 7\n");
+    let why = dev.event("failed", 0).await["message"].clone();
+    assert!(why.as_str().unwrap().contains("overlay.toml"), "{why}");
+    project.get("/tools/DEV_IMPORT_FIND?version=latest").await.expect(200);
+    overlay("[operations.list]\nslug = \"LOOK\"\n");
+    assert_eq!(dev.event("built", 2).await["tools"], json!(["DEV_IMPORT_LOOK"]));
+    project.get("/tools/DEV_IMPORT_LOOK?version=latest").await.expect(200);
+}
+
+#[tokio::test]
+async fn a_toolkit_in_javascript_is_built_again_at_every_change() {
+    let author = Author::new();
+    assert!(author.toolkit(&["new", "dev-js", "--lang", "js"]).status.success());
+    let dev = author.dev("dev-js", &[]);
+    dev.event("built", 0).await;
+    let work = Work { author, name: "dev-js", tool: "DEV_JS_GREET".into(), dev };
+    let project = work.dev.project().await;
+    assert_eq!(work.greeting(&project).await, "Hello, Ada!");
+    work.author.edit("dev-js/tools.js", "Hello, ", "Goodbye, ");
+    wait_for(LONG, "the edit is served", || async { work.greeting(&project).await == "Goodbye, Ada!" }).await;
+    assert_eq!(work.dev.all("building").len(), 2, "the build's own files are no change");
 }

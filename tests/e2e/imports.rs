@@ -10,7 +10,7 @@ use crate::given;
 /// Runs the author's command as on a machine of an author, where the guest is compiled once.
 #[expect(clippy::disallowed_methods, reason = "the folders of the person who runs the tests")]
 fn author(folder: &Path, arguments: &[&str]) -> Value {
-    let cache = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/cache").display().to_string();
+    let cache = harness::author::cache().display().to_string();
     let known = ["PATH", "HOME", "CARGO_HOME", "RUSTUP_HOME"];
     let known: Vec<_> = known.iter().filter_map(|name| Some((*name, env::var(name).ok()?))).collect();
     let mut variables: Vec<_> = known.iter().map(|(name, value)| (*name, value.as_str())).collect();
@@ -123,4 +123,19 @@ async fn an_overlay_chooses_renames_and_fixes() {
     let found = project.execute(&tool, json!({ "tag": tag })).await.expect(200);
     assert_eq!(found["successful"], true, "{found:#?}");
     assert_eq!(Host::application().seen(&tag)[0].path, format!("/items/none/{tag}/9"));
+}
+
+#[test]
+fn imports_in_a_folder_of_toolkits_are_built_and_checked_with_the_others() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("api.yaml"), DESCRIPTION).unwrap();
+    for slug in ["one", "two"] {
+        author(folder.path(), &["import", "openapi", "api.yaml", "--slug", slug, "--json"]);
+    }
+    let slugs = |list: &Value| -> Vec<Value> { list.as_array().unwrap().iter().map(|it| it["slug"].clone()).collect() };
+    let built = author(folder.path(), &["build", "--all", "--json"]);
+    assert_eq!(slugs(&built), ["one", "two"]);
+    assert!(["one", "two"].iter().all(|slug| folder.path().join("dist").join(format!("{slug}.wasm")).is_file()));
+    let checked = author(folder.path(), &["check", "--all", "--json"]);
+    assert_eq!(slugs(&checked), ["one", "two"]);
 }

@@ -6,7 +6,7 @@ use std::{
     process::Command,
 };
 
-use harness::{Client, Host, host, unique};
+use harness::{Client, Host, author, host, unique};
 use serde_json::{Value, json};
 
 /// Tools beside those of the template.
@@ -66,8 +66,7 @@ def hog() -> dict[str, Any]:
 fn toolkit(folder: &Path, arguments: &[&str]) -> String {
     let mut command = Command::new(host::author());
     command.args(arguments).current_dir(folder);
-    // Compilers are installed once for all runs.
-    command.env("XDG_CACHE_HOME", Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache"));
+    command.env("XDG_CACHE_HOME", author::cache());
     let output = command.output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "toolkit {arguments:?}: {said}");

@@ -1,19 +1,24 @@
-//! The author's manuals: what they tell their readers to type works, in the order in which they tell it.
+//! The manuals: what they tell their readers to type works, and what their tables list is what there is.
 
 use std::{
     env, fs,
     path::{Path, PathBuf},
 };
 
-use axum::{Json, Router, routing::get};
-use harness::manual::{Shell, Step, steps};
+use axum::{Json, Router, extract::Path as InPath, http::StatusCode, routing::get};
+use harness::{
+    Host, Registry, author,
+    host::{Setup, beside},
+    manual::{Shell, Step, rows, steps},
+};
 use serde_json::{Value, json};
 
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 /// Toolkits of the repository: with their target folder, lock file and flags a new toolkit builds with what is compiled already.
 const TOOLKITS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../toolkits");
 
-fn page(name: &str) -> Vec<Step> {
-    steps(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../toolkit-sdk").join(name))
+fn page(name: &str) -> PathBuf {
+    Path::new(ROOT).join(name)
 }
 
 /// Lets the toolkit in a folder build with what is compiled already.
@@ -24,15 +29,27 @@ fn prepare(folder: &Path) {
     }
 }
 
-/// A weather service on loopback; its origin.
+/// An application on loopback; its origin.
 #[expect(clippy::disallowed_methods, reason = "it serves for as long as the test runs")]
-async fn weather() -> String {
+async fn serve(router: Router) -> String {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let origin = format!("http://{}", listener.local_addr().unwrap());
-    let now = json!({ "current": { "time": "2026-03-01T07:00", "temperature_2m": 4.2, "wind_speed_10m": 11.0 } });
-    let router = Router::new().route("/v1/forecast", get(async move || Json(now)));
     tokio::spawn(async move { axum::serve(listener, router).await });
     origin
+}
+
+async fn weather() -> String {
+    let now = json!({ "current": { "time": "2026-03-01T07:00", "temperature_2m": 4.2, "wind_speed_10m": 11.0 } });
+    serve(Router::new().route("/v1/forecast", get(async move || Json(now)))).await
+}
+
+/// The application of the author's manual, which has one item.
+async fn items() -> String {
+    let item = async |InPath(id): InPath<u64>| match id {
+        7 => (StatusCode::OK, Json(json!({ "name": "seven" }))),
+        _ => (StatusCode::NOT_FOUND, Json(json!({ "message": "no such item" }))),
+    };
+    serve(Router::new().route("/v1/items/{id}", get(item))).await
 }
 
 /// Settings of a reader's shell, who has both commands in the path.
@@ -64,7 +81,7 @@ async fn the_tutorial_leads_from_nothing_to_a_published_tool() {
     let expected = json!({ "time": "2026-03-01T07:00", "temperature": 4.2, "wind_speed": 11.0 });
     let mut dev = None;
     let mut said = String::new();
-    for step in page("TUTORIAL.md") {
+    for step in steps(&page("toolkit-sdk/TUTORIAL.md")) {
         match &step {
             Step::Type(command) if command == "toolkit dev\n" => {
                 dev = Some(shell.leave(command, "WEATHER_GREET").await);
@@ -94,5 +111,214 @@ async fn the_tutorial_leads_from_nothing_to_a_published_tool() {
     assert_eq!(answers.len(), 2, "{said}");
     for answer in answers {
         assert_eq!(answer["data"], expected, "{answer}");
+    }
+}
+
+/// Answers of an API that were printed one after the other.
+fn answers(said: &str) -> Vec<Value> {
+    let read = serde_json::Deserializer::from_str(said).into_iter();
+    read.collect::<Result<_, _>>().unwrap_or_else(|cause| panic!("{cause}: {said}"))
+}
+
+/// Why blocks of a page are not run here.
+fn left(page: &[Step]) -> Vec<&str> {
+    page.iter()
+        .filter_map(|step| if let Step::Leave(_, reason) = step { Some(reason.as_str()) } else { None })
+        .collect()
+}
+
+#[tokio::test]
+async fn the_first_page_leads_to_calls_an_account_and_a_published_toolkit() {
+    let folder = tempfile::tempdir().unwrap();
+    let built = Path::new(TOOLKITS).join("dist");
+    assert!(built.join("documents.wasm").is_file(), "nothing is built: `cargo toolkit build --all` first");
+    let mut shell = Shell::open(folder.path(), &variables(folder.path(), "https://api.resend.com=http://127.0.0.1:1"));
+    shell.leave(&format!("toolhost serve --toolkits '{}'", built.display()), "toolhost-data.env").await;
+    let page = steps(&page("README.md"));
+    assert_eq!(left(&page), ["it builds everything, the program that reads this included"]);
+    let mut ran = Vec::new();
+    for step in &page {
+        let Step::Type(commands) = step else { continue };
+        let mark = ["toolhost-data.env", "/auth_configs", "/connected_accounts", "toolkit new"];
+        let mark = mark.into_iter().find(|mark| commands.contains(mark)).unwrap_or_else(|| panic!("new: {commands}"));
+        ran.push(mark);
+        match mark {
+            "toolhost-data.env" => {
+                let said = answers(&shell.run(commands).await);
+                assert_eq!(said.len(), 3, "{said:?}");
+                assert!(said[0]["items"].as_array().is_some_and(|tools| !tools.is_empty()), "{said:?}");
+                assert!(weather_of(&said[1].to_string())["markdown"].as_str().unwrap().contains("# Hello"), "{said:?}");
+                assert!(said[2].to_string().contains("DOCUMENTS_HTML_TO_MARKDOWN"), "{said:?}");
+            }
+            "/auth_configs" => {
+                let said = answers(&shell.run(commands).await);
+                let id = said[0]["auth_config"]["id"].as_str().unwrap_or_else(|| panic!("{said:?}"));
+                shell.run(&format!("AUTH_CONFIG_ID={id} RESEND_API_KEY=re_0123456789")).await;
+            }
+            "/connected_accounts" => {
+                let said = answers(&shell.run(commands).await);
+                assert_eq!(said[0]["connectionData"]["val"]["status"], "ACTIVE", "{said:?}");
+            }
+            _ => {
+                let (before, after) = commands.split_once(" && cd greeter\n").unwrap();
+                shell.run(before).await;
+                prepare(&folder.path().join("greeter"));
+                let said = shell.run(&format!("cd greeter\n{after}")).await;
+                assert!(said.contains("Hello, Ada!") && said.contains("published"), "{said}");
+            }
+        }
+    }
+    assert_eq!(ran.len(), 4, "{ran:?}");
+}
+
+/// A server of the author's, and everything of theirs that the manual's commands name.
+async fn authors_desk(folder: &Path, application: &str) -> (Host, Registry, Shell) {
+    let rewrite = format!("https://api.example.com={application}");
+    let host = Setup::new().with("logs.cassettes", "failed").with("net.rewrite", &rewrite).start().await;
+    let registry = Registry::start().await;
+    let mut known = variables(folder, &rewrite);
+    known.extend([
+        ("TOOLHOST_DATA", host.data().display().to_string()),
+        ("TOOLHOST_URL", host.url.clone()),
+        ("TOOLHOST_API_KEY", host.project_key.clone()),
+        ("TOOLHOST_ORG_API_KEY", host.org_key.clone()),
+        ("TOOLKIT_TOKEN", "a-token-of-an-account".to_owned()),
+        ("TOOLKIT_SIGN_PASSWORD", "a password".to_owned()),
+        ("MCP_URL", "tools.json".to_owned()),
+        ("REGISTRY", registry.host.clone()),
+    ]);
+    let cache = author::cache().display().to_string();
+    known.iter_mut().filter(|(name, _)| *name == "XDG_CACHE_HOME").for_each(|(_, value)| value.clone_from(&cache));
+    let files = [
+        (
+            "acme.yaml",
+            "openapi: 3.1.0\ninfo: { title: Acme }\nservers: [{ url: https://api.example.com/v1 }]\n\
+             paths: { /items: { get: { operationId: list, responses: {} } } }\n",
+        ),
+        (
+            "calendar.v3.json",
+            r#"{ "kind": "discovery#restDescription", "name": "calendar", "version": "v3", "rootUrl": "https://www.googleapis.com/", "servicePath": "calendar/v3/",
+                 "resources": { "colors": { "methods": { "get": { "id": "calendar.colors.get", "path": "colors", "httpMethod": "GET" } } } } }"#,
+        ),
+        ("schema.graphql", "type Query { version: String }\n"),
+        // As a server answered it: one that could be called would need a name and a certificate.
+        (
+            "tools.json",
+            r#"{ "server": "https://mcp.acme.example/mcp", "tools": [{ "name": "ping", "inputSchema": { "type": "object" } }] }"#,
+        ),
+    ];
+    for (name, text) in files {
+        fs::write(folder.join(name), text).unwrap();
+    }
+    let mut shell = Shell::open(folder, &known);
+    for (name, source) in [("my-toolkit", "my-toolkit"), ("hello", "hello")] {
+        shell.run(&format!("toolkit new {name}")).await;
+        prepare(&folder.join(source));
+    }
+    (host, registry, shell)
+}
+
+#[tokio::test]
+async fn what_the_authors_manual_tells_to_type_works() {
+    let folder = tempfile::tempdir().unwrap();
+    let (host, _registry, mut shell) = authors_desk(folder.path(), &items().await).await;
+    let page = steps(&page("toolkit-sdk/README.md"));
+    assert!(left(&page).is_empty(), "{:?}", left(&page));
+    let root = folder.path().display();
+    // Where a reader stands, and what they have done before, by the beginning of what they type.
+    let mut places = vec![
+        ("toolkit dev my-toolkit", "true"),
+        ("toolkit import openapi", "true"),
+        ("toolkit sign --generate", "cd hello && toolkit build --version 20260101_00"),
+        ("toolkit record .", "cd my-toolkit"),
+        ("toolhost logs export", "true"),
+        ("toolkit setup --lang js", "true"),
+    ];
+    for step in &page {
+        match step {
+            Step::Write(file, text) if file.ends_with(".rs") || file.ends_with(".json") => {
+                shell.run(&format!("cd '{root}/my-toolkit'; rm -rf cases/greet")).await;
+                shell.follow(&Step::Write(file.clone(), text.clone())).await;
+            }
+            Step::Write(file, text) => {
+                let language = if file.ends_with(".py") { "python" } else { "js" };
+                shell
+                    .run(&format!("cd '{root}'; toolkit new said-{language} --lang {language}; cd said-{language}"))
+                    .await;
+                shell.follow(&Step::Write(file.clone(), text.clone())).await;
+                shell.run("rm -r cases; toolkit build").await;
+            }
+            Step::Type(commands) => {
+                let place = places.iter().position(|(begins, _)| commands.starts_with(begins));
+                let (begins, before) = places.remove(place.unwrap_or_else(|| panic!("this block is new: {commands}")));
+                shell.run(&format!("cd '{root}'; {before}")).await;
+                if begins.starts_with("toolkit dev") {
+                    shell.leave(commands, "EXAMPLE_GET_ITEM").await;
+                    continue;
+                }
+                if begins.starts_with("toolhost logs") {
+                    shell.run("toolkit publish my-toolkit").await;
+                    let project = host.as_project();
+                    project
+                        .connect("example", "BEARER_TOKEN", "default", json!({ "token": "a-token-of-an-account" }))
+                        .await;
+                    let failed = project.execute("EXAMPLE_GET_ITEM", json!({ "id": 8 })).await;
+                    shell.run(&format!("LOG_ID={}", failed["log_id"].as_str().unwrap())).await;
+                }
+                shell.run(commands).await;
+            }
+            Step::Leave(..) => {}
+        }
+    }
+    assert_eq!(places, [], "blocks that are gone");
+}
+
+/// What a command says when asked for help.
+fn help(program: &str, command: &[&str]) -> String {
+    let output = std::process::Command::new(beside(program)).args(command).arg("--help").output().unwrap();
+    assert!(output.status.success(), "{program} {command:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn the_authors_manual_lists_the_commands_there_are_and_flags_that_they_take() {
+    let help_of_all = help("toolkit", &[]);
+    let listed =
+        help_of_all.split("Commands:\n").nth(1).unwrap().lines().map_while(|line| line.split_whitespace().next());
+    let mut there: Vec<_> = listed.filter(|name| *name != "help").collect();
+    let mut told = Vec::new();
+    for row in rows(&page("toolkit-sdk/README.md")) {
+        let text = row.join(" ");
+        let code: Vec<&str> = text.split('`').skip(1).step_by(2).collect();
+        let commands: Vec<_> =
+            code.iter().filter_map(|code| code.strip_prefix("toolkit ")?.split(' ').next()).collect();
+        let [command, ..] = commands.as_slice() else { continue };
+        if !row[0].starts_with("`toolkit ") {
+            continue;
+        }
+        told.extend(commands.iter().map(|command| (*command).to_owned()));
+        let help = help("toolkit", &[command]);
+        for flag in code.iter().flat_map(|code| code.split([' ', '[', ']'])).filter(|word| word.starts_with("--")) {
+            assert!(help.contains(flag), "`toolkit {command}` has no {flag}");
+        }
+    }
+    there.sort_unstable();
+    told.sort_unstable();
+    told.dedup();
+    assert_eq!(told, there);
+}
+
+#[test]
+fn the_settings_on_the_first_page_are_there_with_these_defaults() {
+    let help = help("toolhost", &["serve"]);
+    let rows: Vec<_> = rows(&page("README.md")).into_iter().filter(|row| row.len() == 3).collect();
+    assert!(rows.len() > 5, "{rows:?}");
+    for row in rows {
+        let [key, default] = [&row[0], &row[1]].map(|cell| cell.trim_matches('`'));
+        let line = help.lines().find(|line| line.split_whitespace().next() == Some(key));
+        let line = line.unwrap_or_else(|| panic!("`toolhost serve --help` has no {key}:\n{help}"));
+        if row[1].starts_with('`') {
+            assert!(line.contains(&format!("Default {default}")), "{row:?}: {line}");
+        }
     }
 }

@@ -88,6 +88,7 @@ async fn a_component_just_over_the_limit() {
 async fn what_the_contract_does_not_offer_is_named() {
     let host = Host::shared().await;
     let names = [
+        ("feature_memories", "each with a memory of its own"),
         ("feature_threads", "thread"),
         ("feature_memory64", "64-bit memory"),
         ("feature_gc", "gc"),

@@ -10,14 +10,20 @@ use serde_json::Value;
 use tempfile::{NamedTempFile, TempDir};
 
 use crate::{
-    Client,
+    Client, LONG,
     host::{Process, beside, read, signal, spawn},
-    wait_until,
+    wait_for, wait_until,
 };
 
 /// Toolkits of the repository. Their target folder, lock file and flags are used here too, so that the SDK and what it needs
 /// are compiled once for all.
 const TOOLKITS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../toolkits");
+
+/// Where authors keep what is made once for all runs: the compilers of other languages, the guest of imports.
+#[must_use]
+pub fn cache() -> PathBuf {
+    Path::new(TOOLKITS).join("../target/tmp/cache")
+}
 
 /// An author with an empty folder.
 #[derive(Debug)]
@@ -95,13 +101,13 @@ impl Author {
         serde_json::from_slice(&output.stdout).unwrap_or_else(|cause| panic!("{cause}: {said}"))
     }
 
-    /// Starts `toolkit dev` on a toolkit.
+    /// Starts `toolkit dev` on a toolkit, with further flags.
     ///
     /// # Panics
     /// When there is no such command.
     #[must_use]
-    pub fn dev(&self, toolkit: &str) -> Dev {
-        let mut command = self.command(&["dev", toolkit, "--json"]);
+    pub fn dev(&self, toolkit: &str, flags: &[&str]) -> Dev {
+        let mut command = self.command(&[&["dev", toolkit, "--json"], flags].concat());
         let file = || NamedTempFile::new().expect("a temporary file can be made");
         let end = |file: &NamedTempFile| file.reopen().expect("a temporary file can be opened");
         let (events, errors) = (file(), file());
@@ -114,7 +120,7 @@ impl Author {
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(beside("toolkit"));
         command.args(arguments).current_dir(self.folder.path());
-        command.env("XDG_CACHE_HOME", self.path("cache")).env("TMPDIR", self.path("tmp"));
+        command.env("XDG_CACHE_HOME", cache()).env("TMPDIR", self.path("tmp"));
         command.env("CARGO_TARGET_DIR", Path::new(TOOLKITS).join("target"));
         command
     }
@@ -152,7 +158,7 @@ impl Dev {
     /// When it does not come.
     pub async fn event(&self, name: &str, number: usize) -> Value {
         let come = || async { self.all(name).len() > number };
-        wait_until(&format!("{name} {number} came after {}{}", self.printed(), self.errors()), come).await;
+        wait_for(LONG, &format!("{name} {number} came after {}{}", self.printed(), self.errors()), come).await;
         self.all(name).swap_remove(number)
     }
 

@@ -21,6 +21,8 @@ pub enum Step {
     Type(String),
     /// A file with its whole content: the path stands alone on the line before.
     Write(String, String),
+    /// Commands that a test cannot run, and why: the reason stands in a comment before them, `<!-- not run: … -->`.
+    Leave(String, String),
 }
 
 /// The steps of a page, in order: blocks of `sh`, and other blocks under the path of a file.
@@ -41,9 +43,12 @@ pub fn steps(page: &Path) -> Vec<Step> {
             continue;
         };
         let block: String = lines.by_ref().take_while(|line| *line != "```").flat_map(|line| [line, "\n"]).collect();
-        let file = before.strip_prefix('`').and_then(|rest| rest.strip_suffix('`'));
-        match (language, file) {
-            ("sh", _) => steps.push(Step::Type(block)),
+        let within = |start, end| before.strip_prefix(start).and_then(|rest: &str| rest.strip_suffix(end));
+        match (language, within("`", "`")) {
+            ("sh", _) => steps.push(match within("<!-- not run: ", " -->") {
+                None => Step::Type(block),
+                Some(reason) => Step::Leave(block, reason.to_owned()),
+            }),
             (_, Some(file)) => steps.push(Step::Write(file.to_owned(), block)),
             _ => {}
         }
@@ -51,6 +56,20 @@ pub fn steps(page: &Path) -> Vec<Step> {
     }
     steps
 }
+
+/// The words in the code at the beginning of each row of a page's tables, for example of commands or settings.
+///
+/// # Panics
+/// When there is no such page.
+#[must_use]
+pub fn rows(page: &Path) -> Vec<Row> {
+    let text = fs::read_to_string(page).unwrap_or_else(|cause| panic!("{}: {cause}", page.display()));
+    let cells = |line: &str| line.trim_matches('|').split(" | ").map(|cell| cell.trim().to_owned()).collect();
+    text.lines().filter(|line| line.starts_with("| `")).map(cells).collect()
+}
+
+/// The cells of one row, from the left.
+pub type Row = Vec<String>;
 
 /// A shell in which one command comes after the other, and the first that fails ends it.
 #[derive(Debug)]
@@ -87,6 +106,7 @@ impl Shell {
     pub async fn follow(&mut self, step: &Step) -> String {
         match step {
             Step::Type(commands) => self.run(commands).await,
+            Step::Leave(..) => String::new(),
             Step::Write(path, content) => {
                 self.run(&format!("mkdir -p \"$(dirname {path})\"\ncat > {path} <<'THE-END'\n{content}THE-END")).await
             }

@@ -34,6 +34,11 @@ const REFUSED: u8 = 2;
 /// Exit code of a program of this language that panicked: the compiler met a component that it cannot deal with.
 const PANICKED: i32 = 101;
 
+/// How the compiler's panic begins when components inside a component pass values between their memories.
+const ADAPTER: &str = "invalid adapter module";
+const TWO_MEMORIES: &str = "components inside it pass values to each other, each with a memory of its own, which this host does \
+    not support; link them into one module before it becomes a component";
+
 /// Compiles a component that passed the checks.
 pub(crate) async fn compile(compiler: &Compiler, engine: &Engine, component: Bytes) -> Result<Vec<u8>, InstallError> {
     match compiler {
@@ -41,7 +46,7 @@ pub(crate) async fn compile(compiler: &Compiler, engine: &Engine, component: Byt
         Compiler::InProcess => {
             let engine = engine.clone();
             let compiled = tokio::task::spawn_blocking(move || engine.precompile_component(&component)).await;
-            let compiled = compiled.map_err(|broken| past(format!("the compiler cannot deal with it: {broken}")))?;
+            let compiled = compiled.map_err(|broken| panicked(&broken.to_string()))?;
             compiled.map_err(|cause| InstallError::Refused(vec![reason(&cause)]))
         }
     }
@@ -166,13 +171,21 @@ fn judge(output: Output, limits: CompileLimits) -> Result<Vec<u8>, InstallError>
         Some(0) if !output.stdout.is_empty() && output.stdout.len() as u64 <= ARTEFACT_BYTES => Ok(output.stdout),
         Some(0) => Err(past(format!("its compiled form is larger than {ARTEFACT_BYTES} bytes"))),
         Some(code) if code == i32::from(REFUSED) => Err(InstallError::Refused(vec![message])),
-        Some(PANICKED) => {
-            tracing::warn!(message, "the compiler panicked");
-            Err(past("the compiler cannot deal with it".to_owned()))
-        }
+        Some(PANICKED) => Err(panicked(&message)),
         Some(code) => Err(InstallError::Unavailable(format!("the compiler ended with code {code}: {message}"))),
         None => Err(past(ended(output.status.signal(), limits))),
     }
+}
+
+/// What a panic of the compiler says about the component.
+fn panicked(message: &str) -> InstallError {
+    // Values go from one memory to another through a module with both, which the compiler writes and then finds invalid: a
+    // module has one memory here. Which calls need that, it alone knows.
+    if message.contains(ADAPTER) {
+        return InstallError::Refused(vec![TWO_MEMORIES.to_owned()]);
+    }
+    tracing::warn!(message, "the compiler panicked");
+    past("the compiler cannot deal with it".to_owned())
 }
 
 /// What a signal that ended the child says about the component.

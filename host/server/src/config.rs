@@ -25,6 +25,18 @@ const FILE: &str = "toolhost.toml";
 const OTHER_NAMES: [&str; 5] =
     ["TOOLHOST_URL", "TOOLHOST_API_KEY", "TOOLHOST_ORG_API_KEY", "TOOLHOST_PROJECT_ID", "TOOLHOST_PASSPHRASE"];
 
+/// Structs of settings that know their keys: what stands over a field is also what `toolhost serve --help` says of it.
+macro_rules! settings {
+    ($(#[$attribute:meta])* pub(crate) struct $name:ident { $($(#[doc = $text:literal])+ pub $key:ident: $type:ty,)+ }) => {
+        $(#[$attribute])* pub(crate) struct $name { $($(#[doc = $text])+ pub $key: $type,)+ }
+
+        impl $name {
+            const KEYS: &[(&str, &str)] = &[$((stringify!($key), concat!($($text),+)),)+];
+        }
+    };
+}
+
+settings! {
 /// All settings.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -38,7 +50,7 @@ pub(crate) struct Config {
     pub blobs: Option<String>,
     /// The service that has the bucket.
     pub s3: S3,
-    /// The master key. Default: beside the data directory, with `.key` added to its name. Never inside it.
+    /// The master key. Default `<data>.key`, beside the data directory and never inside it.
     pub key_file: Option<PathBuf>,
     /// Address and port. Port 0 takes a free one. Default `127.0.0.1:8080`.
     pub listen: String,
@@ -67,6 +79,7 @@ pub(crate) struct Config {
     /// Publishing toolkits.
     pub publish: Publish,
 }
+}
 
 /// `log_format`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -78,6 +91,7 @@ pub(crate) enum LogFormat {
     Json,
 }
 
+settings! {
 /// `s3.*`. What is not set here comes from the names that other programs read, too: `AWS_ENDPOINT_URL`, `AWS_REGION`,
 /// `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN`.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -93,6 +107,7 @@ pub(crate) struct S3 {
     pub secret_access_key: Option<Secret>,
     /// Of temporary credentials.
     pub session_token: Option<Secret>,
+}
 }
 
 /// A setting that is not shown.
@@ -112,6 +127,7 @@ impl std::fmt::Debug for Secret {
     }
 }
 
+settings! {
 /// `net.*`
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -121,7 +137,9 @@ pub(crate) struct Net {
     /// `from=to` pairs of origins, for example `https://api.example.com=http://127.0.0.1:9000`. Default none.
     pub rewrite: Vec<String>,
 }
+}
 
+settings! {
 /// `sandbox.*`
 #[derive(Debug, Clone, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -153,6 +171,7 @@ pub(crate) struct Sandbox {
     /// Memory for it, in MiB. Default 2048, at least 64, at most 16384.
     pub compile_memory_mib: u64,
 }
+}
 
 /// `sandbox.allocator`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -165,6 +184,7 @@ pub(crate) enum Allocator {
     OnDemand,
 }
 
+settings! {
 /// `limits.*`
 #[derive(Debug, Clone, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -190,7 +210,9 @@ pub(crate) struct Limits {
     /// How long a stopping server waits for what still runs, in seconds. Default 30.
     pub drain_s: u64,
 }
+}
 
+settings! {
 /// `logs.*`
 #[derive(Debug, Clone, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -207,7 +229,9 @@ pub(crate) struct Logs {
     /// Content that a cassette holds at most, in KiB, at most 8192; a larger run leaves none. Default 256.
     pub cassette_kib: usize,
 }
+}
 
+settings! {
 /// `keys.*`
 #[derive(Debug, Clone, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -215,13 +239,16 @@ pub(crate) struct Keys {
     /// Project detail, read with the organisation key, shows project keys in full. Default true.
     pub reveal: bool,
 }
+}
 
+settings! {
 /// `publish.*`
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Publish {
     /// Public minisign keys. When there are any, only what one of them signed is published. Default none.
     pub trusted_keys: Vec<String>,
+}
 }
 
 impl Default for Config {
@@ -536,6 +563,28 @@ impl S3 {
         self.secret_access_key = self.secret_access_key.take().or(other.secret_access_key);
         self.session_token = self.session_token.take().or(other.session_token);
     }
+}
+
+/// Every setting with what it means, as help shows it.
+pub(crate) fn help() -> String {
+    let groups = [
+        ("s3", S3::KEYS),
+        ("net", Net::KEYS),
+        ("sandbox", Sandbox::KEYS),
+        ("limits", Limits::KEYS),
+        ("logs", Logs::KEYS),
+        ("keys", Keys::KEYS),
+        ("publish", Publish::KEYS),
+    ];
+    let alone = Config::KEYS.iter().filter(|(key, _)| groups.iter().all(|(group, _)| group != key));
+    let alone = alone.map(|(key, text)| ((*key).to_owned(), *text));
+    let grouped = groups
+        .into_iter()
+        .flat_map(|(group, keys)| keys.iter().map(move |(key, text)| (format!("{group}.{key}"), *text)));
+    let lines = alone.chain(grouped).map(|(key, text)| format!("  {key:<32}{}\n", text.trim().replace('`', "")));
+    let about =
+        "Settings, in toolhost.toml or in the environment (net.allow is TOOLHOST_NET__ALLOW, lists have commas):\n";
+    about.to_owned() + &lines.collect::<String>()
 }
 
 /// The path without `.`, `..` and a trailing slash, absolute. Nothing is looked up.

@@ -77,6 +77,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     /// Start the server; the first start makes keys and a demo project
+    #[command(after_long_help = config::help())]
     Serve(serve::Args),
     /// Say what is wrong with this installation, in words
     Doctor,

@@ -26,7 +26,24 @@ pub(crate) fn features() -> Vec<Hostile> {
         )),
         ..Guest::default()
     };
+    let caller = Guest {
+        imports: r#"(import "evil:parts/other@1.0.0" "name" (func $name (param i32)))"#,
+        execute: "(call $name (i32.const 2048)) (call $ok (local.get $args) (local.get $args_len))",
+        foreign: Some((
+            "\npackage evil:parts@1.0.0 { interface other { name: func() -> string; } }",
+            "import evil:parts/other@1.0.0;",
+        )),
+        ..Guest::default()
+    };
+    let other = wat::parse_str(
+        r#"(component
+            (core module $m (memory (export "memory") 1) (func (export "name") (result i32) (i32.const 8)))
+            (core instance $i (instantiate $m))
+            (func (export "name") (result string) (canon lift (core func $i "name") (memory (core memory $i "memory")))))"#,
+    );
+    let memories = guest::beside(&caller.component(), &other.unwrap(), "evil:parts/other@1.0.0");
     vec![
+        Hostile::of("feature_memories", memories, Ends::AtPublish),
         Hostile::of("feature_threads", with("(module (memory 1 1 shared))"), Ends::AtPublish),
         Hostile::of("feature_memory64", with("(module (memory i64 1))"), Ends::AtPublish),
         Hostile::of("feature_gc", with("(module (type (struct (field i32))))"), Ends::AtPublish),

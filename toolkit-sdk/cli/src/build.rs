@@ -125,16 +125,24 @@ pub(crate) fn build(what: &What, version: Option<&Version>, out: Option<&Path>) 
         bail!("{} is a file; name the folder of a toolkit", file.display());
     }
     let folder = what.folder();
-    if folder::is_alone(&folder) {
-        return Ok(vec![imported(what, &folder, version, out)?]);
+    // With `--all` everything goes to one place; a toolkit alone keeps its component to itself.
+    let shared = what.all.then(|| folder.join("dist"));
+    let apart = out.or(shared.as_deref());
+    let mut within = vec![folder.clone()];
+    if what.all {
+        within.extend(folders_in(&folder)?);
     }
-    let others = if what.all { Source::below(&folder) } else { Source::at(&folder).into_iter().collect() };
+    let imports: Vec<&PathBuf> = within.iter().filter(|folder| folder::is_alone(folder)).collect();
+    let others: Vec<Source> = within.iter().filter_map(|folder| Source::at(folder)).collect();
     let mut built: Vec<Built> = Vec::new();
-    if others.is_empty() || folder.join("Cargo.toml").is_file() {
+    if imports.is_empty() && others.is_empty() || folder.join("Cargo.toml").is_file() {
         built.extend(from_rust(what, &folder, version, out)?);
     }
+    if !imports.is_empty() {
+        built.extend(imported(what, &imports, version, apart)?);
+    }
     for source in &others {
-        built.push(from_another(source, version, out)?);
+        built.push(from_another(source, version, apart)?);
     }
     built.sort_by(|one, other| one.file.cmp(&other.file));
     if let Some(pair) = built.windows(2).find(|pair| pair[0].file == pair[1].file) {
@@ -160,13 +168,25 @@ fn from_rust(what: &What, folder: &Path, version: Option<&Version>, out: Option<
     modules.iter().map(build).collect()
 }
 
-/// An import that is no crate: the guest is the same for all of them.
-fn imported(what: &What, folder: &Path, version: Option<&Version>, out: Option<&Path>) -> Result<Built> {
-    let Module { file, package } = interpreter::compiled(toolchain::find(what.toolchain)?)?;
-    let module = Module { file, package: Package { folder: folder.to_owned(), ..package } };
+/// The folders in a folder, by name.
+fn folders_in(folder: &Path) -> Result<Vec<PathBuf>> {
+    let read = fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
+    let mut found: Vec<_> = read.flatten().map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
+    found.sort();
+    Ok(found)
+}
+
+/// Imports that are no crates: the guest is the same for all of them.
+fn imported(what: &What, folders: &[&PathBuf], version: Option<&Version>, out: Option<&Path>) -> Result<Vec<Built>> {
+    let guest = interpreter::compiled(toolchain::find(what.toolchain)?)?;
+    let cache = host::cache()?.join("described");
     let _spinner = progress::spinner("making tools");
-    let (made, report) = encoded(&module, version, &host::cache()?.join("described"))?;
-    finish(made, report, folder, &out.map_or_else(|| folder.join("dist"), Path::to_owned))
+    let build = |folder: &&PathBuf| {
+        let package = Package { name: folder.display().to_string(), folder: folder.to_path_buf() };
+        let (made, report) = encoded(&Module { file: guest.file.clone(), package }, version, &cache)?;
+        finish(made, report, folder, &out.map_or_else(|| folder.join("dist"), Path::to_owned))
+    };
+    folders.iter().map(build).collect()
 }
 
 /// A core module as a component, with the import that lies in its folder, and what came of that.

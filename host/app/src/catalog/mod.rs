@@ -273,7 +273,7 @@ impl Toolkit {
 }
 
 impl Release {
-    fn new(manifest: Manifest, digest: Digest, size: u64, published_at: Time) -> Self {
+    pub(crate) fn new(manifest: Manifest, digest: Digest, size: u64, published_at: Time) -> Self {
         let limits = Limits::default().asked(manifest.limits);
         let unneeded = manifest.no_auth();
         let tools: Vec<_> = manifest

@@ -202,6 +202,21 @@ mod tests {
     use sandbox::Cause;
 
     use super::*;
+    use crate::clock::Time;
+
+    /// Nothing a client sends makes the host panic, so this answer is not asked for over HTTP. That the third panic is followed by
+    /// the refusal is held by the sandbox's tests, how a row of the table is answered by those of every other row.
+    #[test]
+    fn a_component_in_quarantine_is_refused_by_name_and_version() {
+        let manifest = serde_json::json!({
+            "abi": "1.0.0", "sdk": "s", "slug": "acme", "name": "n", "description": "d", "version": "20260101_00", "tools": [],
+        });
+        let release = Release::new(serde_json::from_value(manifest).unwrap(), Digest::of(b""), 0, Time::from_millis(0));
+        let error = refused(Refusal::Quarantined, &release);
+        let (slug, status) = (error.row().slug, error.row().status);
+        assert_eq!((slug, status), ("Toolkit_Quarantined", 503));
+        assert!(error.to_string().contains("20260101_00 of toolkit acme"), "{error}");
+    }
 
     #[test]
     fn data_is_always_an_object() {

@@ -77,14 +77,6 @@ impl Source {
         Some(Self { folder: folder.to_owned(), language, entry })
     }
 
-    /// Those in folders of this folder, by name.
-    pub(crate) fn below(folder: &Path) -> Vec<Self> {
-        let folders = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
-        let mut found: Vec<_> = folders.filter_map(|folder| Self::at(&folder)).collect();
-        found.sort_by(|one, other| one.folder.cmp(&other.folder));
-        found
-    }
-
     /// Compiles it, unless nothing changed since it was compiled last.
     pub(crate) fn compile(&self) -> Result<Compiled> {
         let place = self.folder.display();
