@@ -36,8 +36,8 @@ pub(crate) fn of(server: &Server) -> Result<Address, String> {
         let note = format!("the server `{}` is called over https", server.url);
         address.notes.extend((scheme == "http").then_some(note));
     }
-    let rest = rest.split(['?', '#']).next().unwrap_or_default();
-    let (authority, path) = rest.find('/').map_or((rest, ""), |slash| rest.split_at(slash));
+    let rest = with_its_path(rest.split(['?', '#']).next().unwrap_or_default(), server);
+    let (authority, path) = rest.find('/').map_or((rest.as_str(), ""), |slash| rest.split_at(slash));
     let authority = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
     let authority = settled_port(authority, server)?;
     let (host, port) = match authority.rsplit_once(':') {
@@ -55,6 +55,16 @@ pub(crate) fn of(server: &Server) -> Result<Address, String> {
     let host = template(&host, server, &mut address);
     address.url = format!("https://{host}{port}{path}");
     Ok(address)
+}
+
+/// An address whose variable behind the host holds the whole path: `{host}{base}` with a base of `/v1`.
+fn with_its_path(rest: &str, server: &Server) -> String {
+    let authority = rest.split('/').next().unwrap_or_default();
+    let path = |name: &str| default(name, server).filter(|value| value.starts_with('/'));
+    match holes(authority).into_iter().find_map(|name| Some((name, path(name)?))) {
+        Some((name, path)) => rest.replacen(&format!("{{{name}}}"), path, 1),
+        None => rest.to_owned(),
+    }
 }
 
 /// Ports are never an account's own matter.
@@ -210,6 +220,15 @@ mod tests {
         assert_eq!(plain.notes.len(), 1);
         let port = of(&server("https://api.example.com:8443/x", &[])).unwrap();
         assert_eq!((port.url.as_str(), port.egress[0].port), ("https://api.example.com:8443/x", Some(8443)));
+    }
+
+    #[test]
+    fn a_variable_behind_the_host_may_hold_the_whole_path() {
+        let address = of(&server("https://api.example.com{base}", &[("base", Some("/sell/v1"), &[])])).unwrap();
+        assert_eq!(
+            (address.url.as_str(), hosts_of(&address)),
+            ("https://api.example.com/sell/v1", vec!["api.example.com"])
+        );
     }
 
     #[test]

@@ -35,5 +35,5 @@ pub use graphql::graphql;
 pub use mcp::mcp;
 pub use openapi::openapi;
 pub use overlay::{Argument, Change, Choose, Except, HintsChange, Overlay};
-pub use said::{file, hints, is_file, is_platforms};
+pub use said::{file, hints, is_file};
 pub use toolkit::{Imported, Report, toolkit};

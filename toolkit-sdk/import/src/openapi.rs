@@ -22,8 +22,8 @@ use security::Security;
 
 /// Operations of one description. More than any manifest may hold, even before anything is chosen.
 const MOST_OPERATIONS: usize = 20_000;
-const METHODS: [&str; 6] = ["get", "head", "post", "put", "patch", "delete"];
-const NO_TOOLS: [&str; 3] = ["options", "trace", "connect"];
+/// Methods that ask about the way to the application.
+const NO_TOOLS: [&str; 2] = ["TRACE", "CONNECT"];
 
 /// Reads a description.
 ///
@@ -93,16 +93,19 @@ impl<'a> Reader<'a> {
         let mut count = 0;
         for (path, item) in paths {
             for (method, operation) in item {
-                let method = method.to_ascii_lowercase();
-                if NO_TOOLS.contains(&method.as_str()) {
-                    let id = format!("{} {path}", method.to_ascii_uppercase());
-                    self.api
-                        .unsupported
-                        .push(Unsupported::unusable(&id, format!("the method {}", method.to_ascii_uppercase())));
-                }
-                let Some(operation) = operation.as_object().filter(|_| METHODS.contains(&method.as_str())) else {
+                let Some(operation) = operation.as_object().filter(|_| is_method(method)) else {
+                    let method = method.to_ascii_uppercase();
+                    if NO_TOOLS.contains(&method.as_str()) {
+                        let what = format!("the method {method}");
+                        self.api.unsupported.push(Unsupported::unusable(&format!("{method} {path}"), what));
+                    }
                     continue;
                 };
+                if method.eq_ignore_ascii_case("options") && is_preflight(operation) {
+                    let what = "what browsers ask before they send another request";
+                    self.part(&format!("OPTIONS {path}"), what);
+                    continue;
+                }
                 count += 1;
                 if count > MOST_OPERATIONS {
                     return Err(Error::new(format!("the description has more than {MOST_OPERATIONS} operations")));
@@ -129,10 +132,21 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// Whether a member of a path is an operation.
+fn is_method(word: &str) -> bool {
+    manifest::METHODS.iter().any(|method| method.eq_ignore_ascii_case(word))
+}
+
+/// Whether an operation of the method OPTIONS is there for browsers alone, and not the application's: nobody gave it a name.
+fn is_preflight(operation: &Map<String, Value>) -> bool {
+    ["operationId", "summary", "description"]
+        .iter()
+        .all(|word| operation.get(*word).and_then(Value::as_str).is_none_or(str::is_empty))
+}
+
 fn ambiguous<'a>(paths: &[(&'a String, &'a Map<String, Value>)]) -> BTreeSet<&'a str> {
     let mut seen: BTreeMap<&str, u32> = BTreeMap::new();
-    let operations =
-        paths.iter().flat_map(|(_, item)| item.iter().filter(|(method, _)| METHODS.contains(&method.as_str())));
+    let operations = paths.iter().flat_map(|(_, item)| item.iter().filter(|(method, _)| is_method(method)));
     for id in operations.filter_map(|(_, operation)| operation.get("operationId")?.as_str()) {
         *seen.entry(id.trim()).or_default() += 1;
     }

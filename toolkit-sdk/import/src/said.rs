@@ -3,11 +3,11 @@
 use manifest::Hints;
 use serde_json::{Value, json};
 
-/// What the method of a request promises (RFC 9110, 9.2): GET and HEAD change nothing, PUT and DELETE may be repeated,
+/// What the method of a request promises (RFC 9110, 9.2): GET, HEAD and OPTIONS change nothing, PUT and DELETE may be repeated,
 /// DELETE and PUT may destroy.
 #[must_use]
 pub fn hints(method: &str) -> Hints {
-    let read_only = matches!(method, "GET" | "HEAD");
+    let read_only = matches!(method, "GET" | "HEAD" | "OPTIONS");
     Hints {
         read_only,
         destructive: matches!(method, "DELETE" | "PUT"),
@@ -41,37 +41,6 @@ pub fn is_file(schema: &Value) -> bool {
     schema.get("file_uploadable").and_then(Value::as_bool) == Some(true)
 }
 
-/// Whether only the platform may write this header: it carries credentials, frames the message, or says where it goes.
-#[must_use]
-pub fn is_platforms(header: &str) -> bool {
-    const NAMES: [&str; 23] = [
-        "authorization",
-        "proxy-authorization",
-        "cookie",
-        "cookie2",
-        "x-api-key",
-        "host",
-        "content-length",
-        "transfer-encoding",
-        "connection",
-        "proxy-connection",
-        "keep-alive",
-        "upgrade",
-        "http2-settings",
-        "te",
-        "trailer",
-        "expect",
-        "forwarded",
-        "x-forwarded-for",
-        "x-forwarded-host",
-        "x-forwarded-proto",
-        "x-http-method",
-        "x-http-method-override",
-        "x-method-override",
-    ];
-    NAMES.iter().any(|name| name.eq_ignore_ascii_case(header))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -83,6 +52,7 @@ mod tests {
             (hints.read_only, hints.destructive, hints.idempotent)
         };
         assert_eq!(of("GET"), (true, false, true));
+        assert_eq!(of("OPTIONS"), (true, false, true));
         assert_eq!(of("POST"), (false, false, false));
         assert_eq!(of("PATCH"), (false, false, false));
         assert_eq!(of("PUT"), (false, true, true));

@@ -252,7 +252,16 @@ impl Making<'_> {
             if manifest.tools.is_empty() {
                 let why = unsupported.iter().filter(|it| it.unusable).take(5).map(|it| format!("\n  {}", it.what));
                 let why: BTreeSet<String> = why.collect();
-                return Err(Error::new(format!("no operation is left{}", why.into_iter().collect::<String>())));
+                let not_chosen = match report.not_chosen {
+                    0 => String::new(),
+                    count => {
+                        format!("; {count} were not chosen, or are deprecated: `choose` in the overlay takes them")
+                    }
+                };
+                return Err(Error::new(format!(
+                    "no operation is left{not_chosen}{}",
+                    why.into_iter().collect::<String>()
+                )));
             }
             let problems = manifest.problems();
             let mut refused: BTreeMap<&str, &str> = BTreeMap::new();

@@ -15,6 +15,7 @@ mod form;
 pub mod plan;
 #[cfg(not(target_arch = "wasm32"))]
 mod problems;
+mod request;
 mod section;
 mod trigger;
 mod version;
@@ -30,6 +31,7 @@ pub use egress::EgressRule;
 pub use form::{FieldProblem, Filled};
 #[cfg(not(target_arch = "wasm32"))]
 pub use problems::{cleaned, host_problem, is_slug};
+pub use request::{METHODS, is_platforms};
 pub use section::{ReadError, SECTION, embed, extract};
 pub use trigger::{Trigger, TriggerKind};
 pub use version::{InvalidVersion, Version};

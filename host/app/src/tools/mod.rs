@@ -202,7 +202,7 @@ mod tests {
     use sandbox::Cause;
 
     use super::*;
-    use crate::clock::Time;
+    use store::Time;
 
     /// Nothing a client sends makes the host panic, so this answer is not asked for over HTTP. That the third panic is followed by
     /// the refusal is held by the sandbox's tests, how a row of the table is answered by those of every other row.
@@ -211,7 +211,7 @@ mod tests {
         let manifest = serde_json::json!({
             "abi": "1.0.0", "sdk": "s", "slug": "acme", "name": "n", "description": "d", "version": "20260101_00", "tools": [],
         });
-        let release = Release::new(serde_json::from_value(manifest).unwrap(), Digest::of(b""), 0, Time::from_millis(0));
+        let release = Release::new(serde_json::from_value(manifest).unwrap(), Digest::of(b""), 0, Time(0));
         let error = refused(Refusal::Quarantined, &release);
         let (slug, status) = (error.row().slug, error.row().status);
         assert_eq!((slug, status), ("Toolkit_Quarantined", 503));

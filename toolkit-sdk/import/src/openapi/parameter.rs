@@ -79,7 +79,7 @@ impl<'a> Reader<'a> {
         if name.is_empty() || self.is_given(place, &name) {
             return;
         }
-        if place == Place::Header && crate::is_platforms(&name) {
+        if place == Place::Header && manifest::is_platforms(&name) {
             let what = format!("the header `{name}`, which only the platform may write");
             let entry = if required { Unsupported::unusable } else { Unsupported::part };
             return self.api.unsupported.push(entry(&made.id, what));

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{METHODS, document::Document};
+use super::{document::Document, is_method};
 
 /// What of a 2.0 parameter describes its value.
 const OF_VALUE: [&str; 19] = [
@@ -74,7 +74,7 @@ fn item_of<'a>(document: &Document<'a>, item: &'a Value) -> Value {
     let shared = parameters(document, item);
     let mut new = Map::new();
     for (method, operation) in item {
-        match operation.as_object().filter(|_| METHODS.contains(&method.as_str())) {
+        match operation.as_object().filter(|_| is_method(method)) {
             Some(operation) => {
                 new.insert(method.clone(), self::operation(document, operation, &shared));
             }

@@ -50,6 +50,19 @@ fn an_operation_without_a_name_of_its_own_is_named_by_method_and_path() {
 }
 
 #[test]
+fn a_question_of_the_application_by_options_is_an_operation_and_one_of_browsers_is_not() {
+    let mut document =
+        document("options", "/files", json!({ "operationId": "checkUpload", "summary": "Check before upload" }));
+    document["paths"]["/other"] = json!({ "options": { "responses": {} }, "trace": {} });
+    let api = read(&document);
+    let ids: Vec<_> =
+        api.operations.iter().map(|it| (it.id.as_str(), it.method.as_str(), it.hints.read_only)).collect();
+    assert_eq!(ids, [("checkUpload", "OPTIONS", true)]);
+    let left: Vec<_> = api.unsupported.iter().map(|it| (it.operation.as_deref().unwrap(), it.unusable)).collect();
+    assert_eq!(left, [("OPTIONS /other", false), ("TRACE /other", true)]);
+}
+
+#[test]
 fn parameters_of_every_place_are_found_and_the_operations_own_win() {
     let mut document = document(
         "get",

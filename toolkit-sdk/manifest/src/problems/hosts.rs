@@ -1,9 +1,8 @@
 //! Hosts, and which rule lies within which.
 
 use super::Report;
-use crate::EgressRule;
+use crate::{EgressRule, METHODS};
 
-const METHODS: [&str; 6] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"];
 const MOST_RULES: usize = 100;
 /// Names that never leave a network of one's own.
 const PRIVATE: [&str; 10] =

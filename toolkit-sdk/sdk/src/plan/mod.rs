@@ -129,8 +129,7 @@ fn fill_fields(url: &mut String, call: &Call) {
 }
 
 fn method(name: &str) -> Result<&'static str> {
-    let known = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"];
-    let found = known.into_iter().find(|known| *known == name);
+    let found = manifest::METHODS.into_iter().find(|known| *known == name);
     found.ok_or_else(|| ToolError::internal(format!("the plan asks for the method `{name}`")))
 }
 

@@ -11,7 +11,8 @@ use crate::{Result, ToolError};
 /// A call may send 50 requests.
 const MOST_PAGES: u32 = 45;
 
-/// Reads pages until there are so many items. The answer is the first page, with the items of all of them in its list.
+/// Reads pages until there are so many items. The answer is the first page, with the items of all of them in its list, and with
+/// what the last one says about where to go on; with nothing about that when items of the last one were left out.
 pub(super) fn read(first: Request, call: &Call, pages: &Pages, wanted: usize, given: &Arguments) -> Result<Vec<u8>> {
     let mut told: Option<Value> = None;
     let mut items: Vec<Value> = Vec::new();
@@ -41,16 +42,44 @@ pub(super) fn read(first: Request, call: &Call, pages: &Pages, wanted: usize, gi
                 _ => at.next(&first, &response, &page, &pages.next),
             };
         }
-        told.get_or_insert(page);
+        match &mut told {
+            None => told = Some(page),
+            Some(told) => goes_on(&pages.next).for_each(|place| put(told, place, page.pointer(place).cloned())),
+        }
     }
-    items.truncate(wanted);
-    let items = Value::Array(items);
     let mut told = told.unwrap_or_default();
+    if items.len() > wanted {
+        items.truncate(wanted);
+        goes_on(&pages.next).for_each(|place| put(&mut told, place, None));
+    }
+    let items = Value::Array(items);
     match told.pointer_mut(&pages.items) {
         Some(list) if !pages.items.is_empty() => *list = items,
         _ => told = Value::Object(Map::from_iter([("items".to_owned(), items)])),
     }
     written(&told)
+}
+
+/// Where a page says how to go on.
+fn goes_on(next: &Next) -> impl Iterator<Item = &str> {
+    let place = match next {
+        Next::Cursor { place, .. } | Next::Url { place } => Some(place.as_str()),
+        _ => None,
+    };
+    // What GraphQL's connections say beside their cursor.
+    let more = place.filter(|place| place.ends_with("/pageInfo/endCursor")).map(|_| "/pageInfo/hasNextPage");
+    place.into_iter().chain(more)
+}
+
+/// Writes a member at a JSON pointer, or takes it away.
+fn put(page: &mut Value, place: &str, value: Option<Value>) {
+    let Some((holder, name)) = place.rsplit_once('/') else { return };
+    let Some(Value::Object(holder)) = page.pointer_mut(holder) else { return };
+    let name = name.replace("~1", "/").replace("~0", "~");
+    match value {
+        Some(value) => drop(holder.insert(name, value)),
+        None => holder.retain(|key, _| *key != name),
+    }
 }
 
 /// A query with its cursor among the variables.

@@ -208,7 +208,17 @@ fn pages_are_read_until_there_is_enough() {
         get("i?page=b", json!({ "body": { "data": [2], "next": null, "total": 2 } })),
     ];
     let all = ran(&cursor, &json!({ "max_items": 10 }), sent).unwrap();
-    assert_eq!(all, json!({ "data": [1, 2], "next": "b", "total": 2 }));
+    assert_eq!(all, json!({ "data": [1, 2], "next": null, "total": 2 }), "where to go on is what the last page says");
+    let sent = || {
+        vec![
+            get("i", json!({ "body": { "data": [1, 2], "next": "b" } })),
+            get("i?page=b", json!({ "body": { "data": [3, 4], "next": "c" } })),
+        ]
+    };
+    let all = ran(&cursor, &json!({ "max_items": 4 }), sent()).unwrap();
+    assert_eq!(all, json!({ "data": [1, 2, 3, 4], "next": "c" }));
+    let cut = ran(&cursor, &json!({ "max_items": 3 }), sent()).unwrap();
+    assert_eq!(cut, json!({ "data": [1, 2, 3] }), "a cursor behind what was left out would skip it");
 
     let offset = paged(&json!({ "by": "offset", "parameter": "page" }), "/data");
     let sent =

@@ -13,42 +13,15 @@ use crate::{
     trace::{cut, one_line},
 };
 
-const METHODS: [Method; 6] = [Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::PATCH, Method::DELETE];
 const URL_BYTES: usize = 8 << 10;
 const HEADERS: usize = 64;
 const HEADER_BYTES: usize = 32 << 10;
 
-/// Headers that carry credentials, frame the message or say where it goes. The host writes those that are needed.
-const RESERVED: [&str; 23] = [
-    "authorization",
-    "proxy-authorization",
-    "cookie",
-    "cookie2",
-    "x-api-key",
-    "host",
-    "content-length",
-    "transfer-encoding",
-    "connection",
-    "proxy-connection",
-    "keep-alive",
-    "upgrade",
-    "http2-settings",
-    "te",
-    "trailer",
-    "expect",
-    "forwarded",
-    "x-forwarded-for",
-    "x-forwarded-host",
-    "x-forwarded-proto",
-    "x-http-method",
-    "x-http-method-override",
-    "x-method-override",
-];
-
-/// The method, when it is one of the six.
+/// The method, when a guest may use it.
 pub(super) fn method(text: &str) -> Result<Method, Error> {
-    METHODS.into_iter().find(|method| method.as_str() == text).ok_or_else(|| {
-        let names = METHODS.iter().map(Method::as_str).collect::<Vec<_>>().join(", ");
+    let known = manifest::METHODS.contains(&text).then(|| Method::from_bytes(text.as_bytes()).ok()).flatten();
+    known.ok_or_else(|| {
+        let names = manifest::METHODS.join(", ");
         error("invalid_request", format!("`{}` is not a method; use one of {names}", shown(text)))
     })
 }
@@ -84,7 +57,7 @@ pub(super) fn headers(given: &[(String, String)], filled: &[String]) -> Result<H
     let mut headers = HeaderMap::with_capacity(given.len() + 2);
     for (name, value) in given {
         let lower = name.to_ascii_lowercase();
-        if RESERVED.contains(&lower.as_str()) || lower.starts_with("proxy-") || filled.contains(&lower) {
+        if manifest::is_platforms(&lower) || filled.contains(&lower) {
             let why = "is the host's to write; leave it out";
             return Err(error("invalid_request", format!("the header `{}` {why}", shown(name))));
         }
@@ -278,7 +251,7 @@ mod tests {
 
     #[test]
     fn six_methods_are_known() {
-        for text in ["get", "CONNECT", "TRACE", "OPTIONS", "", "GET\r\n"] {
+        for text in ["get", "CONNECT", "TRACE", "", "GET\r\n"] {
             assert!(method(text).is_err(), "{text:?}");
         }
         assert_eq!(method("PATCH").unwrap(), Method::PATCH);
