@@ -100,7 +100,8 @@ pub(crate) struct ChangedComment {
 )]
 pub(crate) fn update_comment(input: ChangedComment) -> Result<Comment> {
     let query = format!(
-        "mutation($id: String!, $input: CommentUpdateInput!) {{ commentUpdate(id: $id, input: $input) {{ success comment {{ {FIELDS} }} }} }}"
+        "mutation($id: String!, $input: CommentUpdateInput!) {{ commentUpdate(id: $id, input: $input) \
+         {{ success comment {{ {FIELDS} }} }} }}"
     );
     ask(&query, &json!({ "id": input.comment, "input": { "body": input.body } }), "/commentUpdate/comment")
 }

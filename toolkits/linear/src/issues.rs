@@ -194,8 +194,9 @@ pub(crate) struct Attachment {
 )]
 pub(crate) fn get_issue(input: OfIssue) -> Result<Whole> {
     let query = format!(
-        "query($id: String!) {{ issue(id: $id) {{ {FIELDS} description branchName parent {{ name: identifier }} children {{ nodes {{ name: identifier \
-         }} }} relations {{ nodes {{ id type relatedIssue {{ name: identifier }} }} }} attachments {{ nodes {{ id title url }} }} }} }}"
+        "query($id: String!) {{ issue(id: $id) {{ {FIELDS} description branchName parent {{ name: identifier }} \
+         children {{ nodes {{ name: identifier }} }} relations {{ nodes {{ id type relatedIssue {{ name: identifier }} }} }} \
+         attachments {{ nodes {{ id title url }} }} }} }}"
     );
     ask(&query, &json!({ "id": input.issue }), "/issue")
 }

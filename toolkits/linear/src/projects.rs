@@ -5,7 +5,8 @@ use toolkit_sdk::prelude::*;
 use crate::api::{Page, Part, ask, list, name, names, nodes};
 use crate::names::{self as known, of_person, of_team};
 
-const FIELDS: &str = "id name description url progress health startDate targetDate updatedAt status { name } lead { name } teams { nodes { name: key } }";
+const FIELDS: &str = "id name description url progress health startDate targetDate updatedAt \
+    status { name } lead { name } teams { nodes { name: key } }";
 
 /// A project.
 #[derive(Serialize, Deserialize, JsonSchema)]
@@ -226,7 +227,8 @@ pub(crate) fn update_project(input: Changes) -> Result<Project> {
     }
     input.details.fill(&mut body)?;
     let query = format!(
-        "mutation($id: String!, $input: ProjectUpdateInput!) {{ projectUpdate(id: $id, input: $input) {{ success project {{ {FIELDS} }} }} }}"
+        "mutation($id: String!, $input: ProjectUpdateInput!) {{ projectUpdate(id: $id, input: $input) \
+         {{ success project {{ {FIELDS} }} }} }}"
     );
     ask(&query, &json!({ "id": project, "input": body }), "/projectUpdate/project")
 }

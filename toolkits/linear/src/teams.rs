@@ -93,7 +93,8 @@ struct Member {
 /// Gets a team: the states that its issues go through, and its members.
 #[tool(read_only, idempotent, scopes("read"), egress("POST api.linear.app/graphql"), example = r#"{"team": "ENG"}"#)]
 pub(crate) fn get_team(input: OfTeam) -> Result<Whole> {
-    let query = "query($id: String!) { team(id: $id) { id key name description states { nodes { name type } } members { nodes { name email } } } }";
+    let query = "query($id: String!) { team(id: $id) { id key name description states { nodes { name type } } \
+        members { nodes { name email } } } }";
     ask(query, &json!({ "id": names::team(&input.team)? }), "/team")
 }
 
