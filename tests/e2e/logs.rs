@@ -1,6 +1,6 @@
 //! The execution log.
 
-use harness::{Host, guest};
+use harness::{Host, guest, host::Setup, wait_until};
 use serde_json::{Value, json};
 
 use crate::given;
@@ -77,4 +77,27 @@ async fn a_project_may_ask_that_nothing_is_kept_but_that_it_ran() {
 async fn an_unknown_log_is_not_found() {
     let project = Host::shared().await.new_project().await;
     project.get(&format!("{LOGS}/log_AAAAAAAAAAAA")).await.expect(404).assert_envelope();
+}
+
+#[tokio::test]
+async fn of_each_project_the_newest_runs_stay_as_the_operator_says() {
+    let host = Setup::new().start().await;
+    let tool = given::echo(&host).await;
+    let other = host.new_project().await;
+    let mut ids = Vec::new();
+    for _ in 0..12 {
+        let ran = host.as_project().execute(&tool, json!({})).await.expect(200);
+        ids.push(ran["log_id"].as_str().unwrap().to_owned());
+    }
+    let kept = other.execute(&tool, json!({})).await.expect(200)["log_id"].as_str().unwrap().to_owned();
+    let (setup, _) = host.terminate().await;
+    let host = setup.with("logs.keep_count", "3").start().await;
+    let project = host.as_project();
+    wait_until("old runs are gone", || async { project.get(&format!("{LOGS}/{}", ids[0])).await.status == 404 }).await;
+    wait_until("only the newest are listed", || async {
+        project.post(LOGS, &json!({})).await.expect(200)["logs"].as_array().unwrap().len() == 3
+    })
+    .await;
+    project.get(&format!("{LOGS}/{}", ids[11])).await.expect(200);
+    host.with_key(other.key()).get(&format!("{LOGS}/{kept}")).await.expect(200);
 }

@@ -9,11 +9,12 @@ use std::{
     collections::HashMap,
     net::IpAddr,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use anyhow::{Context, Result, ensure};
 use app::catalog::TrustedKeys;
-use app::tools::log::Keep;
+use app::tools::log::{Keep, Retention};
 use config::{Environment, File, FileFormat};
 use serde::Deserialize;
 use store::BucketSettings;
@@ -223,6 +224,10 @@ pub(crate) struct Logs {
     pub buffer: usize,
     /// Arguments and result kept in a record, in KiB each; larger ones are left out and said to be. Default 64.
     pub payload_kib: usize,
+    /// Days that a run stays in the log after it ended; 0 for ever. Default 30, at most 36500.
+    pub keep_days: u32,
+    /// Runs of each project that stay, the newest; up to 63 more do. 0 for any number. Default 0.
+    pub keep_count: u64,
     /// Runs that leave a cassette, with which they can be run again on an author's machine: `off`, `failed` or `all`. A cassette
     /// holds what the application answered, under seal. Projects that store no data have none. Default `off`.
     pub cassettes: Keep,
@@ -315,7 +320,15 @@ impl Default for Limits {
 
 impl Default for Logs {
     fn default() -> Self {
-        Self { wait: false, buffer: 4_096, payload_kib: 64, cassettes: Keep::Off, cassette_kib: 256 }
+        Self {
+            wait: false,
+            buffer: 4_096,
+            payload_kib: 64,
+            keep_days: 30,
+            keep_count: 0,
+            cassettes: Keep::Off,
+            cassette_kib: 256,
+        }
     }
 }
 
@@ -432,6 +445,7 @@ impl Config {
         ensure!(self.limits.in_flight_wait_ms <= 5_000, "`limits.in_flight_wait_ms` must be at most 5000");
         ensure!(self.limits.in_flight > 0 && self.limits.in_flight_per_project > 0, "`limits.in_flight` must not be 0");
         ensure!((1..=1_000_000).contains(&self.logs.buffer), "`logs.buffer` must be 1 to 1000000");
+        ensure!(self.logs.keep_days <= 36_500, "`logs.keep_days` must be at most 36500");
         ensure!((1..=8_192).contains(&self.logs.cassette_kib), "`logs.cassette_kib` must be 1 to 8192");
         self.bucket()?;
         if let Some(store) = &self.store {
@@ -483,6 +497,13 @@ impl Config {
             secret_access_key: secret.0.to_string(),
             session_token: s3.session_token.as_ref().map(|token| token.0.to_string()),
         }))
+    }
+
+    /// What stays in the execution log.
+    pub(crate) fn retention(&self) -> Retention {
+        let Logs { keep_days, keep_count, .. } = self.logs;
+        let age = Duration::from_secs(u64::from(keep_days) * 86_400);
+        Retention { age: (keep_days > 0).then_some(age), runs: (keep_count > 0).then_some(keep_count) }
     }
 
     /// Who may sign what is published.

@@ -75,15 +75,19 @@ pub(crate) async fn run(config: Config, args: Args, terminal: Terminal) -> Resul
     let drain = Duration::from_secs(server.config.limits.drain_s);
     serving.spawn(listen::serve(listener, server.clone(), routes::router(server.clone()), stopping, drain));
 
-    let mut commands = JoinSet::new();
+    // What goes on beside serving and may end at any point.
+    let mut beside = JoinSet::new();
     match Control::open(&server.config.data) {
         Ok(control) => {
             let (vault, clock) = (server.app.vault.clone(), server.app.clock.clone());
-            commands.spawn(control.serve(store.clone(), vault, clock, server.config.key_file()));
+            beside.spawn(control.serve(store.clone(), vault, clock, server.config.key_file()));
         }
         // A path too long for a socket, a file system without them: everything else works.
         Err(cause) => tracing::warn!("`toolhost export` and `toolhost keys` need a stopped server: {cause:#}"),
     }
+
+    let keeping = server.clone();
+    beside.spawn(async move { app::tools::log::retain(&keeping.app, keeping.config.retention()).await });
 
     let mut signals = Signals::new(args.until_stdin_ends)?;
     let start = Start { url, keys, new, address };
@@ -106,7 +110,7 @@ pub(crate) async fn run(config: Config, args: Args, terminal: Terminal) -> Resul
         }
     }
     // An export that is cut says so; it must not hold back the last writes.
-    commands.shutdown().await;
+    beside.shutdown().await;
     // The log ends when nobody can enter records any more.
     drop(server);
     if tokio::time::timeout(LAST_WRITES, writing.join_next()).await.is_err() {

@@ -40,7 +40,7 @@ pub enum Keep {
 
 /// A cassette as stored.
 #[derive(Serialize, Deserialize)]
-struct Stored {
+pub(super) struct Stored {
     sealed: Sealed<Cassette>,
 }
 

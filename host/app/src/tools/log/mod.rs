@@ -11,6 +11,7 @@
 mod cassette;
 mod page;
 mod read;
+mod retention;
 mod write;
 
 use std::{
@@ -34,6 +35,7 @@ pub use cassette::{Keep, cassette};
 pub(crate) use page::{DETAILS, PAGES};
 pub use page::{Detail, Executed, Line, Sent, Status};
 pub use read::{Condition, Field, Filter, Operator, get, list};
+pub use retention::{Retention, retain};
 pub use write::Writer;
 
 use cassette::Recorder;

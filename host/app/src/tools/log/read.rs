@@ -231,11 +231,11 @@ async fn locate(app: &App, project: &Project, id: &LogId) -> Result<Option<(Reco
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::{Time, connections::Source, ids::Sequence, tools::log::page::Status};
 
-    fn run(tool: &str, began: i64) -> Executed {
+    pub(in crate::tools::log) fn run(tool: &str, began: i64) -> Executed {
         Executed {
             id: Sequence::new().log(Time(began)),
             tool: tool.into(),

@@ -1,0 +1,190 @@
+//! Letting old records of the log go, by age and by number.
+//!
+//! A project's pages are in the order of their age, so the oldest are read and erased, a few at a time, until one is to stay.
+//! Between two batches everybody else gets their turn. What was said, and cassettes, are as old as the page they belong to,
+//! and go by the same time.
+
+use std::time::Duration;
+
+use store::{Batch, CommitError, Document, Query, Record, Store, Time};
+
+use super::{
+    cassette,
+    page::{Details, Page, RUNS},
+};
+use crate::{App, Result, projects};
+
+/// Records erased in one batch.
+const BATCH: u64 = 32;
+/// Projects and pages read at once.
+const READ: u64 = 256;
+/// How often it is looked for what is old, and how soon after a start.
+const EVERY: Duration = Duration::from_secs(3_600);
+
+/// What stays in the log.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Retention {
+    /// Runs that ended so long ago go.
+    pub age: Option<Duration>,
+    /// Of each project so many of the newest runs stay, and up to a page more.
+    pub runs: Option<u64>,
+}
+
+impl Retention {
+    fn keeps_all(&self) -> bool {
+        self.age.is_none() && self.runs.is_none()
+    }
+}
+
+/// Lets old records go, at once and then every hour. Ends when it is dropped, or at once where everything stays.
+pub async fn retain(app: &App, retention: Retention) {
+    while !retention.keeps_all() {
+        if let Err(cause) = pass(&app.store, retention, app.clock.now()).await {
+            tracing::warn!(%cause, "old records of the execution log stay for now");
+        }
+        tokio::time::sleep(EVERY).await;
+    }
+}
+
+/// Goes through all projects once, removed ones included.
+async fn pass(store: &Store, retention: Retention, now: Time) -> Result<()> {
+    let mut after = String::new();
+    loop {
+        let projects = store.scan(&projects::PROJECTS, &after, READ).await?;
+        let Some(last) = projects.last() else { return Ok(()) };
+        after.clone_from(&last.id);
+        for project in &projects {
+            let before = before(store, &project.id, retention, now).await?;
+            erase::<cassette::Stored>(store, &project.id, before, now).await?;
+            erase::<Details>(store, &project.id, before, now).await?;
+            erase::<Page>(store, &project.id, before, now).await?;
+        }
+    }
+}
+
+/// What is older than this goes.
+async fn before(store: &Store, project: &str, retention: Retention, now: Time) -> Result<Time> {
+    let age = |age: Duration| now.0.saturating_sub(i64::try_from(age.as_millis()).unwrap_or(i64::MAX));
+    let by_age = Time(retention.age.map_or(i64::MIN, age));
+    let by_number = match retention.runs {
+        Some(runs) => oldest_kept(store, project, runs).await?,
+        None => None,
+    };
+    Ok(by_number.map_or(by_age, |time| time.max(by_age)))
+}
+
+/// The time of the page that has the last of so many runs, counted from the newest; none when there are not so many.
+async fn oldest_kept(store: &Store, project: &str, runs: u64) -> Result<Option<Time>> {
+    let query = Query::of(project).newest();
+    let pages = store.find::<Page>(&query.clone().page(0, 1)).await?.total;
+    if pages.saturating_mul(RUNS as u64) <= runs {
+        return Ok(None);
+    }
+    let (mut found, mut offset) = (0, 0);
+    while offset < pages {
+        let read = store.find::<Page>(&query.clone().page(offset, READ)).await?.records;
+        if read.is_empty() {
+            break;
+        }
+        offset += read.len() as u64;
+        for page in read {
+            found += page.body.runs.len() as u64;
+            if found >= runs {
+                return Ok(Some(page.created_at));
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// Erases the records of a project that were made before a time, oldest first.
+async fn erase<T: Document>(store: &Store, project: &str, before: Time, now: Time) -> Result<()> {
+    loop {
+        let oldest = store.find::<T>(&Query::of(project).page(0, BATCH)).await?.records;
+        let old: Vec<Record<T>> = oldest.into_iter().filter(|record| record.created_at < before).collect();
+        if old.is_empty() {
+            return Ok(());
+        }
+        match store.commit(old.iter().fold(Batch::at(now), |batch, record| batch.purge(record))).await {
+            // Another node was at it: the next look shows what is left.
+            Ok(()) | Err(CommitError::Stale) => tokio::task::yield_now().await,
+            Err(cause) => return Err(cause.into()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        COLLECTIONS,
+        projects::{Config, StoredProject},
+        tools::log::{page::place, read::tests::run},
+        vault::{KeyFile, Vault},
+    };
+
+    const DAY: i64 = 86_400_000;
+
+    /// A store with a page of two runs for each day, and what was said in them.
+    async fn store(folder: &std::path::Path, days: i64) -> Store {
+        let store = Store::open(&folder.join("store"), COLLECTIONS).unwrap();
+        let key = KeyFile::create(&folder.join("key")).unwrap();
+        let vault = Vault::open(store.clone(), &key, Time(0)).await.unwrap();
+        let key = vault.key("p", Time(0)).await.unwrap();
+        let project = StoredProject { name: "p".into(), number: 1, uuid: uuid::Uuid::nil(), config: Config::default() };
+        let mut batch = Batch::at(Time(0)).insert(crate::INSTALLATION, "p", &project);
+        for day in 0..days {
+            let (id, time) = (format!("log_{day:03}"), Time(day * DAY));
+            let details = Details { sealed: key.seal(place("p", &id), &vec![]).unwrap() };
+            let page = Page::of(vec![run("T_RUN", time.0), run("T_RUN", time.0)]);
+            batch = batch.insert_created(time, "p", &id, &page).insert_created(time, "p", &id, &details);
+        }
+        store.commit(batch).await.unwrap();
+        store
+    }
+
+    /// The days whose page is left, and of which what was said is.
+    async fn left(store: &Store) -> (Vec<i64>, Vec<i64>) {
+        let days = |times: Vec<Time>| times.into_iter().map(|time| time.0 / DAY).collect();
+        let all = Query::of("p");
+        let pages = store.find::<Page>(&all).await.unwrap().records;
+        let details = store.find::<Details>(&all).await.unwrap().records;
+        (
+            days(pages.into_iter().map(|page| page.created_at).collect()),
+            days(details.into_iter().map(|details| details.created_at).collect()),
+        )
+    }
+
+    async fn left_of(days: i64, retention: Retention) -> Vec<i64> {
+        let folder = tempfile::tempdir().unwrap();
+        let store = store(folder.path(), days).await;
+        pass(&store, retention, Time((days - 1) * DAY)).await.unwrap();
+        let (pages, details) = left(&store).await;
+        assert_eq!(pages, details, "what was said goes with its page");
+        assert_eq!(store.verify().await.damage, Vec::<String>::new());
+        pages
+    }
+
+    #[tokio::test]
+    async fn runs_of_a_certain_age_go_and_younger_ones_stay() {
+        let age = |days: u64| Retention { age: Some(Duration::from_secs(days * 86_400)), runs: None };
+        assert_eq!(left_of(100, age(3)).await, [96, 97, 98, 99]);
+        assert_eq!(left_of(5, age(30)).await, [0, 1, 2, 3, 4]);
+    }
+
+    #[tokio::test]
+    async fn so_many_of_the_newest_runs_stay() {
+        let runs = |runs| Retention { age: None, runs: Some(runs) };
+        assert_eq!(left_of(100, runs(6)).await, [97, 98, 99]);
+        assert_eq!(left_of(100, runs(5)).await, [97, 98, 99], "a page stays whole");
+        assert_eq!(left_of(100, runs(200)).await.len(), 100);
+        assert_eq!(left_of(100, runs(1_000_000)).await.len(), 100);
+    }
+
+    #[tokio::test]
+    async fn whichever_rule_lets_more_go_holds() {
+        let age = Some(Duration::from_secs(10 * 86_400));
+        assert_eq!(left_of(100, Retention { age, runs: Some(4) }).await, [98, 99]);
+        assert_eq!(left_of(100, Retention { age, runs: Some(190) }).await.len(), 11);
+    }
+}
