@@ -11,7 +11,7 @@ use age::secrecy::ExposeSecret;
 use host_app::{
     COLLECTIONS,
     archive::{self, ArchiveError, Counts, Lock, Unlock},
-    vault::KeyFile,
+    vault::{KeyFile, Vault},
 };
 use proptest::{collection::vec, prelude::*, test_runner::Config};
 use store::{Batch, Row, Store, Time};
@@ -76,7 +76,8 @@ async fn content(store: &Store) -> (Vec<(&'static str, Row)>, Vec<(String, Vec<u
 
 fn row() -> impl Strategy<Value = (usize, Row)> {
     let ids = ("[a-zA-Z0-9_é]{1,12}", "[a-z]{0,3}", any::<i32>(), any::<i32>(), any::<Option<i32>>());
-    (0..COLLECTIONS.len(), ids, 1..9_i64, "\\PC{0,40}", 0..60_000_usize).prop_map(
+    // The first holds the keys of the vault, which have to open.
+    (1..COLLECTIONS.len(), ids, 1..9_i64, "\\PC{0,40}", 0..60_000_usize).prop_map(
         |(at, (id, project, created, updated, deleted), revision, text, long)| {
             let time = |time: i32| Time(time.into());
             let body = serde_json::json!({ "text": text, "long": "x".repeat(if long > 59_000 { long } else { 0 }) });
@@ -190,6 +191,24 @@ async fn what_breaks_off_leaves_no_file_and_an_existing_file_is_not_written_over
     place.pack(&store, "all.age").await.unwrap();
     assert!(place.pack(&store, "all.age").await.is_err());
     place.check("all.age").unwrap();
+}
+
+#[tokio::test]
+async fn a_key_that_does_not_open_what_is_read_out_makes_no_file() {
+    let place = Place::new();
+    let store = small(&place).await;
+    Vault::open(store.clone(), &place.key, Time(1)).await.unwrap();
+    let other = KeyFile::create(&place.path("other.key")).unwrap();
+    let mut read = Vec::new();
+    archive::read_out(&store, &mut read).await.unwrap();
+    let packed = archive::pack(|| Ok(&*read), &place.path("all.age"), &place.lock, &other, &mut |_| {});
+    assert!(matches!(packed, Err(ArchiveError::OtherKey)));
+    assert!(!place.path("all.age").exists());
+    place.pack(&store, "all.age").await.unwrap();
+    let to = place.store("to");
+    place.restore("all.age", &to).await.unwrap();
+    assert!(Vault::open(to.clone(), &other, Time(2)).await.is_err());
+    Vault::open(to, &place.key, Time(2)).await.unwrap();
 }
 
 #[tokio::test]

@@ -77,6 +77,12 @@ pub enum ArchiveError {
     /// The store has something already.
     #[error("the store holds records already; an import needs an empty one: name another data directory with --data")]
     NotEmpty,
+    /// The key file is another installation's, or was replaced meanwhile.
+    #[error(
+        "the key file does not open what the store holds, so nobody could use the file: put the right one back, or \
+             export again when it was just replaced"
+    )]
+    OtherKey,
     /// What was read out came to no end.
     #[error("what was to be written broke off: {0}")]
     BrokenOff(String),

@@ -13,12 +13,16 @@ use super::{
     ArchiveError, Counts, Lock, Unlock,
     frame::{BLOB, END, End, Entry, FORMAT, Frame, RECORD, START, Start},
 };
-use crate::{COLLECTIONS, vault::KeyFile};
+use crate::{
+    COLLECTIONS,
+    vault::{KeyFile, Opener},
+};
 
 /// Writes a new archive of what [`read_out`](super::read_out) gives, durably, readable by its owner alone. Blocks.
 ///
 /// # Errors
-/// When there is such a file, it cannot be written, or what is read out breaks off. No file is left then.
+/// When there is such a file, it cannot be written, what is read out breaks off, or the key is not the one of what is read
+/// out: a backup that nobody can use is none. No file is left then.
 pub fn pack<R: Read>(
     from: impl FnOnce() -> Result<R, String>,
     file: &Path,
@@ -45,6 +49,7 @@ pub fn pack<R: Read>(
         let _ = fs::remove_file(&partial);
         match broken {
             Broken::Reading(reason) => ArchiveError::BrokenOff(reason),
+            Broken::Key => ArchiveError::OtherKey,
             Broken::Writing(cause) => failed(cause),
         }
     })
@@ -52,6 +57,7 @@ pub fn pack<R: Read>(
 
 enum Broken {
     Reading(String),
+    Key,
     Writing(std::io::Error),
 }
 
@@ -68,9 +74,18 @@ fn write<R: Read>(
     sealed.write_all(&start.encode()).map_err(Broken::Writing)?;
     // Only now: making a key of a passphrase takes a second, for which nobody's writes should wait.
     let mut from = from().map_err(Broken::Reading)?;
+    let opener = Opener::new(key);
     let mut counts = Counts::default();
     loop {
         let frame = Frame::read(&mut from).map_err(|cause| Broken::Reading(cause.to_string()))?;
+        if frame.kind == RECORD {
+            let entry = serde_json::from_slice::<Entry>(&frame.content);
+            let entry = entry.map_err(|cause| Broken::Reading(cause.to_string()))?;
+            let collection = entry.collection;
+            if !opener.opens(collection, &entry.row()) {
+                return Err(Broken::Key);
+            }
+        }
         sealed.write_all(&frame.encode()).map_err(Broken::Writing)?;
         if frame.kind == END {
             break;
@@ -108,6 +123,7 @@ pub fn check(file: &Path, unlock: &Unlock, progress: &mut dyn FnMut(Counts)) -> 
         return Err(newer(format!("it has format {}, and this version knows {FORMAT}", start.format)));
     }
     let key = KeyFile::parse(&text).ok_or_else(|| damaged("it holds no master key"))?;
+    let opener = Opener::new(&key);
     let mut counts = Counts::default();
     loop {
         let frame = frames.next()?;
@@ -117,6 +133,10 @@ pub fn check(file: &Path, unlock: &Unlock, progress: &mut dyn FnMut(Counts)) -> 
                     serde_json::from_slice::<Entry>(&frame.content).map_err(|_| damaged("a record cannot be read"))?;
                 if COLLECTIONS.iter().all(|known| known.name != entry.collection) {
                     return Err(newer(format!("it holds records of {}, which are not known here", entry.collection)));
+                }
+                let collection = entry.collection;
+                if !opener.opens(collection, &entry.row()) {
+                    return Err(damaged("its master key does not open what it holds"));
                 }
             }
             BLOB => drop(frame.as_blob().ok_or_else(|| damaged("a blob cannot be read"))?),

@@ -303,6 +303,24 @@ fn wrap(master: &DataKey, project: &str, key: &[u8; 32], now: Time) -> Result<Ba
     Ok(Batch::at(now).insert(project, project, &body))
 }
 
+/// Opens records of the vault that are in no store yet, or no longer.
+pub(crate) struct Opener(Masters);
+
+impl Opener {
+    pub(crate) fn new(file: &KeyFile) -> Self {
+        Self(Masters::of(file))
+    }
+
+    /// Whether a record is none of the vault's, was removed, or opens.
+    pub(crate) fn opens(&self, collection: &str, row: &store::Row) -> bool {
+        if collection != COLLECTION.name || !row.is_live() {
+            return true;
+        }
+        let wrapped = serde_json::from_slice::<Wrapped>(&row.body);
+        wrapped.is_ok_and(|wrapped| self.0.unwrap(&row.id, &wrapped.key).is_ok())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
