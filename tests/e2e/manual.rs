@@ -139,7 +139,7 @@ async fn the_first_page_leads_to_calls_an_account_and_a_published_toolkit() {
     let mut ran = Vec::new();
     for step in &page {
         let Step::Type(commands) = step else { continue };
-        let mark = ["toolhost-data.env", "/auth_configs", "/connected_accounts", "toolkit new"];
+        let mark = ["toolhost-data.env", "/auth_configs", "/connected_accounts", "toolkit new", "toolhost export"];
         let mark = mark.into_iter().find(|mark| commands.contains(mark)).unwrap_or_else(|| panic!("new: {commands}"));
         ran.push(mark);
         match mark {
@@ -155,6 +155,12 @@ async fn the_first_page_leads_to_calls_an_account_and_a_published_toolkit() {
                 let id = said[0]["auth_config"]["id"].as_str().unwrap_or_else(|| panic!("{said:?}"));
                 shell.run(&format!("AUTH_CONFIG_ID={id} RESEND_API_KEY=re_0123456789")).await;
             }
+            "toolhost export" => {
+                // The toolkit before has its own folder.
+                shell.run("cd .. && export TOOLHOST_PASSPHRASE='four words that rhyme'").await;
+                let said = shell.run(commands).await;
+                assert!(said.contains("./restored holds"), "{said}");
+            }
             "/connected_accounts" => {
                 let said = answers(&shell.run(commands).await);
                 assert_eq!(said[0]["connectionData"]["val"]["status"], "ACTIVE", "{said:?}");
@@ -168,7 +174,7 @@ async fn the_first_page_leads_to_calls_an_account_and_a_published_toolkit() {
             }
         }
     }
-    assert_eq!(ran.len(), 4, "{ran:?}");
+    assert_eq!(ran.len(), 5, "{ran:?}");
 }
 
 /// A server of the author's, and everything of theirs that the manual's commands name.

@@ -93,20 +93,19 @@ pub(crate) enum LogFormat {
 }
 
 settings! {
-/// `s3.*`. What is not set here comes from the names that other programs read, too: `AWS_ENDPOINT_URL`, `AWS_REGION`,
-/// `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN`.
+/// `s3.*`. What is not set here comes from the names that other programs read, too.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct S3 {
-    /// The service, when it is not Amazon's. Only one that is named here may speak plain `http`.
+    /// The service, when it is not Amazon's. Only one that is named may speak plain `http`. Default `AWS_ENDPOINT_URL`.
     pub endpoint: Option<Url>,
-    /// Region. Default `us-east-1`.
+    /// Region. Default `AWS_REGION`, else `us-east-1`.
     pub region: Option<String>,
-    /// Who asks.
+    /// The key to the bucket. Default `AWS_ACCESS_KEY_ID`.
     pub access_key_id: Option<String>,
-    /// The key that signs.
+    /// The secret of it. Default `AWS_SECRET_ACCESS_KEY`.
     pub secret_access_key: Option<Secret>,
-    /// Of temporary credentials.
+    /// The token of a temporary key. Default `AWS_SESSION_TOKEN`.
     pub session_token: Option<Secret>,
 }
 }
