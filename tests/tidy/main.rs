@@ -85,10 +85,7 @@ fn crates() -> BTreeMap<String, (PathBuf, Table)> {
 
 /// Dependencies of every kind, of every target.
 fn dependencies(manifest: &Table) -> BTreeSet<String> {
-    named(manifest, &["dependencies", "dev-dependencies", "build-dependencies"])
-}
-
-fn named(manifest: &Table, kinds: &[&str]) -> BTreeSet<String> {
+    let kinds = ["dependencies", "dev-dependencies", "build-dependencies"];
     let of = |table: &Table| -> Vec<String> {
         let tables = kinds.iter().filter_map(|kind| table.get(*kind)?.as_table());
         tables.flat_map(|table| table.keys().cloned()).collect()
@@ -126,9 +123,7 @@ fn the_wire_ends_at_the_server() {
         // A crate's own tests may run a real service to talk to.
         manifest.remove("dev-dependencies");
         let wire = ["axum", "tower-http", "hyper"];
-        // What a test starts beside it, such as a bucket's service, is not the crate.
-        let own = named(&manifest, &["dependencies", "build-dependencies"]);
-        let found: Vec<_> = own.into_iter().filter(|own| wire.contains(&own.as_str())).collect();
+        let found: Vec<_> = dependencies(&manifest).into_iter().filter(|own| wire.contains(&own.as_str())).collect();
         assert!(name == "host-server" || found.is_empty(), "{name} depends on {found:?}");
     }
 }
