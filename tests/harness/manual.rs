@@ -5,6 +5,8 @@ use std::{
     io::Write,
     path::{Path, PathBuf},
     process::{ChildStdin, Command, Stdio},
+    thread,
+    time::{Duration, Instant},
 };
 
 use tempfile::NamedTempFile;
@@ -13,6 +15,9 @@ use crate::{
     host::{Process, read, spawn},
     wait_for,
 };
+
+/// How long what was left running may take to end.
+const END: Duration = Duration::from_secs(20);
 
 /// One thing that a page tells its reader to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -160,7 +165,11 @@ impl Shell {
 
 impl Drop for Shell {
     fn drop(&mut self) {
-        // What was left running ends with it, and removes what it made.
-        let _ = self.input.write_all(b"kill $(jobs -p)\nwait\n");
+        // What was left running ends with it, and removes what it made. A shell that is busy is killed soon after.
+        let _ = self.input.write_all(b"kill $(jobs -p)\nwait\nexit\n");
+        let begun = Instant::now();
+        while matches!(self.process.0.try_wait(), Ok(None)) && begun.elapsed() < END {
+            thread::sleep(Duration::from_millis(10));
+        }
     }
 }

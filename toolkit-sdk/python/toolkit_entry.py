@@ -1,8 +1,10 @@
 """What is compiled: the author's `tools.py` behind the platform's contract."""
 
+from toolkit_sdk.loading import loading
 from toolkit_sdk.runtime import Entry, start
 
-import tools
+with loading():
+    import tools
 
 start(tools)
 

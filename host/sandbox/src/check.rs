@@ -214,7 +214,8 @@ impl Survey {
             let name = import?.name.name;
             if !gives(name) {
                 let name = cut(name, 120);
-                self.problem(format!("it imports `{name}`, which this host does not give to toolkits"));
+                let instead = instead(name);
+                self.problem(format!("it imports `{name}`, which this host does not give to toolkits; {instead}"));
             }
             self.imports.push(cut(name, 120).to_owned());
         }
@@ -289,6 +290,28 @@ pub fn gives(name: &str) -> bool {
     }
 }
 
+/// What to do about an import that is not there.
+#[must_use]
+pub fn instead(name: &str) -> &'static str {
+    let interface = name.split('@').next().unwrap_or_default();
+    let package = interface.split('/').next().unwrap_or_default();
+    match package {
+        _ if interface.starts_with(OURS) => "of the contract there is 1.0; build it with this release of `toolkit`",
+        _ if WASI.contains(&interface) => {
+            "of this interface there are releases 0.2.0 to 0.2.12; build it for one of them"
+        }
+        "wasi:http" => "requests go through `toolhost:toolkit/http`: use the SDK's `http` or `Client`",
+        "wasi:sockets" => {
+            "there are no sockets: talk HTTP through the SDK's `http` or `Client`, and leave out what needs more"
+        }
+        "wasi:filesystem" => "there are no files of a system: use the SDK's `File`",
+        "wasi:keyvalue" | "wasi:blobstore" => {
+            "what a trigger remembers goes through the SDK's `state`, files through its `File`"
+        }
+        _ => "leave out the dependency that needs it",
+    }
+}
+
 /// The last number of a version that begins with `begins`.
 fn patch(version: &str, begins: &str) -> Option<u32> {
     let patch = version.strip_prefix(begins)?;
@@ -336,6 +359,19 @@ mod tests {
             "toolhost:toolkit/../http@1.0.0",
         ] {
             assert!(!gives(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_imported_is_said_with_what_to_do() {
+        for (name, word) in [
+            ("wasi:http/outgoing-handler@0.2.0", "toolhost:toolkit/http"),
+            ("wasi:sockets/tcp@0.2.0", "no sockets"),
+            ("wasi:cli/exit@0.3.0", "0.2.0 to 0.2.12"),
+            ("toolhost:toolkit/http@2.0.0", "1.0"),
+            ("evil:api/thing", "leave out"),
+        ] {
+            assert!(instead(name).contains(word), "{name}: {}", instead(name));
         }
     }
 

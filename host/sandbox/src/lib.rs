@@ -55,7 +55,7 @@ use quarantine::Quarantine;
 use ticker::Ticker;
 use turns::GuestThreads;
 
-pub use check::gives;
+pub use check::{gives, instead};
 pub use compile::compile_child;
 pub use digest::{Digest, InvalidDigest};
 pub use grant::{Credential, Grant, GrantError, Secret};

@@ -30,20 +30,29 @@ pub(crate) struct Component {
 /// Makes the component of a core module, whose description [`describe`] gives. `version` wins over the author's, `today` stands
 /// in where there is neither.
 pub(crate) fn make(core: &[u8], described: Value, version: Option<&Version>, today: &Version) -> Result<Component> {
-    let encoded = ComponentEncoder::default()
-        .validate(true)
-        .module(core)
-        .and_then(|mut encoder| encoder.encode())
-        .map_err(|cause| anyhow!("cannot make a component of the module: {cause:#}"))?;
+    let encoded =
+        ComponentEncoder::default().validate(true).module(core).and_then(|mut encoder| encoder.encode()).map_err(
+            |cause| anyhow!("cannot make a component of the module: {cause:#}{}", hint(&format!("{cause:#}"))),
+        )?;
     let imports = imports(&encoded)?;
     let foreign: Vec<_> = imports.iter().filter(|import| !import.starts_with(CONTRACT)).cloned().collect();
     if !foreign.is_empty() {
-        bail!(
-            "the toolkit imports {}, but only {CONTRACT}* is there; some dependency needs more than a toolkit has",
-            foreign.join(", ")
-        );
+        let lines = foreign.iter().map(|import| format!("\n  {import}: {}", sandbox::instead(import)));
+        bail!("the toolkit imports what is not there for it:{}", lines.collect::<String>());
     }
     describe_with(encoded, described, version, today)
+}
+
+/// What to do about imports that only a dependency can have brought.
+fn hint(cause: &str) -> &'static str {
+    let brought = |names: &[&str]| names.iter().any(|name| cause.contains(name));
+    if brought(&["__wbindgen", "__wbg_"]) {
+        "; a dependency takes the host for a browser: turn off its features `js`, `wasmbind` or `wasm-bindgen`, often default ones"
+    } else if brought(&["wasi_snapshot_preview1", "wasi_unstable"]) {
+        "; the module was compiled for WASI: `toolkit build` compiles for `wasm32-unknown-unknown`, and a dependency in C does not fit"
+    } else {
+        ""
+    }
 }
 
 /// Puts the manifest into a component.
@@ -173,6 +182,16 @@ mod tests {
         assert_eq!(stamped(None, Some(&asked)), asked);
         assert_eq!(stamped(Some("20260101_00"), None), version("20260101_00"));
         assert_eq!(stamped(None, None), today);
+    }
+
+    #[test]
+    fn what_a_dependency_brought_is_said_with_what_to_do() {
+        for (import, word) in [("__wbindgen_placeholder__", "browser"), ("wasi_snapshot_preview1", "compiled for WASI")]
+        {
+            let module = wat::parse_str(format!(r#"(module (import "{import}" "f" (func)))"#)).unwrap();
+            let Err(error) = make(&module, described(None), None, &version("20261121_00")) else { panic!("{import}") };
+            assert!(error.to_string().contains(word), "{error}");
+        }
     }
 
     #[test]

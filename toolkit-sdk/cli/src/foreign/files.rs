@@ -35,7 +35,7 @@ const JS_COMPILER: [File; 4] = [
     ("package.json", include_str!("../../../js/package.json")),
 ];
 
-const PYTHON_LIBRARY: [File; 11] = [
+const PYTHON_LIBRARY: [File; 12] = [
     ("toolkit_entry.py", include_str!("../../../python/toolkit_entry.py")),
     ("toolkit_sdk/__init__.py", include_str!("../../../python/toolkit_sdk/__init__.py")),
     ("toolkit_sdk/context.py", include_str!("../../../python/toolkit_sdk/context.py")),
@@ -44,6 +44,7 @@ const PYTHON_LIBRARY: [File; 11] = [
     ("toolkit_sdk/failure.py", include_str!("../../../python/toolkit_sdk/failure.py")),
     ("toolkit_sdk/file.py", include_str!("../../../python/toolkit_sdk/file.py")),
     ("toolkit_sdk/http.py", include_str!("../../../python/toolkit_sdk/http.py")),
+    ("toolkit_sdk/loading.py", include_str!("../../../python/toolkit_sdk/loading.py")),
     ("toolkit_sdk/runtime.py", include_str!("../../../python/toolkit_sdk/runtime.py")),
     ("toolkit_sdk/trigger.py", include_str!("../../../python/toolkit_sdk/trigger.py")),
     ("toolkit_sdk/types.py", include_str!("../../../python/toolkit_sdk/types.py")),
