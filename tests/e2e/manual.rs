@@ -132,7 +132,9 @@ async fn the_first_page_leads_to_calls_an_account_and_a_published_toolkit() {
     let folder = tempfile::tempdir().unwrap();
     let built = Path::new(TOOLKITS).join("dist");
     assert!(built.join("documents.wasm").is_file(), "nothing is built: `cargo toolkit build --all` first");
-    let mut shell = Shell::open(folder.path(), &variables(folder.path(), "https://api.resend.com=http://127.0.0.1:1"));
+    let mut known = variables(folder.path(), "https://api.resend.com=http://127.0.0.1:1");
+    known.push(("TOOLHOST_PASSPHRASE", "of a test".to_owned()));
+    let mut shell = Shell::open(folder.path(), &known);
     shell.leave(&format!("toolhost serve --toolkits '{}'", built.display()), "toolhost-data.env").await;
     let page = steps(&page("README.md"));
     assert_eq!(left(&page), ["it builds everything, the program that reads this included"]);
@@ -164,6 +166,10 @@ async fn the_first_page_leads_to_calls_an_account_and_a_published_toolkit() {
             "/connected_accounts" => {
                 let said = answers(&shell.run(commands).await);
                 assert_eq!(said[0]["connectionData"]["val"]["status"], "ACTIVE", "{said:?}");
+            }
+            "toolhost export" => {
+                shell.run(&format!("cd '{}'\n{commands}", folder.path().display())).await;
+                assert!(folder.path().join("restored").is_dir());
             }
             _ => {
                 let (before, after) = commands.split_once(" && cd greeter\n").unwrap();
