@@ -133,7 +133,7 @@ async fn the_first_page_leads_to_calls_an_account_and_a_published_toolkit() {
     let built = Path::new(TOOLKITS).join("dist");
     assert!(built.join("documents.wasm").is_file(), "nothing is built: `cargo toolkit build --all` first");
     let mut known = variables(folder.path(), "https://api.resend.com=http://127.0.0.1:1");
-    known.push(("TOOLHOST_PASSPHRASE", "of a test".to_owned()));
+    known.push(("TOOLHOST_PASSPHRASE", "a passphrase of the tests".to_owned()));
     let mut shell = Shell::open(folder.path(), &known);
     shell.leave(&format!("toolhost serve --toolkits '{}'", built.display()), "toolhost-data.env").await;
     let page = steps(&page("README.md"));

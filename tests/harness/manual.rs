@@ -100,7 +100,9 @@ impl Shell {
         let both = output.reopen().expect("a temporary file can be opened");
         command.stdin(Stdio::piped()).stdout(both.try_clone().expect("a file can be shared")).stderr(both);
         let mut process = Process(spawn(command));
-        let input = process.0.stdin.take().expect("its input is a pipe");
+        let mut input = process.0.stdin.take().expect("its input is a pipe");
+        // What was left running ends with it, and removes what it made, also when a command failed.
+        input.write_all(b"trap 'kill $(jobs -p) 2>/dev/null; wait' EXIT\n").expect("the shell takes what is typed");
         Self { process, input, output, typed: 0, folder: folder.to_owned() }
     }
 
@@ -165,8 +167,8 @@ impl Shell {
 
 impl Drop for Shell {
     fn drop(&mut self) {
-        // What was left running ends with it, and removes what it made. A shell that is busy is killed soon after.
-        let _ = self.input.write_all(b"kill $(jobs -p)\nwait\nexit\n");
+        // A shell that is busy is killed soon after.
+        let _ = self.input.write_all(b"exit\n");
         let begun = Instant::now();
         while matches!(self.process.0.try_wait(), Ok(None)) && begun.elapsed() < END {
             thread::sleep(Duration::from_millis(10));
