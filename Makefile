@@ -13,13 +13,14 @@ run: ## build everything, publish the toolkits, run one tool through the API, st
 	target/release/toolkit build --all
 	target/release/toolhost serve --toolkits toolkits/dist --demo README.md
 
-test: ## every test: units, stores, toolkits, and the real server over HTTP
+test: ## every test: units, toolkits, and the real server over HTTP, on each store
 	tests/setup
 	$(CARGO) build --workspace --all-targets
 	$(TOOLKIT) setup
 	$(TOOLKIT) build --all
 	$(TOOLKIT) check --all
 	$(CARGO) test --workspace
+	TEST_STORE=postgres $(CARGO) test --package e2e
 	$(CARGO) test --manifest-path toolkits/Cargo.toml --target-dir target/toolkits
 
 bench: ## speed and memory, side by side with a bare HTTP handler

@@ -16,9 +16,11 @@ create table "organisations" (
     created_at bigint not null,
     updated_at bigint not null,
     deleted_at bigint,
-    body json not null
+    body json not null,
+    "name" text collate "C" generated always as (case when json_typeof(body->'name') in ('string', 'boolean') then body->>'name' end) stored
 );
 create index "organisations_by_created_at" on "organisations" (project, created_at, id) where deleted_at is null;
+create unique index "organisations_one_name" on "organisations" (project, "name" nulls first) where deleted_at is null;
 
 create table "projects" (
     id text collate "C" primary key,
@@ -162,3 +164,25 @@ create table "execution_cassettes" (
     body json not null
 );
 create index "execution_cassettes_by_created_at" on "execution_cassettes" (project, created_at, id) where deleted_at is null;
+
+create table "leases" (
+    id text collate "C" primary key,
+    project text collate "C" not null,
+    revision bigint not null,
+    created_at bigint not null,
+    updated_at bigint not null,
+    deleted_at bigint,
+    body json not null
+);
+create index "leases_by_created_at" on "leases" (project, created_at, id) where deleted_at is null;
+
+create table "fences" (
+    id text collate "C" primary key,
+    project text collate "C" not null,
+    revision bigint not null,
+    created_at bigint not null,
+    updated_at bigint not null,
+    deleted_at bigint,
+    body json not null
+);
+create index "fences_by_created_at" on "fences" (project, created_at, id) where deleted_at is null;

@@ -256,13 +256,13 @@ fn read(kind: Kind, item: &Value) -> (Name, Thing) {
 
 #[tokio::test]
 async fn nothing_acknowledged_is_lost_and_nothing_is_torn() {
-    survive(Load { kills: 60, acks: 3_000, things: usize::MAX, secret: 8 }).await;
+    survive(Setup::new(), Load { kills: 60, acks: 3_000, things: usize::MAX, secret: 8 }).await;
 }
 
 /// Large secrets that come and go: the store's file is used again, piece by piece, and the kill comes while it is.
 #[tokio::test]
 async fn nothing_is_lost_while_the_store_writes_over_what_it_let_go() {
-    let host = survive(Load { kills: 12, acks: 700, things: 4, secret: 96 << 10 }).await;
+    let host = survive(Setup::embedded(), Load { kills: 12, acks: 700, things: 4, secret: 96 << 10 }).await;
     let folder = host.data().join("store/sled");
     let file = std::fs::metadata(folder.join("db")).unwrap().len();
     // A snapshot is named after the bytes that were ever written.
@@ -273,11 +273,11 @@ async fn nothing_is_lost_while_the_store_writes_over_what_it_let_go() {
 }
 
 /// Works, kills, starts and compares, over and over again. The last server.
-async fn survive(load: Load) -> Host {
+async fn survive(setup: Setup, load: Load) -> Host {
     let seed = Dice::seed();
     eprintln!("seed {seed}");
     let mut dice = Dice::new(seed);
-    let mut host = Setup::new().start().await;
+    let mut host = setup.start().await;
     let mut manifest = guest::manifest_with_key("crashing", given::bearer());
     manifest["tools"][0]["no_auth"] = json!(true);
     host.publish(Guest::echo().component(), &manifest).await;

@@ -28,7 +28,7 @@ const SHARES: [(Harm, u64); 6] =
 
 /// A stopped server with some of everything in it.
 async fn filled(records: usize) -> (Setup, Vec<String>) {
-    let host = Setup::new().start().await;
+    let host = Setup::embedded().start().await;
     let mut manifest = guest::manifest_with_key("kept", given::bearer());
     manifest["tools"][0]["no_auth"] = json!(true);
     host.publish(Guest::echo().component(), &manifest).await;
@@ -179,7 +179,7 @@ async fn an_undamaged_copy_starts_with_everything() {
 
 #[tokio::test]
 async fn a_folder_in_use_is_refused_by_name() {
-    let host = Setup::new().start().await;
+    let host = Setup::embedded().start().await;
     let second = host.setup().clone().try_start().await.expect_err("two servers on one folder");
     assert!(second.code.is_some_and(|code| code != 0), "{second:?}");
     assert!(second.output.contains("in use by another process"), "{second:?}");
@@ -213,7 +213,7 @@ async fn without_the_master_key_nothing_starts_and_nothing_changes() {
 #[tokio::test]
 async fn files_with_secrets_are_for_their_owner_only() {
     use std::os::unix::fs::PermissionsExt;
-    let host = Setup::new().start().await;
+    let host = Setup::embedded().start().await;
     for extension in ["key", "env"] {
         let path = host.data().with_extension(extension);
         let mode = std::fs::metadata(&path).unwrap().permissions().mode() & 0o777;

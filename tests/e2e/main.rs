@@ -33,6 +33,7 @@ mod languages;
 mod limits;
 mod manual;
 mod moving;
+mod nodes;
 mod refused;
 mod rotation;
 mod sandbox;

@@ -12,7 +12,7 @@ use std::{
 use serde_json::json;
 use tempfile::{NamedTempFile, TempDir};
 
-use crate::{BucketService, Client, FakeApp, Finished, bucket, unique};
+use crate::{BucketService, Client, Database, FakeApp, Finished, Postgres, bucket, unique};
 
 /// How long a start may take before the test fails. Unoptimised and on a busy machine.
 const START: Duration = Duration::from_secs(60);
@@ -22,6 +22,8 @@ const START: Duration = Duration::from_secs(60);
 pub struct Setup {
     settings: BTreeMap<String, String>,
     folder: Arc<TempDir>,
+    /// Where the records lie, unless they lie in the folder. `TEST_STORE=postgres` puts those of every test there.
+    database: Option<Arc<Database>>,
 }
 
 /// A running server. Dropped, it is killed as a power switch would.
@@ -67,9 +69,15 @@ pub struct Footprint {
 impl Setup {
     /// An empty folder and settings for tests: no rate limits, every log record durable before its answer.
     pub fn new() -> Self {
+        let embedded = Self::embedded();
+        if on_postgres() { embedded.on(Postgres::shared().database(None)) } else { embedded }
+    }
+
+    /// The same with the store in the folder, whatever other tests use: for tests of that store's own files.
+    pub fn embedded() -> Self {
         let folder = Arc::new(tempfile::tempdir().expect("a temporary folder can be made"));
         let data = folder.path().join("data").display().to_string();
-        Self { settings: BTreeMap::new(), folder }
+        Self { settings: BTreeMap::new(), folder, database: None }
             .with("data", data)
             .with("listen", "127.0.0.1:0")
             .with("limits.rate", "0")
@@ -82,6 +90,22 @@ impl Setup {
         let name = format!("TOOLHOST_{}", key.replace('.', "__").to_uppercase());
         self.settings.insert(name, value.into());
         self
+    }
+
+    /// With the records in a database.
+    pub fn on(self, database: Database) -> Self {
+        let url = database.url();
+        Self { database: Some(Arc::new(database)), ..self }.with("store", url)
+    }
+
+    /// Another server on the same database and with the same master key, in a folder of its own.
+    pub fn another(&self) -> Self {
+        let fresh = Self::embedded();
+        let key = self.folder.path().join("data.key").display().to_string();
+        let settings = self.settings.clone();
+        let data = fresh.data().display().to_string();
+        let (folder, database) = (fresh.folder, self.database.clone());
+        Self { settings, folder, database }.with("data", data).with("key_file", key)
     }
 
     /// With the blobs in a bucket.
@@ -105,12 +129,16 @@ impl Setup {
 
     /// The same settings on a copy of the folder.
     pub fn copy(&self) -> Self {
-        let fresh = Self::new();
+        let fresh = Self::embedded();
         let [from, to] = [&self.folder, &fresh.folder].map(|folder| folder.path());
         let copied = Command::new("cp").arg("-a").arg(from.join(".")).arg(to).status().expect("`cp` can be run");
         assert!(copied.success(), "{} cannot be copied", from.display());
         let data = fresh.data().display().to_string();
-        Self { settings: self.settings.clone(), folder: fresh.folder }.with("data", data)
+        let copy = Self { settings: self.settings.clone(), folder: fresh.folder, database: None }.with("data", data);
+        match &self.database {
+            Some(database) => copy.on(database.copy()),
+            None => copy,
+        }
     }
 
     /// Runs another of the operator's commands with these settings to its end.
@@ -160,6 +188,12 @@ impl Setup {
         let pairs = text.lines().filter_map(|line| line.trim_start_matches("export ").split_once('='));
         pairs.map(|(name, value)| (name.trim().to_owned(), value.trim().trim_matches(['"', '\'']).to_owned())).collect()
     }
+}
+
+/// Whether every test's records lie in PostgreSQL. Tests of the embedded store's own files have nothing to do then.
+pub fn on_postgres() -> bool {
+    #[expect(clippy::disallowed_methods, reason = "the tests' settings are read here")]
+    std::env::var_os("TEST_STORE").is_some_and(|store| store == "postgres")
 }
 
 impl Default for Setup {
@@ -219,6 +253,11 @@ impl Host {
         let answer = self.as_org().put(&crate::guest::address(manifest), bytes).await;
         assert!(matches!(answer.status, 200 | 201), "publish {}: {answer:#?}", manifest["slug"]);
         answer
+    }
+
+    /// Sends a signal by name, `STOP` for example.
+    pub fn signal(&self, name: &str) {
+        signal(name, self.pid());
     }
 
     /// Kills the process as a power switch would, and waits until it is gone.

@@ -11,6 +11,7 @@ pub mod fake_app;
 pub mod guest;
 pub mod host;
 pub mod manual;
+pub mod postgres;
 pub mod registry;
 
 use std::{
@@ -25,6 +26,7 @@ pub use client::{Answer, Client};
 pub use fake_app::FakeApp;
 pub use guest::Guest;
 pub use host::Host;
+pub use postgres::{Database, Postgres};
 pub use registry::Registry;
 
 /// How long a condition may take to become true. Generous: the machine may be busy, and a test that waits for the right

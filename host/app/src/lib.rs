@@ -10,6 +10,7 @@ pub mod clock;
 pub mod connections;
 mod error;
 pub mod ids;
+mod jobs;
 pub mod json;
 pub mod projects;
 pub mod tools;
@@ -40,6 +41,8 @@ pub static COLLECTIONS: &[&Collection] = &[
     &tools::log::PAGES,
     &tools::log::DETAILS,
     &tools::log::CASSETTES,
+    &jobs::LEASES,
+    &jobs::FENCES,
 ];
 
 /// What every room works with.
@@ -101,6 +104,25 @@ impl App {
             numbering: tokio::sync::Mutex::default(),
         };
         Ok((app, writer))
+    }
+
+    /// Keeps what is in memory in step with what other servers on the same store do. Does not end.
+    pub async fn follow(&self) {
+        loop {
+            let change = self.store.changed().await;
+            let done = async {
+                projects::refresh(self).await?;
+                catalog::refresh(self, change).await
+            };
+            if let Err(cause) = done.await {
+                tracing::warn!(%cause, "cannot see what other servers have changed");
+            }
+        }
+    }
+
+    /// Does the work that recurs, whenever this server has the lease of a job that is due. Does not end.
+    pub async fn work(&self) {
+        jobs::work(self).await;
     }
 
     /// Why nothing can be changed now, if so.

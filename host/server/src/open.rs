@@ -99,6 +99,7 @@ pub(crate) async fn open(config: &Config) -> Result<Opened, Stop> {
         payload: config.logs.payload_kib * 1024,
         cassettes: config.logs.cassettes,
         cassette: config.logs.cassette_kib * 1024,
+        retention: config.retention(),
     };
     let parts = Parts { store: store.clone(), vault, sandbox, clock, log, trusted };
     let (app, writer) = App::open(parts).await?;

@@ -121,6 +121,8 @@ pub struct Batch {
     pub now: Time,
     /// The steps, in the order they were added.
     pub writes: Vec<Write>,
+    /// Whether other processes on the same database are told at once that something has changed.
+    pub announced: bool,
     /// The first body that could not be written as JSON; a batch that has one is refused.
     pub fault: Option<String>,
 }
@@ -128,7 +130,14 @@ pub struct Batch {
 impl Batch {
     /// Starts an empty batch that happens at `now`.
     pub fn at(now: Time) -> Batch {
-        Batch { now, writes: Vec::new(), fault: None }
+        Batch { now, writes: Vec::new(), announced: false, fault: None }
+    }
+
+    /// Tells other processes on the same database as soon as the batch is committed: for what they keep in memory. It costs
+    /// all writers of the database something, so it is not for what happens with every request.
+    #[must_use]
+    pub fn announce(self) -> Batch {
+        Batch { announced: true, ..self }
     }
 
     /// Whether the batch has no steps.

@@ -44,12 +44,30 @@ pub trait Backend: Send + Sync {
     async fn scan(&self, at: &'static Collection, after: &str, limit: u64) -> Result<Vec<Row>, Error>;
     /// Applies a batch wholly or not at all. When it returns, the batch is on the disk.
     async fn commit(&self, batch: Batch) -> Result<(), CommitError>;
+    /// Waits until another process may have changed something: one has announced it ([`Batch::announce`]), or a second has
+    /// passed. Where there are no other processes, waits for ever.
+    async fn changed(&self) -> Change {
+        std::future::pending().await
+    }
+    /// What time it is by the clock that all processes share; none where there is only this one.
+    async fn now(&self) -> Result<Option<Time>, Error> {
+        Ok(None)
+    }
     /// Says whether writes are accepted.
     fn health(&self) -> Health;
     /// Reads everything there is and reports what is broken.
     async fn verify(&self) -> Result<Report, Error>;
     /// Makes everything durable and lets go of the files; later calls answer *unavailable*.
     async fn close(&self);
+}
+
+/// Why others may have changed something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// Somebody has said so, or may have while nobody could listen.
+    Announced,
+    /// It is time to look.
+    Perhaps,
 }
 
 /// Whether a store accepts writes.
@@ -210,6 +228,16 @@ impl Store {
             }
         }
         Err(EditError::Commit(CommitError::Stale))
+    }
+
+    /// Waits until another process may have changed something; for ever where there is none.
+    pub async fn changed(&self) -> Change {
+        self.backend.changed().await
+    }
+
+    /// What time it is by the clock that all processes on this store share; none where there is only this one.
+    pub async fn now(&self) -> Result<Option<Time>, Error> {
+        self.backend.now().await
     }
 
     /// The blobs beside the documents.

@@ -13,7 +13,7 @@ mod versions;
 
 use std::{
     collections::{BTreeMap, HashMap},
-    sync::Arc,
+    sync::{Arc, atomic::AtomicI64},
 };
 
 use arc_swap::ArcSwap;
@@ -25,7 +25,7 @@ use store::Time;
 pub use changes::{Entry, changelog};
 pub use check::Schema;
 pub use manifest::{AuthMode, AuthScheme, Field};
-pub(crate) use publish::{COLLECTION, blob};
+pub(crate) use publish::{COLLECTION, blob, refresh};
 pub use publish::{Published, Terms, deprecate, identity, load, manifest_of, publish};
 pub use search::{ToolFilter, ToolkitFilter, ToolkitKind, VersionWish};
 pub use signature::TrustedKeys;
@@ -37,6 +37,8 @@ use crate::{Error, Result};
 /// The catalogue.
 pub struct Catalog {
     current: ArcSwap<Index>,
+    /// When the newest change known here was made, in milliseconds since 1970.
+    newest: AtomicI64,
     /// Held while a publication commits and swaps, so that swaps happen in the order of commits.
     changing: tokio::sync::Mutex<()>,
     texts: changes::Texts,
@@ -130,9 +132,10 @@ pub struct Found {
 }
 
 impl Catalog {
-    fn new(index: Index) -> Self {
+    fn new(index: Index, newest: i64) -> Self {
         Self {
             current: ArcSwap::from_pointee(index),
+            newest: AtomicI64::new(newest),
             changing: tokio::sync::Mutex::default(),
             texts: changes::Texts::default(),
         }

@@ -4,13 +4,13 @@
 //! component, commit the version, swap the catalogue. A crash after any step leaves a component nobody names, or a version
 //! that is complete; never a version without its component.
 
-use std::sync::Arc;
+use std::sync::{Arc, atomic::Ordering};
 
 use bytes::Bytes;
 use manifest::Manifest;
 use sandbox::{Digest, InstallError};
 use serde::{Deserialize, Serialize};
-use store::{Batch, Collection, CommitError, Document, Field, Kind, Query, Store, Time};
+use store::{Batch, Change, Collection, CommitError, Document, Field, Kind, Query, Store, Time};
 
 use super::{Catalog, Index, Release, changes};
 use crate::{App, Error, INSTALLATION, Result};
@@ -18,6 +18,8 @@ use crate::{App, Error, INSTALLATION, Result};
 /// The largest component, in bytes.
 const COMPONENT: usize = 24 << 20;
 const PAGE: u64 = 500;
+/// By how many milliseconds the clocks of servers may differ.
+const SKEW: i64 = 10 * 60 * 1000;
 
 /// The collection of published versions. The id is `<slug>.<version>`.
 pub(crate) static COLLECTION: Collection = Collection {
@@ -56,17 +58,56 @@ pub struct Published {
 /// # Errors
 /// When the store cannot be read.
 pub async fn load(store: &Store) -> Result<Catalog> {
-    let mut index = Index::default();
+    let (mut index, mut newest) = (Index::default(), 0);
     for page in 0.. {
         let query = Query::of(INSTALLATION).page(page * PAGE, PAGE);
         let found = store.find::<Stored>(&query).await?;
         let last = (found.records.len() as u64) < PAGE;
-        found.records.into_iter().for_each(|record| index.put(Arc::new(release(record.body, record.created_at))));
+        for record in found.records {
+            newest = newest.max(record.updated_at.0);
+            index.put(Arc::new(release(record.body, record.created_at)));
+        }
         if last {
             break;
         }
     }
-    Ok(Catalog::new(index))
+    Ok(Catalog::new(index, newest))
+}
+
+/// Takes over what other servers have published or deprecated.
+///
+/// Everything is found by when it was changed, by the clock of the server that did: after an announcement, so far back that
+/// clocks may differ by [`SKEW`].
+///
+/// # Errors
+/// When the store cannot be read.
+pub(crate) async fn refresh(app: &App, change: Change) -> Result<()> {
+    let newest = app.catalog.newest.load(Ordering::Relaxed);
+    let since = match change {
+        Change::Announced => newest.saturating_sub(SKEW),
+        Change::Perhaps => newest.saturating_add(1),
+    };
+    let query = Query::of(INSTALLATION).at_least("updated_at", since);
+    if app.store.find::<Stored>(&query.clone().page(0, 0)).await?.total == 0 {
+        return Ok(());
+    }
+    let _changing = app.catalog.changing.lock().await;
+    for page in 0.. {
+        let found = app.store.find::<Stored>(&query.clone().page(page * PAGE, PAGE)).await?.records;
+        let last = (found.len() as u64) < PAGE;
+        for record in found {
+            app.catalog.newest.fetch_max(record.updated_at.0, Ordering::Relaxed);
+            let index = app.catalog.index();
+            let known = index.toolkit(&record.body.slug).and_then(|known| known.releases.get(&record.body.version));
+            if known.is_none_or(|known| known.deprecated_at != record.body.deprecated_at) {
+                app.catalog.put(Arc::new(release(record.body, record.created_at)));
+            }
+        }
+        if last {
+            return Ok(());
+        }
+    }
+    Ok(())
 }
 
 /// Slug and version that a component gives itself; both can be parts of an address.
@@ -156,7 +197,7 @@ pub async fn deprecate(app: &App, slug: &str, version: &str) -> Result<Arc<Relea
     if record.body.deprecated_at.is_none() {
         let now = app.clock.now();
         record.body.deprecated_at = Some(now);
-        app.store.commit(Batch::at(now).update(&record)).await?;
+        app.store.commit(Batch::at(now).update(&record).announce()).await?;
     }
     let release = Arc::new(release(record.body, record.created_at));
     app.catalog.put(release.clone());
@@ -173,16 +214,18 @@ impl Catalog {
 }
 
 async fn enter(app: &App, stored: Stored, breaking: bool) -> Result<Published> {
-    let _changing = app.catalog.changing.lock().await;
+    let changing = app.catalog.changing.lock().await;
     if !breaking {
         changes::keeps_the_days_promises(app, &stored.manifest).await?;
     }
     let now = app.clock.now();
     let id = id(&stored.slug, &stored.version);
-    match app.store.commit(Batch::at(now).insert(INSTALLATION, &id, &stored)).await {
+    match app.store.commit(Batch::at(now).insert(INSTALLATION, &id, &stored).announce()).await {
         Ok(()) => {}
         // Somebody published the version meanwhile.
         Err(CommitError::Taken { .. }) => {
+            drop(changing);
+            refresh(app, Change::Announced).await?;
             let Stored { slug, version, digest, .. } = stored;
             return match same(app, &slug, &version, digest)? {
                 Some(release) => Ok(Published { release, new: false }),

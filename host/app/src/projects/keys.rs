@@ -4,7 +4,7 @@
 //! scanner of public places can tell a key from noise.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     sync::{
         Arc, PoisonError, RwLock,
         atomic::{AtomicU64, Ordering},
@@ -24,6 +24,8 @@ use crate::{
 
 const RANDOM: usize = 32;
 const CHECKSUM: usize = 6;
+/// Keys that are looked at together when others may have changed them.
+const TOGETHER: usize = 500;
 
 /// The collection of keys; the owner stands where other records have their project.
 pub(crate) static COLLECTION: Collection = Collection { name: "api_keys", fields: &[] };
@@ -147,6 +149,12 @@ impl Keys {
         outcome
     }
 
+    fn drop_all(&self) {
+        let mut holders = self.holders.write().unwrap_or_else(PoisonError::into_inner);
+        self.forgotten.fetch_add(1, Ordering::SeqCst);
+        holders.clear();
+    }
+
     fn hash(&self, secret: &str) -> [u8; 32] {
         keyed_hash(&self.pepper, secret.as_bytes())
     }
@@ -166,6 +174,50 @@ impl Keys {
             holders.insert(hash, holder.clone());
         }
     }
+}
+
+/// Looks whether the keys in memory still open what they did, and forgets those that do not; all, where the store does not say.
+pub(crate) async fn refresh(app: &App) -> Result<()> {
+    let remembered: Vec<_> = {
+        let holders = app.keys.holders.read().unwrap_or_else(PoisonError::into_inner);
+        holders.iter().map(|(hash, holder)| (*hash, holder.clone())).collect()
+    };
+    for some in remembered.chunks(TOGETHER) {
+        let gone = match outdated(app, some).await {
+            Ok(gone) => gone,
+            Err(cause) => {
+                app.keys.drop_all();
+                return Err(cause);
+            }
+        };
+        if !gone.is_empty() {
+            let mut holders = app.keys.holders.write().unwrap_or_else(PoisonError::into_inner);
+            app.keys.forgotten.fetch_add(1, Ordering::SeqCst);
+            holders.retain(|hash, _| !gone.contains(hash));
+        }
+    }
+    Ok(())
+}
+
+async fn outdated(app: &App, remembered: &[([u8; 32], Arc<Holder>)]) -> Result<Vec<[u8; 32]>> {
+    let all = |ids: Vec<String>| Query::everywhere().any_of("id", ids);
+    let projects = remembered.iter().filter_map(|(_, holder)| match &holder.owner {
+        Owner::Project(project) => Some(project.id.to_string()),
+        Owner::Organisation(_) => None,
+    });
+    let projects = app.store.find::<StoredProject>(&all(projects.collect())).await?.records;
+    let projects: HashMap<_, _> = projects.into_iter().map(|record| (record.id, record.updated_at)).collect();
+    let keys = remembered.iter().map(|(hash, _)| hex::encode(hash));
+    let keys = app.store.find::<ApiKey>(&all(keys.collect())).await?.records;
+    let keys: HashSet<_> = keys.into_iter().map(|record| record.id).collect();
+    let holds = |hash: &[u8; 32], holder: &Holder| {
+        keys.contains(&hex::encode(hash))
+            && match &holder.owner {
+                Owner::Project(project) => projects.get(project.id.as_str()) == Some(&project.updated_at),
+                Owner::Organisation(_) => true,
+            }
+    };
+    Ok(remembered.iter().filter(|(hash, holder)| !holds(hash, holder)).map(|(hash, _)| *hash).collect())
 }
 
 /// Finds who holds a key.

@@ -13,6 +13,7 @@ use uuid::Uuid;
 use zeroize::Zeroizing;
 
 pub(crate) use keys::COLLECTION as API_KEYS;
+pub(crate) use keys::refresh;
 pub use keys::{Holder, KeyKind, Keys, Owner, ShownKey, authenticate};
 
 use crate::{
@@ -21,7 +22,11 @@ use crate::{
 };
 
 /// The collections this room owns, beside the keys.
-pub(crate) static ORGANISATIONS: Collection = Collection { name: "organisations", fields: &[] };
+pub(crate) static ORGANISATIONS: Collection = Collection {
+    name: "organisations",
+    // Two servers that start on an empty store at once make one organisation.
+    fields: &[Field::unique("name", Kind::Text)],
+};
 pub(crate) static PROJECTS: Collection = Collection { name: "projects", fields: &[Field::unique("name", Kind::Text)] };
 
 /// The organisation, as stored. There is one per installation.
@@ -32,6 +37,14 @@ pub struct Organisation {
     /// The next number for clients that expect running numbers.
     #[serde(default)]
     next_number: i64,
+}
+
+impl Organisation {
+    /// Whether a project was ever made: a first start that was interrupted, or is under way elsewhere, has made none yet.
+    #[must_use]
+    pub fn has_had_projects(&self) -> bool {
+        self.next_number > 1
+    }
 }
 
 impl Document for Organisation {
@@ -128,13 +141,16 @@ pub struct NewProject {
 /// Makes the organisation of a new installation, with a key that is shown once.
 ///
 /// # Errors
-/// When the store refuses.
+/// [`Error::ProjectNameTaken`] when another server has just made it, or the store refuses.
 pub async fn found(app: &App, name: &str) -> Result<(OrganisationId, Zeroizing<String>)> {
     let (id, now) = (OrganisationId::random(), app.clock.now());
     let body = Organisation { name: name.to_owned(), next_number: 1 };
     let (key, batch) = keys::mint(app, Batch::at(now), KeyKind::Organisation, id.as_str(), &id, "default").await?;
-    app.store.commit(batch.insert(INSTALLATION, id.as_str(), &body)).await?;
-    Ok((id, key.secret))
+    match app.store.commit(batch.insert(INSTALLATION, id.as_str(), &body)).await {
+        Ok(()) => Ok((id, key.secret)),
+        Err(CommitError::Taken { .. }) => Err(Error::ProjectNameTaken(name.to_owned())),
+        Err(cause) => Err(cause.into()),
+    }
 }
 
 /// The organisation, when the installation has one already.
@@ -213,7 +229,7 @@ pub async fn list(app: &App, organisation: &OrganisationId, offset: u64, limit: 
 /// When there is none, or the store refuses.
 pub async fn remove(app: &App, organisation: &OrganisationId, id: &ProjectId) -> Result<()> {
     let record = record(app, organisation, id).await?;
-    let mut batch = Batch::at(app.clock.now()).remove(&record);
+    let mut batch = Batch::at(app.clock.now()).remove(&record).announce();
     for key in keys::of(app, id.as_str()).await? {
         batch = batch.remove(&key);
     }
@@ -226,7 +242,7 @@ pub async fn remove(app: &App, organisation: &OrganisationId, id: &ProjectId) ->
 /// When there is no such project, or the store refuses.
 pub async fn regenerate_key(app: &App, organisation: &OrganisationId, id: &ProjectId) -> Result<ShownKey> {
     let project = record(app, organisation, id).await?;
-    let mut batch = Batch::at(app.clock.now()).check(&project);
+    let mut batch = Batch::at(app.clock.now()).check(&project).announce();
     for key in keys::of(app, id.as_str()).await? {
         batch = batch.remove(&key);
     }

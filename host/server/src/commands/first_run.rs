@@ -29,16 +29,30 @@ pub(crate) struct Keys {
 
 /// Makes organisation, demo project and their keys.
 pub(crate) async fn make(app: &App) -> Result<Keys, Stop> {
-    let (organisation, organisation_key) = projects::found(app, ORGANISATION).await?;
+    let (organisation, organisation_key) = match projects::found(app, ORGANISATION).await {
+        // Another server starts on the same store and was faster; what it makes next is found, or made here.
+        Err(app::Error::ProjectNameTaken(_)) => {
+            let found = projects::organisation(app).await?;
+            let id = found.map(|record| OrganisationId::parse(&record.id)).transpose()?;
+            let id = id.ok_or_else(|| anyhow::anyhow!("the organization cannot be read after it was made"))?;
+            let keys = projects::show_keys(app, id.as_str()).await?;
+            (id, keys.into_iter().next().map(|key| key.secret).unwrap_or_default())
+        }
+        made => made?,
+    };
     let request = NewProject { name: PROJECT.into(), config: Config::default(), with_key: true };
-    let (project, key) = projects::create(app, &organisation, request).await?;
+    let (project, key) = match projects::create(app, &organisation, request).await {
+        Err(app::Error::ProjectNameTaken(_)) => return Box::pin(find(app)).await,
+        made => made?,
+    };
     let project_key = key.map(|key| key.secret).unwrap_or_default();
     Ok(Keys { project: project.id.to_string(), project_key, organisation_key })
 }
 
 /// Finds the keys of the oldest project. A first start that was interrupted is completed.
 pub(crate) async fn find(app: &App) -> Result<Keys, Stop> {
-    let Some(organisation) = projects::organisation(app).await? else { return make(app).await };
+    let organisation = projects::organisation(app).await?.filter(|organisation| organisation.body.has_had_projects());
+    let Some(organisation) = organisation else { return make(app).await };
     let id = OrganisationId::parse(&organisation.id)?;
     let (all, total) = projects::list(app, &id, 0, 1).await?;
     let oldest = match total {

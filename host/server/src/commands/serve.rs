@@ -62,11 +62,12 @@ pub(crate) struct Args {
 pub(crate) async fn run(config: Config, args: Args, terminal: Terminal) -> Result<ExitCode, Stop> {
     let listener = bind(&config.listen).await?;
     let address = listener.local_addr().context("read the address listened on").map_err(Stop::from)?;
+    let fresh = !config.data.exists();
     let Opened { app, writer, store, new } = open::open(&config).await?;
     let server = Arc::new(Server::new(app, config));
     let keys = if new { first_run::make(&server.app).await? } else { first_run::find(&server.app).await? };
     let url = url(&server.config, address);
-    first_run::write_env(&server.config.env_file(), &url, &keys, new)?;
+    first_run::write_env(&server.config.env_file(), &url, &keys, new || fresh)?;
 
     let mut writing = JoinSet::new();
     writing.spawn(writer.run());
@@ -86,8 +87,10 @@ pub(crate) async fn run(config: Config, args: Args, terminal: Terminal) -> Resul
         Err(cause) => tracing::warn!("`toolhost export` and `toolhost keys` need a stopped server: {cause:#}"),
     }
 
-    let keeping = server.clone();
-    beside.spawn(async move { app::tools::log::retain(&keeping.app, keeping.config.retention()).await });
+    let working = server.clone();
+    beside.spawn(async move {
+        tokio::join!(working.app.follow(), working.app.work());
+    });
 
     let mut signals = Signals::new(args.until_stdin_ends)?;
     let start = Start { url, keys, new, address };

@@ -7,7 +7,7 @@
 //! goes twice, since every step that changes anything holds only once. If it is refused now, the record at hand tells
 //! whether it was this batch that has changed it.
 
-use super::{PATIENCE, PAUSE, Postgres, failure, quoted, schema, text};
+use super::{PATIENCE, PAUSE, Postgres, failure, listen, quoted, schema, text};
 use crate::values::Values;
 use crate::{Backend as _, Collection, CommitError, Kind, Record, Row, Scalar, Step, Time, Write};
 use sqlx::postgres::{PgConnection, PgRow};
@@ -73,11 +73,16 @@ type Claim = (&'static str, usize, String, Scalar);
 
 impl Postgres {
     /// Applies a batch, trying again while connections are lost.
-    pub(super) async fn commit_again(&self, now: Time, writes: &[(Write, Values)]) -> Result<(), CommitError> {
+    pub(super) async fn commit_again(
+        &self,
+        now: Time,
+        announced: bool,
+        writes: &[(Write, Values)],
+    ) -> Result<(), CommitError> {
         let until = Instant::now() + PATIENCE;
         let mut doubtful = false;
         loop {
-            match self.attempt(now, writes).await {
+            match self.attempt(now, announced, writes).await {
                 Ok(()) => return Ok(()),
                 Err(Failed::Refused(CommitError::Stale | CommitError::Taken { .. })) if doubtful => {
                     return self.judge(now, writes).await;
@@ -94,12 +99,16 @@ impl Postgres {
         }
     }
 
-    async fn attempt(&self, now: Time, writes: &[(Write, Values)]) -> Result<(), Failed> {
+    async fn attempt(&self, now: Time, announced: bool, writes: &[(Write, Values)]) -> Result<(), Failed> {
         let mut connection = self.pool.acquire().await.map_err(|error| lost(&error))?;
         let mut transaction = connection.begin().await.map_err(|error| lost(&error))?;
         let mut released = HashSet::new();
         for (write, values) in writes {
             self.step(&mut transaction, now, write, values, &mut released).await?;
+        }
+        if announced {
+            let told = sqlx::query(listen::TELL).execute(&mut *transaction).await;
+            told.map_err(|error| lost(&error))?;
         }
         transaction.commit().await.map_err(|error| match lost(&error) {
             Failed::Lost { why, .. } => Failed::Lost { why, sure: false },

@@ -13,11 +13,14 @@
 mod commit;
 mod failure;
 mod find;
+mod listen;
 mod open;
 mod schema;
 mod text;
 
-use crate::{Backend, Batch, Collection, CommitError, Error, Health, OpenError, Page, Query, Report, Row, Time};
+use crate::{
+    Backend, Batch, Change, Collection, CommitError, Error, Health, OpenError, Page, Query, Report, Row, Time,
+};
 use async_trait::async_trait;
 use commit::Statements;
 use sqlx::postgres::{PgPool, PgRow, Postgres as Database};
@@ -46,6 +49,7 @@ const NAMED: usize = 100;
 pub(crate) struct Postgres {
     pool: PgPool,
     statements: HashMap<&'static str, Statements>,
+    listener: listen::Listener,
     /// Why the last call was not answered, if it was not.
     trouble: Mutex<Option<String>>,
 }
@@ -55,7 +59,7 @@ impl Postgres {
     pub(crate) async fn open(url: &str, collections: &[&'static Collection]) -> Result<Postgres, OpenError> {
         let pool = open::open(url, collections).await?;
         let statements = collections.iter().map(|at| (at.name, Statements::of(at))).collect();
-        Ok(Postgres { pool, statements, trouble: Mutex::default() })
+        Ok(Postgres { pool, statements, listener: listen::Listener::default(), trouble: Mutex::default() })
     }
 
     /// Asks, and again while connections are lost.
@@ -142,18 +146,29 @@ impl Backend for Postgres {
     }
 
     async fn commit(&self, batch: Batch) -> Result<(), CommitError> {
-        let now = batch.now;
+        let (now, announced) = (batch.now, batch.announced);
         let writes = batch.checked()?;
         if let Some((write, _)) = writes.iter().find(|(write, _)| !self.statements.contains_key(write.at.name)) {
             return Err(CommitError::Invalid(format!("the collection {} was not declared", write.at.name)));
         }
-        let committed = timeout(LONGEST, self.commit_again(now, &writes)).await;
+        let committed = timeout(LONGEST, self.commit_again(now, announced, &writes)).await;
         let result = committed.unwrap_or_else(|_| Err(CommitError::Unavailable(failure::SILENT.to_owned())));
         self.note(match &result {
             Err(CommitError::Unavailable(why)) => Some(why),
             _ => None,
         });
         result
+    }
+
+    async fn changed(&self) -> Change {
+        self.listener.changed(&self.pool).await
+    }
+
+    async fn now(&self) -> Result<Option<Time>, Error> {
+        let clock = "select (extract(epoch from clock_timestamp()) * 1000)::bigint";
+        let rows = self.rows(Ask::Often, || QueryBuilder::new(clock)).await?;
+        let now = rows.first().map(|row| row.try_get(0)).transpose().map_err(|error| failure::of_read(&error))?;
+        Ok(now.map(Time))
     }
 
     fn health(&self) -> Health {
@@ -190,7 +205,9 @@ impl Backend for Postgres {
     }
 
     async fn close(&self) {
-        self.pool.close().await;
+        // Nobody is let in any more; who is inside ends by himself, or is left behind.
+        let closing = async { tokio::join!(self.pool.close(), self.listener.close()) };
+        let _ = timeout(LONGEST, closing).await;
     }
 }
 

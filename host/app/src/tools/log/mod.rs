@@ -35,7 +35,8 @@ pub use cassette::{Keep, cassette};
 pub(crate) use page::{DETAILS, PAGES};
 pub use page::{Detail, Executed, Line, Sent, Status};
 pub use read::{Condition, Field, Filter, Operator, get, list};
-pub use retention::{Retention, retain};
+pub use retention::Retention;
+pub(crate) use retention::{EVERY, retain};
 pub use write::Writer;
 
 use cassette::Recorder;
@@ -87,6 +88,7 @@ pub struct Log {
     bell: Arc<Bell>,
     wait: bool,
     pub(crate) recorder: Recorder,
+    retention: Retention,
 }
 
 /// A place in the buffer.
@@ -116,13 +118,15 @@ pub struct Settings {
     pub cassettes: Keep,
     /// Bytes of content that one holds at most.
     pub cassette: usize,
+    /// What stays.
+    pub retention: Retention,
 }
 
 pub(crate) fn open(settings: Settings, store: Store, vault: Arc<Vault>, clock: Clock) -> (Log, Writer) {
     let (to, from) = mpsc::channel(settings.buffer);
     let bell = Arc::new(Bell::default());
     let recorder = Recorder::new(settings.cassettes, settings.cassette);
-    let log = Log { to, bell: bell.clone(), wait: settings.wait, recorder };
+    let log = Log { to, bell: bell.clone(), wait: settings.wait, recorder, retention: settings.retention };
     (log, Writer { from, bell, store, vault, clock, payload: settings.payload })
 }
 

@@ -12,14 +12,14 @@ use super::{
     cassette,
     page::{Details, Page, RUNS},
 };
-use crate::{App, Result, projects};
+use crate::{App, Result, jobs::Lease, projects};
 
 /// Records erased in one batch.
 const BATCH: u64 = 32;
 /// Projects and pages read at once.
 const READ: u64 = 256;
-/// How often it is looked for what is old, and how soon after a start.
-const EVERY: Duration = Duration::from_secs(3_600);
+/// How often it is looked for what is old.
+pub(crate) const EVERY: Duration = Duration::from_secs(3_600);
 
 /// What stays in the log.
 #[derive(Debug, Clone, Copy, Default)]
@@ -36,18 +36,20 @@ impl Retention {
     }
 }
 
-/// Lets old records go, at once and then every hour. Ends when it is dropped, or at once where everything stays.
-pub async fn retain(app: &App, retention: Retention) {
-    while !retention.keeps_all() {
-        if let Err(cause) = pass(&app.store, retention, app.clock.now()).await {
-            tracing::warn!(%cause, "old records of the execution log stay for now");
-        }
-        tokio::time::sleep(EVERY).await;
+/// Lets old records go: a job, run by one server at a time.
+pub(crate) async fn retain(app: &App, lease: &Lease) -> Result<()> {
+    let retention = app.log.retention;
+    if retention.keeps_all() {
+        return Ok(());
     }
+    pass(&app.store, &|batch| lease.fence(batch), retention, app.clock.now()).await
 }
 
+/// What a batch has to go through before it is committed.
+type Fence<'a> = &'a (dyn Fn(Batch) -> Batch + Sync);
+
 /// Goes through all projects once, removed ones included.
-async fn pass(store: &Store, retention: Retention, now: Time) -> Result<()> {
+async fn pass(store: &Store, fence: Fence<'_>, retention: Retention, now: Time) -> Result<()> {
     let mut after = String::new();
     loop {
         let projects = store.scan(&projects::PROJECTS, &after, READ).await?;
@@ -55,9 +57,9 @@ async fn pass(store: &Store, retention: Retention, now: Time) -> Result<()> {
         after.clone_from(&last.id);
         for project in &projects {
             let before = before(store, &project.id, retention, now).await?;
-            erase::<cassette::Stored>(store, &project.id, before, now).await?;
-            erase::<Details>(store, &project.id, before, now).await?;
-            erase::<Page>(store, &project.id, before, now).await?;
+            erase::<cassette::Stored>(store, fence, &project.id, before, now).await?;
+            erase::<Details>(store, fence, &project.id, before, now).await?;
+            erase::<Page>(store, fence, &project.id, before, now).await?;
         }
     }
 }
@@ -98,14 +100,15 @@ async fn oldest_kept(store: &Store, project: &str, runs: u64) -> Result<Option<T
 }
 
 /// Erases the records of a project that were made before a time, oldest first.
-async fn erase<T: Document>(store: &Store, project: &str, before: Time, now: Time) -> Result<()> {
+async fn erase<T: Document>(store: &Store, fence: Fence<'_>, project: &str, before: Time, now: Time) -> Result<()> {
     loop {
         let oldest = store.find::<T>(&Query::of(project).page(0, BATCH)).await?.records;
         let old: Vec<Record<T>> = oldest.into_iter().filter(|record| record.created_at < before).collect();
         if old.is_empty() {
             return Ok(());
         }
-        match store.commit(old.iter().fold(Batch::at(now), |batch, record| batch.purge(record))).await {
+        let batch = old.iter().fold(Batch::at(now), |batch, record| batch.purge(record));
+        match store.commit(fence(batch)).await {
             // Another node was at it: the next look shows what is left.
             Ok(()) | Err(CommitError::Stale) => tokio::task::yield_now().await,
             Err(cause) => return Err(cause.into()),
@@ -158,7 +161,7 @@ mod tests {
     async fn left_of(days: i64, retention: Retention) -> Vec<i64> {
         let folder = tempfile::tempdir().unwrap();
         let store = store(folder.path(), days).await;
-        pass(&store, retention, Time((days - 1) * DAY)).await.unwrap();
+        pass(&store, &|batch| batch, retention, Time((days - 1) * DAY)).await.unwrap();
         let (pages, details) = left(&store).await;
         assert_eq!(pages, details, "what was said goes with its page");
         assert_eq!(store.verify().await.damage, Vec::<String>::new());

@@ -1,0 +1,267 @@
+//! Work that recurs, done by one server at a time.
+//!
+//! Any number of servers share a store. For each job there is a lease: whoever holds it works, renews it every [`RENEW`],
+//! and gives it back with the time of the run. A server that dies keeps nobody waiting for longer than [`HELD`]; all
+//! times are the database's, so that clocks of servers do not matter. One that was stopped and wakes up past its lease
+//! cannot write any more: whatever a job changes goes through [`Lease::fence`], which makes the batch depend on a record
+//! that the next holder has changed. A run may be cut off anywhere and begun again elsewhere, so a job takes up what it
+//! finds and does nothing twice.
+//!
+//! To add a job, add a line to [`JOBS`]: its name, how often it runs, and a function that does one run. In it, put
+//! `lease.fence(batch)` where `batch` would be committed, and nothing else into the job's hands: no state in memory.
+
+use std::{pin::Pin, sync::OnceLock, time::Duration};
+
+use serde::{Deserialize, Serialize};
+use store::{Batch, Collection, CommitError, Document, Record, Store, Time};
+use tokio::time::Instant;
+
+use crate::{App, Clock, INSTALLATION, Result, ids, tools::log};
+
+/// How long a lease holds when it is not renewed.
+const HELD: Duration = Duration::from_secs(6);
+/// How often it is renewed.
+const RENEW: Duration = Duration::from_secs(2);
+/// How often a server looks whether something is due.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Leases, by the name of the job.
+pub(crate) static LEASES: Collection = Collection { name: "leases", fields: &[] };
+/// What batches of jobs depend on, by the name of the job: changed whenever a lease changes hands.
+pub(crate) static FENCES: Collection = Collection { name: "fences", fields: &[] };
+
+/// Work that recurs.
+pub(crate) struct Job {
+    /// Names its lease; never given to another job.
+    pub(crate) name: &'static str,
+    /// From the end of a run to the next; a server that starts does not wait for it.
+    pub(crate) every: Duration,
+    /// Does one run.
+    pub(crate) run: for<'a> fn(&'a App, &'a Lease) -> Run<'a>,
+}
+
+/// One run under way.
+pub(crate) type Run<'a> = Pin<Box<dyn Future<Output = Result<()>> + Send + 'a>>;
+
+/// All of it.
+const JOBS: &[Job] =
+    &[Job { name: "log_retention", every: log::EVERY, run: |app, lease| Box::pin(log::retain(app, lease)) }];
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Held {
+    /// Which server.
+    by: String,
+    /// Until then nobody else may take it.
+    until: Time,
+    /// When the last run ended.
+    ran: Time,
+}
+
+impl Document for Held {
+    const COLLECTION: &'static Collection = &LEASES;
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Fence {
+    /// Which server changed it last.
+    by: String,
+}
+
+impl Document for Fence {
+    const COLLECTION: &'static Collection = &FENCES;
+}
+
+/// The right to do a job now.
+pub(crate) struct Lease {
+    fence: Record<Fence>,
+}
+
+impl Lease {
+    /// Makes a batch stale as soon as another server has taken the lease.
+    pub(crate) fn fence(&self, batch: Batch) -> Batch {
+        batch.check(&self.fence)
+    }
+}
+
+/// One server, as the others know it.
+struct Node<'a> {
+    store: &'a Store,
+    clock: &'a Clock,
+    name: String,
+    /// When it was started; none before its first look at the clock.
+    started: OnceLock<Time>,
+}
+
+/// Does what is due for as long as it is polled.
+pub(crate) async fn work(app: &App) {
+    let node = Node { store: &app.store, clock: &app.clock, name: ids::random_text(12), started: OnceLock::new() };
+    loop {
+        for job in JOBS {
+            if let Err(cause) = node.turn(app, job).await {
+                tracing::warn!(%cause, job = job.name, "a job could not be done; it is tried again");
+            }
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
+impl Node<'_> {
+    /// Runs a job if it is due and nobody else does.
+    async fn turn(&self, app: &App, job: &Job) -> Result<()> {
+        let Some(lease) = self.claim(job).await? else { return Ok(()) };
+        let done = tokio::select! {
+            done = (job.run)(app, &lease) => done,
+            lost = self.keep(job.name) => {
+                tracing::warn!(job = job.name, "{lost}; another server may go on with the job");
+                return Ok(());
+            }
+        };
+        self.give_back(job, &lease).await?;
+        done
+    }
+
+    async fn now(&self) -> Result<Time> {
+        Ok(self.store.now().await?.unwrap_or_else(|| self.clock.now()))
+    }
+
+    /// Takes the lease of a job that is due, unless another server has it.
+    async fn claim(&self, job: &Job) -> Result<Option<Lease>> {
+        let (name, now) = (job.name, self.now().await?);
+        let started = *self.started.get_or_init(|| now);
+        let is_due = |ran: Time| ran < started || after(ran, job.every) <= now;
+        let held = Held { by: self.name.clone(), until: after(now, HELD), ran: Time(0) };
+        let fence = Fence { by: self.name.clone() };
+        let batch = match self.lease(name).await? {
+            Some(lease) if lease.body.until > now || !is_due(lease.body.ran) => return Ok(None),
+            Some(lease) => {
+                let body = Held { ran: lease.body.ran, ..held };
+                let Some(old) = self.store.get::<Fence>(INSTALLATION, name).await? else { return Ok(None) };
+                Batch::at(now).update(&Record { body, ..lease }).update(&Record { body: fence, ..old })
+            }
+            None => Batch::at(now).insert(INSTALLATION, name, &held).insert(INSTALLATION, name, &fence),
+        };
+        match self.store.commit(batch).await {
+            Ok(()) => {}
+            // Somebody was faster.
+            Err(CommitError::Stale | CommitError::Taken { .. }) => return Ok(None),
+            Err(cause) => return Err(cause.into()),
+        }
+        let fence = self.store.get::<Fence>(INSTALLATION, name).await?;
+        Ok(fence.filter(|fence| fence.body.by == self.name).map(|fence| Lease { fence }))
+    }
+
+    /// Renews the lease until it is lost, and says how.
+    async fn keep(&self, name: &str) -> &'static str {
+        let mut renewed = Instant::now();
+        loop {
+            tokio::time::sleep(RENEW).await;
+            let begun = Instant::now();
+            match tokio::time::timeout(HELD.saturating_sub(renewed.elapsed()), self.renew(name)).await {
+                Ok(Ok(true)) => renewed = begun,
+                Ok(Ok(false)) => return "the lease was taken",
+                // It may hold still; the store is asked again for as long.
+                Ok(Err(_)) if renewed.elapsed() < HELD => {}
+                Ok(Err(_)) | Err(_) => return "the lease could not be renewed",
+            }
+        }
+    }
+
+    async fn renew(&self, name: &str) -> Result<bool> {
+        let now = self.now().await?;
+        let Some(mut lease) = self.lease(name).await?.filter(|lease| lease.body.by == self.name) else {
+            return Ok(false);
+        };
+        lease.body.until = after(now, HELD);
+        match self.store.commit(Batch::at(now).update(&lease)).await {
+            Ok(()) => Ok(true),
+            Err(CommitError::Stale) => Ok(false),
+            Err(cause) => Err(cause.into()),
+        }
+    }
+
+    /// Says when the job has run, and lets go of the lease.
+    async fn give_back(&self, job: &Job, held: &Lease) -> Result<()> {
+        let now = self.now().await?;
+        let Some(mut lease) = self.lease(job.name).await?.filter(|lease| lease.body.by == self.name) else {
+            return Ok(());
+        };
+        (lease.body.until, lease.body.ran) = (now, now);
+        match self.store.commit(held.fence(Batch::at(now).update(&lease))).await {
+            Ok(()) | Err(CommitError::Stale) => Ok(()),
+            Err(cause) => Err(cause.into()),
+        }
+    }
+
+    async fn lease(&self, name: &str) -> Result<Option<Record<Held>>> {
+        Ok(self.store.get::<Held>(INSTALLATION, name).await?)
+    }
+}
+
+fn after(time: Time, by: Duration) -> Time {
+    Time(time.0.saturating_add(i64::try_from(by.as_millis()).unwrap_or(i64::MAX)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const JOB: Job = Job { name: "sweep", every: Duration::from_secs(60), run: |_, _| Box::pin(async { Ok(()) }) };
+
+    fn note(text: &str) -> Batch {
+        Batch::at(Time(1)).insert(INSTALLATION, text, &Fence { by: text.to_owned() })
+    }
+
+    /// Two servers over one store whose clock stands still.
+    async fn with_two(check: impl AsyncFn(Node<'_>, Node<'_>, &Clock)) {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path(), &[&LEASES, &FENCES]).unwrap();
+        let clock = Clock::standing_at(Time(1_000));
+        let node = |name: &str| Node { store: &store, clock: &clock, name: name.to_owned(), started: OnceLock::new() };
+        check(node("one"), node("two"), &clock).await;
+    }
+
+    #[tokio::test]
+    async fn a_due_job_is_claimed_once_and_again_when_it_is_due_again() {
+        with_two(async |one, two, clock| {
+            let lease = one.claim(&JOB).await.unwrap().unwrap();
+            assert!(two.claim(&JOB).await.unwrap().is_none());
+            one.give_back(&JOB, &lease).await.unwrap();
+            assert!(two.claim(&JOB).await.unwrap().is_none(), "it is not due");
+            clock.advance(JOB.every);
+            assert!(two.claim(&JOB).await.unwrap().is_some());
+            assert!(one.claim(&JOB).await.unwrap().is_none());
+        })
+        .await;
+    }
+
+    #[tokio::test]
+    async fn a_lease_that_is_renewed_stays_and_one_that_is_not_goes_to_another() {
+        with_two(async |one, two, clock| {
+            one.claim(&JOB).await.unwrap().unwrap();
+            for _ in 0..5 {
+                clock.advance(RENEW);
+                assert!(one.renew(JOB.name).await.unwrap());
+                assert!(two.claim(&JOB).await.unwrap().is_none());
+            }
+            clock.advance(HELD);
+            assert!(two.claim(&JOB).await.unwrap().is_some());
+            assert!(!one.renew(JOB.name).await.unwrap());
+        })
+        .await;
+    }
+
+    #[tokio::test]
+    async fn whoever_wakes_up_past_its_lease_cannot_write() {
+        with_two(async |one, two, clock| {
+            let old = one.claim(&JOB).await.unwrap().unwrap();
+            one.store.commit(old.fence(note("in time"))).await.unwrap();
+            clock.advance(HELD);
+            let new = two.claim(&JOB).await.unwrap().unwrap();
+            assert_eq!(one.store.commit(old.fence(note("too late"))).await, Err(CommitError::Stale));
+            one.give_back(&JOB, &old).await.unwrap();
+            assert!(two.renew(JOB.name).await.unwrap(), "the old holder cannot give back what it does not have");
+            two.store.commit(new.fence(note("mine"))).await.unwrap();
+        })
+        .await;
+    }
+}

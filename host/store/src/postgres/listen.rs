@@ -1,0 +1,62 @@
+//! What other processes announce.
+//!
+//! An announcement is a hint without content: it may be lost with a connection, so whoever listens looks by himself every
+//! second, too, and everywhere after a connection was made anew.
+
+use crate::Change;
+use sqlx::postgres::{PgListener, PgPool};
+use std::time::Duration;
+use tokio::sync::Mutex;
+use tokio::time::{Instant, sleep_until, timeout_at};
+
+const CHANNEL: &str = "toolhost";
+pub(super) const TELL: &str = "notify toolhost";
+/// Between two looks without an announcement.
+const EVERY: Duration = Duration::from_secs(1);
+
+/// A connection that is only listened on, made when it is first needed.
+#[derive(Default)]
+pub(super) struct Listener(Mutex<Option<PgListener>>);
+
+impl Listener {
+    pub(super) async fn changed(&self, pool: &PgPool) -> Change {
+        let until = Instant::now() + EVERY;
+        let mut connection = self.0.lock().await;
+        let Some(listener) = &mut *connection else {
+            match timeout_at(until, listen(pool)).await {
+                Ok(Ok(listener)) => {
+                    *connection = Some(listener);
+                    return Change::Announced;
+                }
+                _ => {
+                    sleep_until(until).await;
+                    return Change::Perhaps;
+                }
+            }
+        };
+        match timeout_at(until, listener.try_recv()).await {
+            Err(_) => Change::Perhaps,
+            Ok(Ok(Some(_))) => {
+                while listener.next_buffered().is_some() {}
+                Change::Announced
+            }
+            // The connection is lost, and with it perhaps an announcement.
+            Ok(Ok(None) | Err(_)) => {
+                *connection = None;
+                sleep_until(until).await;
+                Change::Announced
+            }
+        }
+    }
+
+    /// Gives the connection back, which the pool waits for when it closes.
+    pub(super) async fn close(&self) {
+        *self.0.lock().await = None;
+    }
+}
+
+async fn listen(pool: &PgPool) -> Result<PgListener, sqlx::Error> {
+    let mut listener = PgListener::connect_with(pool).await?;
+    listener.listen(CHANNEL).await?;
+    Ok(listener)
+}
