@@ -1,12 +1,13 @@
 //! The shared backend, on a server of the test run's own: a database for each test.
 
-use crate::suite::{COLLECTIONS, Place};
-use host_store::{Folder, Store};
+use crate::suite::{COLLECTIONS, Place, Thing};
+use host_store::{Folder, Query, Store};
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, LazyLock};
+use std::time::{Duration, Instant};
 
 /// Ends when this process does, with the pipe between them.
 static SERVER: LazyLock<(Child, String)> = LazyLock::new(|| {
@@ -46,3 +47,61 @@ impl Place for Database {
 }
 
 crate::suite::promises!(Database);
+
+impl Database {
+    async fn admin(&self) -> PgConnection {
+        PgConnection::connect(&self.url).await.unwrap()
+    }
+
+    /// How often a table was read from end to end, once everybody else has gone.
+    async fn whole_reads(&self, table: &str) -> i64 {
+        let mut admin = self.admin().await;
+        let others =
+            "select count(*) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()";
+        let until = Instant::now() + Duration::from_secs(60);
+        while sqlx::query_scalar::<_, i64>(others).fetch_one(&mut admin).await.unwrap() > 0 {
+            assert!(Instant::now() < until, "connections stay");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        let reads = "select seq_scan from pg_stat_user_tables where relname = $1";
+        sqlx::query_scalar(reads).bind(table).fetch_one(&mut admin).await.unwrap()
+    }
+}
+
+#[tokio::test]
+async fn pages_of_a_hundred_thousand_records_are_found_by_an_index() {
+    let place = Database::new();
+    place.open().await.close().await;
+    let mut admin = place.admin().await;
+    let load = "insert into things (id, project, revision, created_at, updated_at, body) \
+                select 'r' || n, 'p', 1, n, n, json_build_object('name', 'n' || n, 'colour', 'c' || n % 40, 'rank', n % 40, \
+                'due', n % 40, 'tags', json_build_array('t' || n % 40), 'on', n % 2 = 0, 'rest', repeat('x', 300)) \
+                from generate_series(0, 99999) as n";
+    for statement in [load, "vacuum analyze things"] {
+        sqlx::query(statement).execute(&mut admin).await.unwrap();
+    }
+    admin.close().await.unwrap();
+    let before = place.whole_reads("things").await;
+    let store = place.open().await;
+    let all = Query::of("p");
+    for (query, total) in [
+        (all.clone(), 100_000),
+        (all.clone().newest(), 100_000),
+        (all.clone().by("rank").newest(), 100_000),
+        (all.clone().is("name", "n7"), 1),
+        (all.clone().is("colour", "c7"), 2_500),
+        (all.clone().is("rank", 7), 2_500),
+        (all.clone().below("due", 1).newest(), 2_500),
+        (all.clone().is("tags", "t7").newest(), 2_500),
+        (all.clone().is("on", true), 50_000),
+        (all.at_least("created_at", 97_500), 2_500),
+    ] {
+        for page in [0, 99] {
+            let found = store.find::<Thing>(&query.clone().page(page * 20, 20)).await.unwrap();
+            let length = 20.min(total - (page * 20).min(total));
+            assert_eq!((found.total, found.records.len() as u64), (total, length), "{query:?}");
+        }
+    }
+    store.close().await;
+    assert_eq!(place.whole_reads("things").await, before);
+}
