@@ -146,3 +146,24 @@ async fn a_database_that_crashes_under_load_loses_nothing_that_was_acknowledged(
         project.send(Method::GET, &format!("/auth_configs/{id}"), harness::client::Body::None, &[]).await.expect(200);
     }
 }
+
+#[tokio::test]
+async fn a_database_that_cannot_be_used_is_refused_in_words_and_without_its_password() {
+    let server = Postgres::shared().database(None).url();
+    let (address, _) = server.rsplit_once('/').unwrap();
+    let guarded = address.replace("postgres@", "guarded:0pen-sesame@");
+    for (store, said) in [
+        ("postgres://someone:0pen-sesame@127.0.0.1:1/x".to_owned(), "check that the server runs"),
+        (format!("{address}/nowhere?password=0pen-sesame"), "there is no such database"),
+        (format!("{guarded}/postgres"), "the password is wrong"),
+        ("mysql://someone:0pen-sesame@127.0.0.1/x".to_owned(), "postgres://user:password@host/database"),
+    ] {
+        let setup = Setup::embedded().with("store", &store).with("log", "debug");
+        let refused = setup.clone().try_start().await.expect_err("a server without a database");
+        assert!(refused.output.contains(said), "{refused:#?}");
+        let doctor = setup.command(&["doctor"]);
+        let told = format!("{}{}", doctor.stdout, doctor.stderr);
+        assert!(doctor.code == Some(1) && told.contains(said), "{doctor:#?}");
+        assert!(!told.contains("sesame") && !refused.output.contains("sesame"), "{told}{}", refused.output);
+    }
+}
