@@ -167,10 +167,6 @@ async fn the_first_page_leads_to_calls_an_account_and_a_published_toolkit() {
                 let said = answers(&shell.run(commands).await);
                 assert_eq!(said[0]["connectionData"]["val"]["status"], "ACTIVE", "{said:?}");
             }
-            "toolhost export" => {
-                shell.run(&format!("cd '{}'\n{commands}", folder.path().display())).await;
-                assert!(folder.path().join("restored").is_dir());
-            }
             _ => {
                 let (before, after) = commands.split_once(" && cd greeter\n").unwrap();
                 shell.run(before).await;
