@@ -29,6 +29,7 @@ mod distribution;
 mod documents;
 mod imports;
 mod isolation;
+mod kept;
 mod languages;
 mod limits;
 mod manual;
