@@ -85,10 +85,17 @@ async fn assert_answers(archive: &Path, application: &FakeApp) {
     setup.command(&["verify"]).succeeded();
 }
 
+/// What to call the installation that this run is to export and keep: `TEST_KEEP`.
+fn name_to_keep() -> Option<String> {
+    #[expect(clippy::disallowed_methods, reason = "a setting of the tests")]
+    let name = std::env::var("TEST_KEEP");
+    name.ok().filter(|name| !name.is_empty())
+}
+
 #[tokio::test]
 async fn every_installation_that_an_earlier_build_has_exported_still_answers() {
     let application = FakeApp::start();
-    if let Some(name) = std::env::var("TEST_KEEP").ok().filter(|name| !name.is_empty()) {
+    if let Some(name) = name_to_keep() {
         keep(&name, &application).await;
     }
     let entries = fs::read_dir(FOLDER).unwrap().map(|entry| entry.unwrap().path());
