@@ -1,7 +1,7 @@
 # Short names for what cargo and the two binaries do. `make` alone lists them.
 CARGO ?= cargo
-TOOLKIT = $(CARGO) run --quiet --package toolkit-sdk-cli --
 
+# Always the whole workspace: a single package would choose other features, and rebuild most dependencies for them.
 .PHONY: help run test bench check clean
 
 help: ## this list
@@ -16,11 +16,11 @@ run: ## build everything, publish the toolkits, run one tool through the API, st
 test: ## every test: units, toolkits, and the real server over HTTP, on each store
 	tests/setup
 	$(CARGO) build --workspace --all-targets
-	$(TOOLKIT) setup
-	$(TOOLKIT) build --all
-	$(TOOLKIT) check --all
+	target/debug/toolkit setup
+	target/debug/toolkit build --all
+	target/debug/toolkit check --all
 	$(CARGO) test --workspace
-	TEST_STORE=postgres $(CARGO) test --package e2e
+	TEST_STORE=postgres $(CARGO) test --workspace --test e2e
 	$(CARGO) test --manifest-path toolkits/Cargo.toml --target-dir target/toolkits
 
 bench: ## speed and memory, side by side with a bare HTTP handler

@@ -40,9 +40,12 @@ pub use version::{InvalidVersion, Version};
 pub const ABI: &str = "1.0.0";
 
 /// A toolkit: tools, triggers and auth schemes of one external application.
+///
+/// `S` is what a schema is read as. As a tree a schema takes some ten times the memory of its text: who keeps many manifests
+/// reads them as texts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Manifest {
+#[serde(deny_unknown_fields, bound(deserialize = "S: Deserialize<'de>"))]
+pub struct Manifest<S = Value> {
     /// Version of the host contract the component was built for, for example `1.0.0`.
     pub abi: String,
     /// Name and version of the SDK that built it, for example `toolkit-sdk 0.1.0`.
@@ -69,10 +72,10 @@ pub struct Manifest {
     pub egress: Vec<EgressRule>,
     /// At most 2,000.
     #[serde(default)]
-    pub tools: Vec<Tool>,
+    pub tools: Vec<Tool<S>>,
     /// Events the toolkit can report.
     #[serde(default)]
-    pub triggers: Vec<Trigger>,
+    pub triggers: Vec<Trigger<S>>,
     /// What its calls need beyond the server's defaults; the operator's ceilings win.
     #[serde(default)]
     pub limits: Limits,
@@ -80,8 +83,8 @@ pub struct Manifest {
 
 /// One thing an agent can do.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Tool {
+#[serde(deny_unknown_fields, bound(deserialize = "S: Deserialize<'de>"))]
+pub struct Tool<S = Value> {
     /// `TOOLKIT_VERB_NOUN`, upper case, at most 64 characters, beginning with the toolkit's slug.
     pub slug: String,
     /// For people, for example `List stories`.
@@ -89,9 +92,9 @@ pub struct Tool {
     /// What the agent reads to choose this tool. At most 4 KiB.
     pub description: String,
     /// JSON Schema of the arguments; an object schema.
-    pub input: Value,
+    pub input: S,
     /// JSON Schema of the data a success answers.
-    pub output: Value,
+    pub output: S,
     /// Whether the data may differ from `output`. A tool that passes on what an application answers cannot promise that it is
     /// as described: such data only has to be an object.
     #[serde(default, skip_serializing_if = "is_false")]
@@ -113,7 +116,7 @@ pub struct Tool {
     pub no_auth: bool,
     /// Arguments that work, shown to agents; each must satisfy `input`.
     #[serde(default)]
-    pub examples: Vec<Value>,
+    pub examples: Vec<S>,
 }
 
 /// Hints after the Model Context Protocol. What is not said is assumed for the worse.
@@ -180,7 +183,9 @@ impl Manifest {
     pub fn scheme(&self, mode: AuthMode) -> Option<&AuthScheme> {
         self.auth.iter().find(|scheme| scheme.mode == mode)
     }
+}
 
+impl<S> Manifest<S> {
     /// Whether every tool runs without an account.
     #[must_use]
     pub fn no_auth(&self) -> bool {

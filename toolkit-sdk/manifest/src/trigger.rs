@@ -7,8 +7,8 @@ use crate::EgressRule;
 
 /// A kind of event.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Trigger {
+#[serde(deny_unknown_fields, bound(deserialize = "S: Deserialize<'de>"))]
+pub struct Trigger<S = Value> {
     /// `TOOLKIT_EVENT`, upper case, at most 64 characters, beginning with the toolkit's slug.
     pub slug: String,
     /// For people, for example `New story`.
@@ -18,9 +18,9 @@ pub struct Trigger {
     /// Whether the platform asks or the application tells.
     pub kind: TriggerKind,
     /// JSON Schema of what the person configures; an object schema.
-    pub config: Value,
+    pub config: S,
     /// JSON Schema of one event.
-    pub payload: Value,
+    pub payload: S,
     /// Scopes of the external application that the trigger needs.
     #[serde(default)]
     pub scopes: Vec<String>,

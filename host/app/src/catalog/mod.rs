@@ -19,7 +19,7 @@ use std::{
 use arc_swap::ArcSwap;
 use manifest::{Hints, Manifest, Version};
 use sandbox::{Digest, Limits, Policy};
-use serde_json::{Value, json};
+use serde_json::{Value, json, value::RawValue};
 use store::Time;
 
 pub use changes::{Entry, changelog};
@@ -276,14 +276,12 @@ impl Toolkit {
 }
 
 impl Release {
-    pub(crate) fn new(manifest: Manifest, digest: Digest, size: u64, published_at: Time) -> Self {
+    pub(crate) fn new(manifest: Manifest<Box<RawValue>>, digest: Digest, size: u64, published_at: Time) -> Self {
         let limits = Limits::default().asked(manifest.limits);
         let unneeded = manifest.no_auth();
-        let tools: Vec<_> = manifest
-            .tools
-            .into_iter()
-            .map(|tool| Arc::new(Tool::new(tool, &manifest.egress, unneeded, limits)))
-            .collect();
+        let shared = [true, false].map(|read_only| Arc::new(Policy { egress: manifest.egress.clone(), read_only }));
+        let tools: Vec<_> =
+            manifest.tools.into_iter().map(|tool| Arc::new(Tool::new(tool, &shared, unneeded, limits))).collect();
         let places = tools.iter().enumerate().map(|(place, tool)| (tool.slug.clone(), place)).collect();
         Self {
             slug: manifest.slug.into(),
@@ -325,19 +323,24 @@ impl Release {
 }
 
 impl Tool {
-    fn new(tool: manifest::Tool, egress: &[manifest::EgressRule], unneeded: bool, limits: Limits) -> Self {
-        let egress = tool.egress.unwrap_or_else(|| egress.to_vec());
+    /// `shared` are the policies of tools without rules of their own: one that only reads, and one that does not.
+    fn new(tool: manifest::Tool<Box<RawValue>>, shared: &[Arc<Policy>; 2], unneeded: bool, limits: Limits) -> Self {
+        let read_only = tool.hints.read_only;
+        let policy = match tool.egress {
+            Some(egress) => Arc::new(Policy { egress, read_only }),
+            None => shared[usize::from(!read_only)].clone(),
+        };
         Self {
             slug: tool.slug.to_ascii_uppercase().into(),
             name: tool.name,
             description: tool.description,
-            input: Schema::new(&tool.input),
-            output: if tool.loose_output { Schema::loose(&tool.output) } else { Schema::new(&tool.output) },
+            input: Schema::new(tool.input),
+            output: if tool.loose_output { Schema::loose(tool.output) } else { Schema::new(tool.output) },
             hints: tool.hints,
             tags: tool.tags,
             scopes: tool.scopes,
             no_auth: tool.no_auth || unneeded,
-            policy: Arc::new(Policy { egress, read_only: tool.hints.read_only }),
+            policy,
             limits,
         }
     }
@@ -388,7 +391,13 @@ mod tests {
 
     fn answers(output: Value) -> Value {
         let tool = json!({"slug": "A_B", "name": "b", "description": "", "input": {}, "output": output});
-        Tool::new(serde_json::from_value(tool).unwrap(), &[], true, Limits::default()).answer_schema()
+        Tool::new(
+            serde_json::from_str(&tool.to_string()).unwrap(),
+            &<[Arc<Policy>; 2]>::default(),
+            true,
+            Limits::default(),
+        )
+        .answer_schema()
     }
 
     #[test]

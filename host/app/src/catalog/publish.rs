@@ -9,7 +9,8 @@ use std::sync::{Arc, atomic::Ordering};
 use bytes::Bytes;
 use manifest::Manifest;
 use sandbox::{Digest, InstallError};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde_json::{Value, value::RawValue};
 use store::{Batch, Change, Collection, CommitError, Document, Field, Kind, Query, Store, Time};
 
 use super::{Catalog, Index, Release, changes};
@@ -27,14 +28,14 @@ pub(crate) static COLLECTION: Collection = Collection {
     fields: &[Field::new("slug", Kind::Text), Field::new("digest", Kind::Text)],
 };
 
-/// A published version, as stored. The component itself is a blob under its digest.
+/// A published version, as stored. The component itself is a blob under its digest. The catalogue reads schemas as [`Text`].
 #[derive(Debug, Serialize, Deserialize)]
-struct Stored {
+struct Stored<S = Value> {
     slug: String,
     version: String,
     digest: Digest,
     size: u64,
-    manifest: Manifest,
+    manifest: Manifest<S>,
     #[serde(default)]
     signed_by: Option<String>,
     #[serde(default)]
@@ -42,6 +43,13 @@ struct Stored {
 }
 
 impl Document for Stored {
+    const COLLECTION: &'static Collection = &COLLECTION;
+}
+
+/// A schema that nobody looks into.
+type Text = Box<RawValue>;
+
+impl Document for Stored<Text> {
     const COLLECTION: &'static Collection = &COLLECTION;
 }
 
@@ -61,7 +69,7 @@ pub async fn load(store: &Store) -> Result<Catalog> {
     let (mut index, mut newest) = (Index::default(), 0);
     for page in 0.. {
         let query = Query::of(INSTALLATION).page(page * PAGE, PAGE);
-        let found = store.find::<Stored>(&query).await?;
+        let found = store.find::<Stored<Text>>(&query).await?;
         let last = (found.records.len() as u64) < PAGE;
         for record in found.records {
             newest = newest.max(record.updated_at.0);
@@ -88,12 +96,12 @@ pub(crate) async fn refresh(app: &App, change: Change) -> Result<()> {
         Change::Perhaps => newest.saturating_add(1),
     };
     let query = Query::of(INSTALLATION).at_least("updated_at", since);
-    if app.store.find::<Stored>(&query.clone().page(0, 0)).await?.total == 0 {
+    if app.store.find::<Stored<Text>>(&query.clone().page(0, 0)).await?.total == 0 {
         return Ok(());
     }
     let _changing = app.catalog.changing.lock().await;
     for page in 0.. {
-        let found = app.store.find::<Stored>(&query.clone().page(page * PAGE, PAGE)).await?.records;
+        let found = app.store.find::<Stored<Text>>(&query.clone().page(page * PAGE, PAGE)).await?.records;
         let last = (found.len() as u64) < PAGE;
         for record in found {
             app.catalog.newest.fetch_max(record.updated_at.0, Ordering::Relaxed);
@@ -159,7 +167,7 @@ pub async fn publish(app: &App, slug: &str, version: &str, component: Bytes, ter
     let Some(installed) = installed.filter(|_| problems.is_empty()) else {
         return Err(Error::ComponentInvalid(problems));
     };
-    let problems = conflicts(&app.catalog.index(), &installed.manifest);
+    let problems = conflicts(&app.catalog.index(), with_texts(&installed.manifest)?);
     if !problems.is_empty() {
         return Err(Error::ComponentInvalid(problems));
     }
@@ -193,7 +201,7 @@ pub async fn deprecate(app: &App, slug: &str, version: &str) -> Result<Arc<Relea
     let missing = || Error::VersionNotFound { slug: super::cut(slug), version: super::cut(version) };
     let _changing = app.catalog.changing.lock().await;
     let slug = slug.to_ascii_lowercase();
-    let mut record = app.store.get::<Stored>(INSTALLATION, &id(&slug, version)).await?.ok_or_else(missing)?;
+    let mut record = app.store.get::<Stored<Text>>(INSTALLATION, &id(&slug, version)).await?.ok_or_else(missing)?;
     if record.body.deprecated_at.is_none() {
         let now = app.clock.now();
         record.body.deprecated_at = Some(now);
@@ -234,7 +242,7 @@ async fn enter(app: &App, stored: Stored, breaking: bool) -> Result<Published> {
         }
         Err(cause) => return Err(cause.into()),
     }
-    let release = Arc::new(release(stored, now));
+    let release = Arc::new(release(with_texts(&stored)?, now));
     app.catalog.put(release.clone());
     Ok(Published { release, new: true })
 }
@@ -265,14 +273,14 @@ fn named_right(slug: &str, version: &str, component: &[u8]) -> Vec<String> {
 }
 
 /// What stands against a manifest that is right in itself: names of others, and schemas that cannot be used.
-fn conflicts(index: &Index, manifest: &Manifest) -> Vec<String> {
+fn conflicts(index: &Index, manifest: Manifest<Text>) -> Vec<String> {
     let mut problems = Vec::new();
-    for tool in &manifest.tools {
+    for tool in manifest.tools {
         if let Some(other) = index.toolkit_of(&tool.slug).filter(|other| *other.slug != *manifest.slug) {
             problems.push(format!("tools.{}: the name is used by toolkit {}", tool.slug, other.slug));
         }
-        let output = (!tool.loose_output).then_some(("output", &tool.output));
-        for (name, schema) in [("input", &tool.input)].into_iter().chain(output) {
+        let output = (!tool.loose_output).then_some(("output", tool.output));
+        for (name, schema) in [("input", tool.input)].into_iter().chain(output) {
             if let Some(problem) = super::Schema::new(schema).problem() {
                 problems.push(format!("tools.{}.{name}: {problem}", tool.slug));
             }
@@ -281,7 +289,13 @@ fn conflicts(index: &Index, manifest: &Manifest) -> Vec<String> {
     problems
 }
 
-fn release(stored: Stored, published_at: Time) -> Release {
+/// The same as the catalogue keeps it.
+fn with_texts<T: DeserializeOwned>(with_trees: &impl Serialize) -> Result<T> {
+    let text = serde_json::to_string(with_trees).and_then(|text| serde_json::from_str(&text));
+    text.map_err(|cause| Error::Unavailable(format!("the manifest could not be written: {cause}")))
+}
+
+fn release(stored: Stored<Text>, published_at: Time) -> Release {
     let Stored { digest, size, manifest, signed_by, deprecated_at, .. } = stored;
     Release { signed_by, deprecated_at, ..Release::new(manifest, digest, size, published_at) }
 }
