@@ -134,7 +134,7 @@ pub(crate) struct Document {
     url: String,
 }
 
-/// Reads a document.
+/// Reads a document, with its content in Markdown.
 #[tool(
     read_only,
     idempotent,
