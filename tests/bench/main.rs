@@ -20,7 +20,7 @@ use std::{
 use anyhow::{Context, Result};
 use bare::Bare;
 use clap::Parser;
-use harness::{Guest, Host, guest, host::Setup};
+use harness::{Guest, Host, guest, host::Setup, postgres::Postgres};
 use load::{Round, Target};
 use report::{Line, Verdict};
 use serde_json::{Value, json};
@@ -31,7 +31,7 @@ const LEVELS: [usize; 3] = [1, 8, 64];
 /// Measures the server beside a bare handler.
 #[derive(Debug, Parser)]
 struct Options {
-    /// Parts to run: b (with a, the bare handler), c, d, e, f [default: all]
+    /// Parts to run: b (with a, the bare handler), c, d, e, f, g [default: all]
     parts: Vec<String>,
     /// Rounds of which the best counts
     #[arg(long, default_value_t = 5)]
@@ -79,6 +79,9 @@ async fn run(options: Options) -> Result<()> {
     if bench.wants("f") {
         bench.waiting_calls().await?;
     }
+    if bench.wants("g") {
+        bench.both_stores().await?;
+    }
     if bench.options.json {
         println!("{}", serde_json::to_string_pretty(&bench.lines)?);
     } else {
@@ -106,8 +109,8 @@ fn echo_component() -> Result<Vec<u8>> {
         .with_context(|| format!("read {}: `toolkit build tests/components/echo` first", root.display()))
 }
 
-async fn serving_echo() -> Result<Host> {
-    let host = setup().start().await;
+async fn serving_echo(setup: Setup) -> Result<Host> {
+    let host = setup.start().await;
     let component = echo_component()?;
     host.as_org().put("/toolkits/echo/versions/20261121_00", component).await.expect(201);
     Ok(host)
@@ -154,7 +157,7 @@ impl Bench {
     }
 
     async fn small_calls(&mut self) -> Result<()> {
-        let host = serving_echo().await?;
+        let host = serving_echo(setup()).await?;
         let (bare, ours) = (self.bare(&call(&small()))?, echo(&host, &small())?);
         ours.times(8, 5_000).await?;
         for connections in LEVELS {
@@ -180,7 +183,7 @@ impl Bench {
 
     /// Many toolkits, then many log records, and what that costs a call, a start and memory.
     async fn full_house(&mut self) -> Result<()> {
-        let mut host = serving_echo().await?;
+        let mut host = serving_echo(setup()).await?;
         let mut published = 1;
         let alone = self.beside(&self.bare(&call(&small()))?, &echo(&host, &small())?, 8).await?;
         let (most, logs) = (self.options.toolkits, self.options.logs);
@@ -201,6 +204,22 @@ impl Bench {
             self.crowded(&host, &alone, &format!("{most} toolkits")).await?;
             echo(&host, &small())?.times(32, logs).await?;
             self.crowded(&host, &alone, &format!("{most} toolkits, {logs} log records")).await?;
+        }
+        Ok(())
+    }
+
+    /// The same calls with the records in the data directory and in PostgreSQL.
+    async fn both_stores(&mut self) -> Result<()> {
+        let embedded = serving_echo(setup()).await?;
+        let scaled = serving_echo(setup().on(Postgres::shared().database(None))).await?;
+        let (sled, postgres) = (echo(&embedded, &small())?, echo(&scaled, &small())?);
+        sled.times(8, 5_000).await?;
+        postgres.times(8, 5_000).await?;
+        for connections in LEVELS {
+            let (a, g) = self.beside(&sled, &postgres, connections).await?;
+            self.tell(Line::of("g", "execute, embedded store", connections, &a));
+            let ratio = Verdict::at_least("of it", g.per_second / a.per_second, 0.8);
+            self.tell(Line::of("g", "execute, PostgreSQL", connections, &g).with(ratio));
         }
         Ok(())
     }
@@ -228,7 +247,7 @@ impl Bench {
     }
 
     async fn large_calls(&mut self) -> Result<()> {
-        let host = serving_echo().await?;
+        let host = serving_echo(setup()).await?;
         let (bare, ours) = (self.bare(&call(&large()))?, echo(&host, &large())?);
         ours.times(8, 200).await?;
         let (a, e) = self.beside(&bare, &ours, 8).await?;
