@@ -52,7 +52,7 @@ async fn an_edit_changes_the_answer_and_a_broken_source_does_not() {
     work.edit("fn greet", "fn fn greet");
     dev.event("failed", 0).await;
     let why = "expected identifier, found keyword `fn`";
-    wait_until("the compiler's error is shown", || async { dev.errors().contains(why) }).await;
+    wait_for(LONG, "the compiler's error is shown", || async { dev.errors().contains(why) }).await;
     assert_eq!(work.greeting(&project).await, "Goodbye, Ada!");
 
     work.edit("fn fn greet", "fn greet");
@@ -80,7 +80,7 @@ async fn the_last_of_many_quick_edits_is_served_and_nothing_is_built_without_a_c
         // The first edits come between two builds, the others while one runs.
         dev.event("building", usize::from(number > 0)).await;
     }
-    wait_until("the last edit is served", || async { work.greeting(&project).await == "19: Ada!" }).await;
+    wait_for(LONG, "the last edit is served", || async { work.greeting(&project).await == "19: Ada!" }).await;
 
     let before = dev.all("building").len();
     let source = author.path("dev-quick/src/lib.rs");
@@ -90,7 +90,7 @@ async fn the_last_of_many_quick_edits_is_served_and_nothing_is_built_without_a_c
         fs::write(author.path(output).join("x.rs"), "written by a build").unwrap();
     }
     work.edit("19: ", "Good day, ");
-    wait_until("the edit is served", || async { work.greeting(&project).await == "Good day, Ada!" }).await;
+    wait_for(LONG, "the edit is served", || async { work.greeting(&project).await == "Good day, Ada!" }).await;
     let builds = dev.all("building").split_off(before);
     assert_eq!(builds, [json!({ "event": "building", "changed": ["src/lib.rs"] })]);
 }

@@ -15,7 +15,7 @@ use tempfile::{NamedTempFile, TempDir};
 use crate::{BucketService, Client, Database, FakeApp, Finished, Postgres, bucket, unique};
 
 /// How long a start may take before the test fails. Unoptimised and on a busy machine.
-const START: Duration = Duration::from_secs(60);
+const START: Duration = Duration::from_secs(180);
 
 /// Settings and folder of a server that may run, stop and run again.
 #[derive(Debug, Clone)]
