@@ -61,6 +61,17 @@ create index "toolkit_versions_by_created_at" on "toolkit_versions" (project, cr
 create index "toolkit_versions_by_slug" on "toolkit_versions" (project, "slug" nulls first, created_at, id) where deleted_at is null;
 create index "toolkit_versions_by_digest" on "toolkit_versions" (project, "digest" nulls first, created_at, id) where deleted_at is null;
 
+create table "toolkit_usage" (
+    id text collate "C" primary key,
+    project text collate "C" not null,
+    revision bigint not null,
+    created_at bigint not null,
+    updated_at bigint not null,
+    deleted_at bigint,
+    body json not null
+);
+create index "toolkit_usage_by_created_at" on "toolkit_usage" (project, created_at, id) where deleted_at is null;
+
 create table "auth_configs" (
     id text collate "C" primary key,
     project text collate "C" not null,
@@ -117,6 +128,17 @@ create table "credentials" (
     body json not null
 );
 create index "credentials_by_created_at" on "credentials" (project, created_at, id) where deleted_at is null;
+
+create table "legacy_ids" (
+    id text collate "C" primary key,
+    project text collate "C" not null,
+    revision bigint not null,
+    created_at bigint not null,
+    updated_at bigint not null,
+    deleted_at bigint,
+    body json not null
+);
+create index "legacy_ids_by_created_at" on "legacy_ids" (project, created_at, id) where deleted_at is null;
 
 create table "execution_pages" (
     id text collate "C" primary key,

@@ -27,7 +27,7 @@ use Key::{Organisation, Project};
 use Takes::{Component, Json, MaybeJson, Nothing};
 
 /// Every route below the prefixes.
-pub(crate) const ROUTES: [(&str, &str, Key, Takes); 31] = [
+pub(crate) const ROUTES: [(&str, &str, Key, Takes); 40] = [
     ("GET", "/auth/session/info", Project, Nothing),
     ("POST", "/org/owner/project/new", Organisation, Json),
     ("GET", "/org/owner/project/list", Organisation, Nothing),
@@ -41,14 +41,22 @@ pub(crate) const ROUTES: [(&str, &str, Key, Takes); 31] = [
     ("GET", "/toolkits", Project, Nothing),
     ("GET", "/toolkits/categories", Project, Nothing),
     ("GET", "/toolkits/changelog", Project, Nothing),
+    ("POST", "/toolkits/multi", Project, MaybeJson),
     ("GET", "/toolkits/{slug}", Project, Nothing),
+    ("GET", "/toolkits/{slug}/scopes/grant_context", Project, Nothing),
+    ("POST", "/toolkits/{slug}/scopes/recommended", Project, Json),
     ("GET", "/tools", Project, Nothing),
     ("GET", "/tools/enum", Project, Nothing),
+    ("POST", "/tools/scopes/required", Project, Json),
     ("GET", "/tools/{tool_slug}", Project, Nothing),
     ("POST", "/tools/execute/{tool_slug}", Project, Json),
+    ("POST", "/tools/execute/{tool_slug}/input", Project, Json),
     ("POST", "/logs/tool_execution", Project, MaybeJson),
     ("GET", "/logs/tool_execution/{id}", Project, Nothing),
     ("GET", "/logs/tool_execution/{id}/cassette", Project, Nothing),
+    ("GET", "/internal/action_execution/fields", Project, Nothing),
+    ("POST", "/internal/action_execution/logs", Project, MaybeJson),
+    ("GET", "/internal/action_execution/log/{id}", Project, Nothing),
     ("GET", "/auth_configs", Project, Nothing),
     ("POST", "/auth_configs", Project, Json),
     ("GET", "/auth_configs/{nanoid}", Project, Nothing),
@@ -59,6 +67,7 @@ pub(crate) const ROUTES: [(&str, &str, Key, Takes); 31] = [
     ("GET", "/connected_accounts/{nanoid}", Project, Nothing),
     ("DELETE", "/connected_accounts/{nanoid}", Project, Nothing),
     ("PATCH", "/connected_accounts/{nanoid}/status", Project, Json),
+    ("GET", "/migration/get-nanoid", Project, Nothing),
 ];
 
 fn addressed(path: &str) -> String {

@@ -60,6 +60,12 @@ impl FakeApp {
         Self { origin: format!("http://127.0.0.1:{port}"), seen }
     }
 
+    /// The address of a language model that gives these answers in turn, and the last one from then on. What it was asked is
+    /// under the tag.
+    pub fn model(&self, tag: &str, answers: &[&str]) -> String {
+        format!("{}/llm/{tag}/{}", self.origin, hex::encode(json!(answers).to_string()))
+    }
+
     /// The requests that carried this tag, oldest first.
     pub fn seen(&self, tag: &str) -> Vec<Seen> {
         let all = self.seen.lock().expect("no panic holds it");
@@ -155,6 +161,14 @@ async fn answer(
         "bomb" => ([(header::CONTENT_ENCODING, "gzip")], Body::from(gzip_of_spaces(64 << 20))).into_response(),
         "once401" if before == 0 => (StatusCode::UNAUTHORIZED, "{}").into_response(),
         "limited" => (StatusCode::TOO_MANY_REQUESTS, [(header::RETRY_AFTER, "7")], "{}").into_response(),
+        "llm" => {
+            let answers = hex::decode(parts.get(2).unwrap_or(&"")).unwrap_or_default();
+            let answers: Vec<String> = serde_json::from_slice(&answers).unwrap_or_default();
+            let content = answers.get(before).or(answers.last());
+            let choice = json!({ "message": { "role": "assistant", "content": content }, "finish_reason": "stop" });
+            let usage = json!({ "prompt_tokens": 11, "completion_tokens": 7 });
+            json!({ "choices": [choice], "usage": usage }).to_string().into_response()
+        }
         "list" => {
             let page = seen.query.strip_prefix("page=").and_then(|page| page.parse::<u64>().ok()).unwrap_or(1);
             let next = (page < 3).then_some(page + 1);

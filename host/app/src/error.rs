@@ -228,9 +228,40 @@ pub enum Error {
     /// Arguments from a sentence need a language model.
     #[error("arguments from text need a language model, and none is configured")]
     TextUnavailable,
+    /// The model's answer breaks the tool's schema, twice; one line each.
+    #[error("the language model found no arguments that fit {tool}: {}; its last answer was: {answer}", first(.problems))]
+    TextNotUnderstood {
+        /// Slug.
+        tool: String,
+        /// The beginning of it.
+        answer: String,
+        /// One line each.
+        problems: Vec<String>,
+    },
+    /// The model could not be asked.
+    #[error("the language model cannot be asked: {0}")]
+    ModelFailed(String),
     /// A part of the contract that is not built.
     #[error("{0} is not supported by this server")]
     Unsupported(&'static str),
+
+    // older clients
+    /// No object of the project had the id.
+    #[error("no {kind} has or had the id {uuid}")]
+    LegacyNotFound {
+        /// What was asked for.
+        kind: &'static str,
+        /// As asked.
+        uuid: uuid::Uuid,
+    },
+    /// The object is deleted.
+    #[error("the {kind} with the id {uuid} is deleted")]
+    LegacyGone {
+        /// What was asked for.
+        kind: &'static str,
+        /// As asked.
+        uuid: uuid::Uuid,
+    },
 
     /// No such record in the project.
     #[error("log {0} not found")]
@@ -321,8 +352,13 @@ impl Error {
             Self::AccountNotActive { .. } => row(1813, "ActionExecute_ConnectedAccountExpired", 422, "enable or reconnect the account, or use another one"),
             Self::ToolNotAllowed { .. } => row(1814, "ActionExecute_ToolNotAllowed", 403, "use a tool that the auth config allows, or change its `tool_access_config`"),
             Self::ArgumentsInvalid { .. } => row(1820, "ActionExecute_ArgumentsInvalid", 400, "correct what `errors` lists; `input_parameters` of the tool is the schema"),
-            Self::TextUnavailable => row(1821, "ActionExecute_TextUnavailable", 501, "send `arguments`; this server has no setting for a language model"),
+            Self::TextUnavailable => row(1821, "ActionExecute_TextUnavailable", 501, "send `arguments`, or have the operator set `llm.base_url` and `llm.model`"),
+            Self::TextNotUnderstood { .. } => row(1822, "ActionExecute_TextNotUnderstood", 422, "say in `text` what `errors` misses, or send `arguments`"),
+            Self::ModelFailed(_) => row(1823, "ActionExecute_ModelFailed", 502, "try again, or send `arguments`; the operator's settings of the model are `llm.*`"),
             Self::Unsupported(_) => row(10501, "Request_Unsupported", 501, "leave it out"),
+
+            Self::LegacyNotFound { .. } => row(2601, "Migration_NotFound", 404, "check `uuid` and `type`; pairs of an older system come in by `toolhost import-legacy`"),
+            Self::LegacyGone { .. } => row(2602, "Migration_ObjectDeleted", 410, "make a new one; what is deleted does not come back"),
 
             Self::LogNotFound(_) => row(801, "Log_NotFound", 404, "list the logs of the project"),
             Self::NoCassette(_) => row(802, "Log_NoCassette", 404, "runs are recorded as `logs.cassettes` says, up to `logs.cassette_kib`, for projects that store data"),
@@ -342,6 +378,7 @@ impl Error {
             | Self::ComponentLimit(lines)
             | Self::AccountFields(lines)
             | Self::BreakingChange { lines, .. }
+            | Self::TextNotUnderstood { problems: lines, .. }
             | Self::ArgumentsInvalid { problems: lines, .. } => lines,
             _ => &[],
         }
@@ -459,7 +496,11 @@ mod tests {
             Error::ToolNotAllowed { config: text(), tool: text() },
             Error::ArgumentsInvalid { tool: text(), problems: lines() },
             Error::TextUnavailable,
+            Error::TextNotUnderstood { tool: text(), answer: text(), problems: lines() },
+            Error::ModelFailed(text()),
             Error::Unsupported("x"),
+            Error::LegacyNotFound { kind: "x", uuid: uuid::Uuid::nil() },
+            Error::LegacyGone { kind: "x", uuid: uuid::Uuid::nil() },
             Error::LogNotFound(text()),
             Error::NoCassette(text()),
             Error::StorageFull,

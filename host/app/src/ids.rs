@@ -75,6 +75,10 @@ id!(
     AccountId, "a connected account", ["ca_"]
 );
 id!(
+    /// A trigger instance.
+    TriggerInstanceId, "a trigger instance", ["ti_"]
+);
+id!(
     /// An execution and its record.
     LogId, "a log", ["log_"]
 );

@@ -12,6 +12,7 @@ mod error;
 pub mod ids;
 mod jobs;
 pub mod json;
+pub mod legacy;
 pub mod projects;
 pub mod tools;
 pub mod vault;
@@ -35,9 +36,11 @@ pub static COLLECTIONS: &[&Collection] = &[
     &projects::PROJECTS,
     &projects::API_KEYS,
     &catalog::COLLECTION,
+    &catalog::USAGE,
     &auth_configs::COLLECTION,
     &connections::COLLECTION,
     &connections::CREDENTIALS,
+    &legacy::COLLECTION,
     &tools::log::PAGES,
     &tools::log::DETAILS,
     &tools::log::CASSETTES,
@@ -56,6 +59,10 @@ pub struct App {
     /// What can be called.
     pub catalog: catalog::Catalog,
     pub(crate) trusted: catalog::TrustedKeys,
+    /// How often toolkits run.
+    pub(crate) usage: Arc<catalog::Usage>,
+    /// Makes arguments of sentences.
+    pub(crate) model: Option<tools::text::Model>,
     /// Keys in memory.
     pub keys: projects::Keys,
     pub(crate) log: tools::log::Log,
@@ -79,6 +86,8 @@ pub struct Parts {
     pub log: tools::log::Settings,
     /// Who may sign components.
     pub trusted: catalog::TrustedKeys,
+    /// The language model; none when the operator has set none.
+    pub model: Option<tools::text::Settings>,
 }
 
 impl App {
@@ -87,9 +96,10 @@ impl App {
     /// # Errors
     /// When the catalogue cannot be read.
     pub async fn open(parts: Parts) -> Result<(Self, tools::log::Writer)> {
-        let Parts { store, vault, sandbox, clock, log, trusted } = parts;
+        let Parts { store, vault, sandbox, clock, log, trusted, model } = parts;
         let catalog = catalog::load(&store).await?;
-        let (log, writer) = tools::log::open(log, store.clone(), vault.clone(), clock.clone());
+        let usage = Arc::new(catalog::Usage::default());
+        let (log, writer) = tools::log::open(log, store.clone(), vault.clone(), clock.clone(), usage.clone());
         let keys = projects::Keys::new(&vault);
         let app = Self {
             store,
@@ -98,6 +108,8 @@ impl App {
             clock,
             catalog,
             trusted,
+            usage,
+            model: model.map(tools::text::Model::new),
             keys,
             log,
             sequence: ids::Sequence::new(),

@@ -79,6 +79,8 @@ pub(crate) struct Config {
     pub keys: Keys,
     /// Publishing toolkits.
     pub publish: Publish,
+    /// The language model that makes arguments of sentences.
+    pub llm: Llm,
 }
 }
 
@@ -255,6 +257,43 @@ pub(crate) struct Publish {
 }
 }
 
+settings! {
+/// `llm.*`
+#[derive(Debug, Clone, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Llm {
+    /// An endpoint of chat completions, without `/chat/completions`: `https://api.example.com/v1`, or one on this machine. What
+    /// users write in `text` is sent there. Default none.
+    pub base_url: Option<Url>,
+    /// The model's name there. Default none.
+    pub model: Option<String>,
+    /// The key to it, sent as a bearer token. Default none.
+    pub key: Option<Secret>,
+    /// Headers of `x-llm-gateway-headers` that are passed on; others are left out. Default none.
+    pub headers: Vec<String>,
+    /// Seconds for making arguments, at most 300. Default 30.
+    pub timeout_s: u64,
+    /// Tokens of an answer, at most 65536. Default 2048.
+    pub max_tokens: u32,
+    /// Sentences that are worked on at once, at most 1024. Default 16.
+    pub at_once: usize,
+}
+}
+
+impl Default for Llm {
+    fn default() -> Self {
+        Self {
+            base_url: None,
+            model: None,
+            key: None,
+            headers: Vec::new(),
+            timeout_s: 30,
+            max_tokens: 2_048,
+            at_once: 16,
+        }
+    }
+}
+
 impl Default for Config {
     fn default() -> Self {
         Self {
@@ -276,6 +315,7 @@ impl Default for Config {
             logs: Logs::default(),
             keys: Keys::default(),
             publish: Publish::default(),
+            llm: Llm::default(),
         }
     }
 }
@@ -383,6 +423,8 @@ impl Config {
             .collect();
         let no_color = ours.remove("NO_COLOR").is_some_and(|value| !value.is_empty());
         let s3 = S3::of(&mut ours)?;
+        // A key of digits is no number.
+        let llm_key = ours.remove("TOOLHOST_LLM__KEY").filter(|key| !key.is_empty()).map(Secret::from);
         let environment = Environment::with_prefix("TOOLHOST")
             .prefix_separator("_")
             .separator("__")
@@ -390,6 +432,7 @@ impl Config {
             .with_list_parse_key("net.allow")
             .with_list_parse_key("net.rewrite")
             .with_list_parse_key("publish.trusted_keys")
+            .with_list_parse_key("llm.headers")
             .try_parsing(true)
             .ignore_empty(true)
             .source(Some(ours));
@@ -401,6 +444,7 @@ impl Config {
             .context("read the settings")?;
         settings.plain |= no_color;
         settings.s3.complete(s3);
+        settings.llm.key = llm_key.or(settings.llm.key.take());
         settings.apply(flags);
         settings.check()?;
         Ok(settings)
@@ -446,6 +490,20 @@ impl Config {
         ensure!((1..=1_000_000).contains(&self.logs.buffer), "`logs.buffer` must be 1 to 1000000");
         ensure!(self.logs.keep_days <= 36_500, "`logs.keep_days` must be at most 36500");
         ensure!((1..=8_192).contains(&self.logs.cassette_kib), "`logs.cassette_kib` must be 1 to 8192");
+        let llm = &self.llm;
+        ensure!(
+            llm.base_url.is_some() == llm.model.is_some(),
+            "`llm.base_url` and `llm.model` belong together: set both or neither"
+        );
+        if let Some(url) = &llm.base_url {
+            ensure!(
+                matches!(url.scheme(), "http" | "https") && url.query().is_none(),
+                "`llm.base_url` is {url}: it must be an http address without a query"
+            );
+        }
+        ensure!((1..=300).contains(&llm.timeout_s), "`llm.timeout_s` must be 1 to 300");
+        ensure!((1..=65_536).contains(&llm.max_tokens), "`llm.max_tokens` must be 1 to 65536");
+        ensure!((1..=1_024).contains(&llm.at_once), "`llm.at_once` must be 1 to 1024");
         self.bucket()?;
         if let Some(store) = &self.store {
             let known = ["postgres://", "postgresql://"].iter().any(|scheme| store.0.starts_with(scheme));
@@ -512,6 +570,30 @@ impl Config {
     pub(crate) fn trusted_keys(&self) -> Result<TrustedKeys> {
         TrustedKeys::read(&self.publish.trusted_keys)
             .map_err(|text| anyhow::anyhow!("`publish.trusted_keys`: `{text}` is not a minisign public key"))
+    }
+
+    /// The language model, and the way to it. Its address is the operator's word, so it may be on this machine; nothing else goes
+    /// that way.
+    ///
+    /// # Errors
+    /// When a client cannot be made.
+    pub(crate) fn model(&self) -> Result<Option<app::tools::text::Settings>> {
+        let llm = &self.llm;
+        let (Some(base), Some(model)) = (&llm.base_url, &llm.model) else { return Ok(None) };
+        let address = format!("{}/chat/completions", base.as_str().trim_end_matches('/'));
+        let anywhere = ["0.0.0.0/0", "::/0"].map(str::parse).into_iter().collect::<Result<_, _>>()?;
+        let client = net::Client::new(net::Settings { allow: anywhere, ..self.net()? });
+        Ok(Some(app::tools::text::Settings {
+            client: client
+                .map_err(|cause| anyhow::anyhow!("prepare the way to the language model: {}", cause.message))?,
+            url: address.parse().with_context(|| format!("`llm.base_url`: {address}"))?,
+            model: model.clone(),
+            key: llm.key.as_ref().map(|key| key.0.clone()),
+            headers: llm.headers.iter().map(|name| name.to_ascii_lowercase()).collect(),
+            timeout: Duration::from_secs(llm.timeout_s),
+            max_tokens: llm.max_tokens,
+            at_once: llm.at_once,
+        }))
     }
 
     /// Where the master key is.
@@ -595,6 +677,7 @@ pub(crate) fn help() -> String {
         ("logs", Logs::KEYS),
         ("keys", Keys::KEYS),
         ("publish", Publish::KEYS),
+        ("llm", Llm::KEYS),
     ];
     let alone = Config::KEYS.iter().filter(|(key, _)| groups.iter().all(|(group, _)| group != key));
     let alone = alone.map(|(key, text)| ((*key).to_owned(), *text));
@@ -699,11 +782,30 @@ mod tests {
     }
 
     #[test]
+    fn a_language_model_has_an_address_a_name_and_a_key_that_is_not_shown() {
+        let pairs = [
+            ("TOOLHOST_LLM__BASE_URL", "http://127.0.0.1:9/v1/"),
+            ("TOOLHOST_LLM__MODEL", "small"),
+            ("TOOLHOST_LLM__KEY", "0012"),
+            ("TOOLHOST_LLM__HEADERS", "X-Trace,x-team"),
+        ];
+        let config = read(&pairs, &Flags::default()).unwrap();
+        assert!(!format!("{config:?}").contains("0012"), "{config:?}");
+        let model = config.model().unwrap().unwrap();
+        assert_eq!(model.url.as_str(), "http://127.0.0.1:9/v1/chat/completions");
+        assert_eq!(model.key.unwrap().as_str(), "0012");
+        assert_eq!(model.headers, ["x-trace", "x-team"]);
+        assert!(read(&[], &Flags::default()).unwrap().model().unwrap().is_none());
+    }
+
+    #[test]
     fn a_bad_value_names_what_is_wrong() {
         for (name, value) in [
             ("TOOLHOST_OPERATOR_WORD", "No Good"),
             ("TOOLHOST_LIMITS__BODY_KIB", "99999"),
             ("TOOLHOST_LIMITS__IN_FLIGHT", "many"),
+            ("TOOLHOST_LLM__MODEL", "alone"),
+            ("TOOLHOST_LLM__TIMEOUT_S", "0"),
         ] {
             read(&[(name, value)], &Flags::default()).unwrap_err();
         }

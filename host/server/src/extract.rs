@@ -30,6 +30,8 @@ const SWALLOWED: usize = 128 << 20;
 const SWALLOWING: Duration = Duration::from_secs(10);
 const PAGE: u64 = 20;
 const LARGEST_PAGE: u64 = 1_000;
+/// Characters of what a list adds to its cursors.
+const MARK: usize = 64;
 /// Parts of a list, characters of a text.
 const LIST: usize = 100;
 const TEXT: usize = 256;
@@ -246,11 +248,7 @@ impl Query {
 
     /// One of some words, in any case; the answer is its place.
     pub(crate) fn choice(&self, name: &str, words: &[&str]) -> Reply<Option<usize>> {
-        let Some(text) = self.text(name)? else { return Ok(None) };
-        match words.iter().position(|word| word.eq_ignore_ascii_case(text)) {
-            Some(place) => Ok(Some(place)),
-            None => Err(Error::invalid(format!("{name}: must be one of {}", words.join(", "))).into()),
-        }
+        choice(name, self.text(name)?, words)
     }
 
     /// `limit` and `cursor`. The cursor's own limit wins.
@@ -263,6 +261,15 @@ impl Query {
     }
 }
 
+/// One of some words, in any case; the answer is its place.
+pub(crate) fn choice(name: &str, given: Option<&str>, words: &[&str]) -> Reply<Option<usize>> {
+    let Some(text) = given else { return Ok(None) };
+    match words.iter().position(|word| word.eq_ignore_ascii_case(text)) {
+        Some(place) => Ok(Some(place)),
+        None => Err(Error::invalid(format!("{name}: must be one of {}", words.join(", "))).into()),
+    }
+}
+
 /// The page meant by a limit and a cursor.
 ///
 /// # Errors
@@ -272,23 +279,30 @@ pub(crate) fn page(limit: Option<f64>, cursor: Option<&str>) -> Reply<Page> {
         return read_cursor(cursor).ok_or_else(|| Error::CursorInvalid.into());
     }
     let limit = limit.map_or(PAGE, |limit| limit.clamp(1.0, LARGEST_PAGE as f64) as u64);
-    Ok(Page { number: 1, limit: limit.max(1) })
+    Ok(Page { number: 1, limit: limit.max(1), mark: None })
 }
 
-/// The marker of a page.
-pub(crate) fn cursor(page: Page) -> String {
-    BASE64.encode(format!("{}-{}", page.number, page.limit))
+/// The marker of a page: its number and limit, and what else the list wants to know.
+pub(crate) fn cursor(page: &Page) -> String {
+    let mark = page.mark.as_ref().map_or_else(String::new, |mark| format!("-{mark}"));
+    BASE64.encode(format!("{}-{}{mark}", page.number, page.limit))
 }
 
 fn read_cursor(text: &str) -> Option<Page> {
     let decoded = String::from_utf8(BASE64.decode(text).ok()?).ok()?;
-    let (number, limit) = decoded.split_once('-')?;
+    let mut parts = decoded.splitn(3, '-');
     let number_of = |text: &str| {
         let plain = !text.is_empty() && text.len() <= 12 && text.bytes().all(|b| b.is_ascii_digit());
         plain.then(|| text.parse::<u64>().ok()).flatten()
     };
-    let page = Page { number: number_of(number)?, limit: number_of(limit)? };
-    (page.number >= 1 && (1..=LARGEST_PAGE).contains(&page.limit)).then_some(page)
+    let (number, limit) = (number_of(parts.next()?)?, number_of(parts.next()?)?);
+    let mark = parts.next().map(str::to_owned);
+    let known = |mark: &String| {
+        (1..=MARK).contains(&mark.len()) && mark.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
+    };
+    let page = Page { number, limit, mark };
+    (page.number >= 1 && (1..=LARGEST_PAGE).contains(&page.limit) && page.mark.as_ref().is_none_or(known))
+        .then_some(page)
 }
 
 #[cfg(test)]
@@ -317,9 +331,12 @@ mod tests {
 
     #[test]
     fn a_cursor_reads_back_and_nothing_else_is_one() {
-        let page = Page { number: 7, limit: 50 };
-        assert_eq!(read_cursor(&cursor(page)), Some(page));
-        let not = ["", "x", "0-20", "1-0", "1-1001", "1-20-3", "-1-20", "+1-20", "9999999999999-20", "1-20 ", "a-b"];
+        let page = Page { number: 7, limit: 50, mark: None };
+        assert_eq!(read_cursor(&cursor(&page)).as_ref(), Some(&page));
+        let marked = Page { mark: Some("log_0a-Z".into()), ..page.clone() };
+        assert_eq!(read_cursor(&cursor(&marked)), Some(marked));
+        let not =
+            ["", "x", "0-20", "1-0", "1-1001", "-1-20", "+1-20", "9999999999999-20", "1-20 ", "a-b", "1-20-", "1-20-/"];
         for text in not {
             assert_eq!(read_cursor(&BASE64.encode(text)), None, "{text}");
         }

@@ -28,7 +28,7 @@ use tracing_subscriber::EnvFilter;
 
 use crate::{
     admission::Admission,
-    commands::{archive, doctor, keys, logs, serve, toolkits, verify},
+    commands::{archive, doctor, keys, legacy, logs, serve, toolkits, verify},
     config::{Config, Flags, LogFormat},
     open::Stop,
     terminal::Terminal,
@@ -89,6 +89,9 @@ enum Command {
     /// Put what `export` wrote into an empty data directory
     #[command(after_help = archive::IMPORT_EXAMPLES)]
     Import(archive::Import),
+    /// Load the ids that clients of an older system have
+    #[command(after_help = legacy::FORM)]
+    ImportLegacy(legacy::Args),
     /// Show the master key and replace it; show API keys
     Keys(keys::Args),
     /// Take a recorded call out of the execution log
@@ -130,6 +133,7 @@ fn run(cli: Cli) -> Result<ExitCode, Stop> {
             Command::Verify => verify::run(&config, terminal).await,
             Command::Export(args) => archive::export(&config, &args, terminal).await,
             Command::Import(args) => archive::import(&config, &args, terminal).await,
+            Command::ImportLegacy(args) => legacy::run(&config, &args, terminal).await,
             Command::Keys(args) => keys::run(&config, &args, terminal).await,
             Command::Logs(args) => logs::run(&config, &args, terminal).await,
             Command::Toolkits(args) => toolkits::run(&config, &args, terminal).await,

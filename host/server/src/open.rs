@@ -101,7 +101,8 @@ pub(crate) async fn open(config: &Config) -> Result<Opened, Stop> {
         cassette: config.logs.cassette_kib * 1024,
         retention: config.retention(),
     };
-    let parts = Parts { store: store.clone(), vault, sandbox, clock, log, trusted };
+    let model = config.model()?;
+    let parts = Parts { store: store.clone(), vault, sandbox, clock, log, trusted, model };
     let (app, writer) = App::open(parts).await?;
     Ok(Opened { app, writer, store, new })
 }

@@ -186,31 +186,37 @@ pub(crate) async fn wrong_method(_: Method) -> Failure {
 }
 
 /// Which page of a list.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Page {
     /// From 1.
     pub number: u64,
     /// Items on it, 1 to 1000.
     pub limit: u64,
+    /// What else the list wants to know on its next page, so that pages fit together whatever has come meanwhile.
+    pub mark: Option<String>,
 }
 
 impl Page {
     /// Items on the pages before.
-    pub(crate) fn offset(self) -> u64 {
+    pub(crate) fn offset(&self) -> u64 {
         (self.number - 1).saturating_mul(self.limit)
     }
 
     /// The part of a list that is on the page.
-    pub(crate) fn cut<T>(self, items: Vec<T>) -> (Vec<T>, u64) {
+    pub(crate) fn cut<T>(&self, items: Vec<T>) -> (Vec<T>, u64) {
         let total = items.len() as u64;
         let offset = usize::try_from(self.offset()).unwrap_or(usize::MAX);
         (items.into_iter().skip(offset).take(usize::try_from(self.limit).unwrap_or(usize::MAX)).collect(), total)
     }
 
     /// The marker of the page after, if there is one.
-    pub(crate) fn next_cursor(self, total: u64) -> Option<String> {
-        (self.number.saturating_mul(self.limit) < total)
-            .then(|| crate::extract::cursor(Page { number: self.number + 1, limit: self.limit }))
+    pub(crate) fn next_cursor(&self, total: u64) -> Option<String> {
+        (self.number.saturating_mul(self.limit) < total).then(|| self.next())
+    }
+
+    /// The marker of the page after.
+    pub(crate) fn next(&self) -> String {
+        crate::extract::cursor(&Page { number: self.number + 1, ..self.clone() })
     }
 }
 
@@ -229,20 +235,24 @@ pub(crate) fn cursor_list(name: &str, items: Vec<Value>, page: Page, total: u64)
 mod tests {
     use super::*;
 
+    fn page(number: u64, limit: u64) -> Page {
+        Page { number, limit, mark: None }
+    }
+
     #[test]
     fn an_empty_list_has_one_page_and_no_next() {
-        let list = cursor_list("items", vec![], Page { number: 1, limit: 20 }, 0);
+        let list = cursor_list("items", vec![], page(1, 20), 0);
         assert_eq!((list["total_pages"].as_u64(), list["current_page"].as_u64()), (Some(1), Some(1)));
         assert!(list["next_cursor"].is_null());
     }
 
     #[test]
     fn pages_cut_a_list_without_gap_or_overlap() {
-        let (first, total) = Page { number: 1, limit: 3 }.cut((0..7).collect());
-        let (last, _) = Page { number: 3, limit: 3 }.cut((0..7).collect());
+        let (first, total) = page(1, 3).cut((0..7).collect());
+        let (last, _) = page(3, 3).cut((0..7).collect());
         assert_eq!((first, total, last), (vec![0, 1, 2], 7, vec![6]));
-        assert!(Page { number: 2, limit: 3 }.next_cursor(7).is_some());
-        assert!(Page { number: 3, limit: 3 }.next_cursor(7).is_none());
-        assert!(Page { number: u64::MAX, limit: 1000 }.cut(vec![1]).0.is_empty());
+        assert!(page(2, 3).next_cursor(7).is_some());
+        assert!(page(3, 3).next_cursor(7).is_none());
+        assert!(page(u64::MAX, 1000).cut(vec![1]).0.is_empty());
     }
 }

@@ -1,29 +1,85 @@
-//! Identifiers of the interface that carry the operator's word, rendered once at start.
+//! The operator's word in identifiers of the interface.
+//!
+//! Code spells identifiers with the default word, `service`; here they become what this installation says. That happens at the
+//! edge only: nothing stored carries the word.
 
-/// The identifiers, ready to be used as names of members.
+use std::borrow::Cow;
+
+/// The default word.
+pub(crate) const DEFAULT: &str = "service";
+
+/// The word in its two casings.
 #[derive(Debug)]
 pub(crate) struct Words {
-    /// The word in lower case.
-    pub lower: String,
-    /// `is_service_managed`
-    pub is_managed: String,
-    /// `use_service_managed_auth`
-    pub use_managed_auth: String,
-    /// `service_managed_auth_schemes`
-    pub managed_auth_schemes: String,
-    /// `service_managed_auth`
-    pub managed_auth: String,
+    lower: String,
+    upper: String,
 }
 
 impl Words {
-    /// Renders them with a word.
+    /// Takes the word in lower case.
     pub(crate) fn new(word: &str) -> Self {
-        Self {
-            lower: word.to_owned(),
-            is_managed: format!("is_{word}_managed"),
-            use_managed_auth: format!("use_{word}_managed_auth"),
-            managed_auth_schemes: format!("{word}_managed_auth_schemes"),
-            managed_auth: format!("{word}_managed_auth"),
+        Self { lower: word.to_owned(), upper: word.to_ascii_uppercase() }
+    }
+
+    /// An identifier that carries the word, as this installation says it.
+    pub(crate) fn say<'a>(&self, identifier: &'a str) -> Cow<'a, str> {
+        if self.lower == DEFAULT {
+            return identifier.into();
+        }
+        // The upper case first: what it becomes has no lower case that could be taken for the word.
+        let upper = identifier.replace(&DEFAULT.to_ascii_uppercase(), &self.upper);
+        upper.replace(DEFAULT, &self.lower).into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every identifier of the interface that carries the word.
+    const IDENTIFIERS: [&str; 31] = [
+        "is_service_managed",
+        "use_service_managed_auth",
+        "service_managed_auth_schemes",
+        "service_managed_auth",
+        "service",
+        "managed_auth_via_service",
+        "managed_auth_by_service",
+        "include_service_helper_actions",
+        "is_service_link_enabled_for_managed_auth",
+        "service_link_redirect_url",
+        "SERVICE_LINK",
+        "SERVICE_SEARCH_TOOLS",
+        "SERVICE_MULTI_EXECUTE_TOOL",
+        "SERVICE_MANAGE_CONNECTIONS",
+        "SERVICE_WAIT_FOR_CONNECTIONS",
+        "SERVICE_REMOTE_WORKBENCH",
+        "SERVICE_REMOTE_BASH_TOOL",
+        "SERVICE_GET_TOOL_SCHEMAS",
+        "SERVICE_UPSERT_RECIPE",
+        "SERVICE_GET_RECIPE",
+        "SERVICE_PROXY_EXECUTE",
+        "SERVICE_SUBMIT_FEEDBACK",
+        "SERVICE",
+        "service_search",
+        "service.trigger.message",
+        "service.connected_account.expired",
+        "service.trigger.disabled",
+        "service.",
+        "x-service-webhook-version",
+        "polling_failure_in_service_infra",
+        "/mnt/files/.service/output",
+    ];
+
+    #[test]
+    fn every_identifier_carries_the_operators_word_in_its_casing() {
+        let (default, other, inside) = (Words::new(DEFAULT), Words::new("acme"), Words::new("myservice"));
+        for identifier in IDENTIFIERS {
+            assert_eq!(default.say(identifier), identifier);
+            let said = other.say(identifier);
+            assert!(!said.to_lowercase().contains(DEFAULT), "{said}");
+            assert_eq!(said.replace("acme", DEFAULT).replace("ACME", "SERVICE"), identifier);
+            assert_eq!(inside.say(identifier).to_lowercase().matches("my").count(), 1, "{identifier}");
         }
     }
 }

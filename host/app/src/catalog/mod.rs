@@ -7,8 +7,10 @@
 mod changes;
 mod check;
 mod publish;
+mod scopes;
 mod search;
 mod signature;
+mod usage;
 mod versions;
 
 use std::{
@@ -27,8 +29,11 @@ pub use check::Schema;
 pub use manifest::{AuthMode, AuthScheme, Field};
 pub(crate) use publish::{COLLECTION, blob, refresh};
 pub use publish::{Published, Terms, deprecate, identity, load, manifest_of, publish};
-pub use search::{ToolFilter, ToolkitFilter, ToolkitKind, VersionWish};
+pub use scopes::{Recommended, Wanted, recommended, scheme, tools_of};
+pub use search::{ToolFilter, ToolkitFilter, ToolkitKind, ToolkitOrder, VersionWish};
 pub use signature::TrustedKeys;
+pub use usage::{Counts, usage};
+pub(crate) use usage::{USAGE, Usage};
 pub use versions::{BASE, LATEST};
 use versions::{Unresolved, resolve};
 
@@ -145,6 +150,16 @@ impl Catalog {
     #[must_use]
     pub fn index(&self) -> Arc<Index> {
         self.current.load_full()
+    }
+
+    /// The present state, or what of it was there at a moment.
+    #[must_use]
+    pub fn index_at(&self, moment: Option<Time>) -> Arc<Index> {
+        let index = self.index();
+        match moment {
+            Some(moment) if moment < index.moment() => Arc::new(index.at(moment)),
+            _ => index,
+        }
     }
 
     /// Finds a tool in a version of its toolkit.

@@ -3,9 +3,15 @@
 //! All of it is in memory, so a list is a filter over what there is. Search is literal: every word of the question must
 //! stand in the slug, the name or the description; the more of them stand in slug and name, the earlier.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    cmp::Reverse,
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
-use super::{Found, Index, Release, Tool, Toolkit, versions::Unresolved};
+use store::Time;
+
+use super::{Counts, Found, Index, Release, Tool, Toolkit, versions::Unresolved};
 
 /// Which version of each toolkit a list looks at.
 #[derive(Debug, Clone)]
@@ -62,17 +68,31 @@ pub enum ToolkitKind {
     Custom,
 }
 
+/// In which order toolkits are listed.
+#[derive(Debug, Clone, Default)]
+pub enum ToolkitOrder {
+    /// Those that fit the search best first, then the newest.
+    #[default]
+    Newest,
+    /// The most used first, then the newest.
+    Usage(Counts),
+    /// By name.
+    Name,
+}
+
 /// Which toolkits. Empty parts ask for nothing.
 #[derive(Debug, Clone)]
 pub struct ToolkitFilter {
-    /// Of this category.
+    /// These.
+    pub slugs: Vec<String>,
+    /// Of this category, by id or by name.
     pub category: String,
     /// Words.
     pub search: String,
     /// Toolkits that are deprecated as a whole too.
     pub deprecated: bool,
-    /// By name instead of newest first.
-    pub alphabetically: bool,
+    /// In this order.
+    pub order: ToolkitOrder,
     /// Who made them.
     pub kind: ToolkitKind,
 }
@@ -82,11 +102,12 @@ impl Index {
     #[must_use]
     pub fn tools(&self, filter: &ToolFilter) -> Vec<Found> {
         if !filter.slugs.is_empty() {
+            let mut told = HashSet::new();
             let found = filter.slugs.iter().filter_map(|slug| {
                 let toolkit = self.toolkit_of(slug)?;
                 self.tool(slug, filter.versions.of(&toolkit.slug)).ok()
             });
-            return found.collect();
+            return found.filter(|found| told.insert(found.tool.slug.clone())).collect();
         }
         let words = words(&filter.search);
         let mut found = Vec::new();
@@ -101,7 +122,7 @@ impl Index {
                 }
             }
         }
-        found.sort_by_key(|(score, _)| std::cmp::Reverse(*score));
+        found.sort_by_key(|(score, _)| Reverse(*score));
         found.into_iter().map(|(_, found)| found).collect()
     }
 
@@ -116,16 +137,21 @@ impl Index {
             .newest_first()
             .into_iter()
             .filter(|toolkit| filter.deprecated || !toolkit.is_deprecated())
+            .filter(|toolkit| named(&filter.slugs, &toolkit.slug))
             .filter(|toolkit| filter.category.is_empty() || in_category(toolkit.current(), &filter.category))
             .filter_map(|toolkit| {
                 let release = toolkit.current();
                 Some((score(&words, &toolkit.slug, &release.name, &release.description)?, toolkit.clone()))
             })
             .collect();
-        if filter.alphabetically {
-            found.sort_by_key(|(_, toolkit)| (toolkit.current().name.to_lowercase(), toolkit.slug.clone()));
-        } else {
-            found.sort_by_key(|(score, _)| std::cmp::Reverse(*score));
+        match &filter.order {
+            ToolkitOrder::Newest => found.sort_by_key(|(score, _)| Reverse(*score)),
+            ToolkitOrder::Usage(counts) => {
+                found.sort_by_key(|(score, toolkit)| (Reverse(counts.of(&toolkit.slug)), Reverse(*score)));
+            }
+            ToolkitOrder::Name => {
+                found.sort_by_key(|(_, toolkit)| (toolkit.current().name.to_lowercase(), toolkit.slug.clone()));
+            }
         }
         found.into_iter().map(|(_, toolkit)| toolkit).collect()
     }
@@ -139,9 +165,31 @@ impl Index {
         all
     }
 
+    /// What it was when its newest release was `moment`: a list that is read page by page stays one list, whatever is published
+    /// meanwhile.
+    #[must_use]
+    pub fn at(&self, moment: Time) -> Self {
+        let known = |toolkit: &Arc<Toolkit>| {
+            if toolkit.updated_at() <= moment {
+                return Some(toolkit.clone());
+            }
+            let mut earlier = Toolkit::clone(toolkit);
+            earlier.releases.retain(|_, release| release.published_at <= moment);
+            (!earlier.releases.is_empty()).then(|| Arc::new(earlier))
+        };
+        let toolkits = self.toolkits.iter().filter_map(|(slug, toolkit)| Some((slug.clone(), known(toolkit)?)));
+        Self { toolkits: toolkits.collect(), tools: self.tools.clone() }
+    }
+
+    /// When its newest release was published.
+    #[must_use]
+    pub fn moment(&self) -> Time {
+        self.toolkits().map(|toolkit| toolkit.updated_at()).max().unwrap_or_default()
+    }
+
     fn newest_first(&self) -> Vec<&Arc<Toolkit>> {
         let mut all: Vec<_> = self.toolkits().collect();
-        all.sort_by_key(|toolkit| (std::cmp::Reverse(toolkit.created_at()), toolkit.slug.clone()));
+        all.sort_by_key(|toolkit| (Reverse(toolkit.created_at()), toolkit.slug.clone()));
         all
     }
 }
@@ -183,8 +231,10 @@ fn named(wanted: &[String], slug: &str) -> bool {
     wanted.is_empty() || wanted.iter().any(|one| one.eq_ignore_ascii_case(slug))
 }
 
+/// `developer-tools` is also found by the name it has for people, `Developer tools`.
 fn in_category(release: &Release, category: &str) -> bool {
-    release.categories.iter().any(|own| own.eq_ignore_ascii_case(category))
+    let folded = |text: &str| text.replace(['-', '_'], " ").to_lowercase();
+    release.categories.iter().any(|own| folded(own) == folded(category))
 }
 
 fn words(search: &str) -> Vec<String> {

@@ -1,6 +1,7 @@
 //! Running a tool. [`execute`] is the only way to do it.
 
 pub mod log;
+pub mod text;
 
 use std::collections::BTreeMap;
 
@@ -33,10 +34,19 @@ pub struct Execute {
     pub account: Option<AccountId>,
     /// With a credential that came along.
     pub custom: Option<Custom>,
-    /// The arguments, a JSON object as it came.
-    pub arguments: Bytes,
+    /// With what.
+    pub input: Input,
     /// Names the request in the log.
     pub request_id: String,
+}
+
+/// What a tool is run with.
+#[derive(Debug)]
+pub enum Input {
+    /// The arguments, a JSON object as it came.
+    Arguments(Bytes),
+    /// What a language model is to make arguments of.
+    Sentence(text::Sentence),
 }
 
 /// What running a tool came to. A tool that failed is one of these too.
@@ -66,15 +76,25 @@ struct FailureData<'a> {
 /// Runs a tool for a user of a project and keeps a record of it.
 ///
 /// # Errors
-/// Only before the tool ran: unknown tool or account, arguments that do not fit, no room. After that everything is an
+/// Only before the tool ran: unknown tool or account, arguments that do not fit or cannot be made, no room. After that everything is an
 /// [`Execution`].
 pub async fn execute(app: &App, project: &SharedProject, request: Execute) -> Result<Execution> {
     let found = app.catalog.tool(&request.tool, &request.version)?;
-    let check = found.tool.input.check_strictly(&request.arguments);
-    check.map_err(|problems| Error::ArgumentsInvalid { tool: found.tool.slug.to_string(), problems })?;
+    if let Input::Arguments(arguments) = &request.input {
+        let check = found.tool.input.check_strictly(arguments);
+        check.map_err(|problems| Error::ArgumentsInvalid { tool: found.tool.slug.to_string(), problems })?;
+    }
     let user = connections::user(request.user_id.clone())?;
     let choice = Choice { user_id: request.user_id, account: request.account, custom: request.custom };
     let granted = connections::grant(app, project, &found, &user, choice).await?;
+    // Last of what may refuse the call: a model costs money.
+    let (arguments, tokens) = match request.input {
+        Input::Arguments(arguments) => (arguments, None),
+        Input::Sentence(sentence) => {
+            let (arguments, tokens) = text::arguments(app, &found.tool, &sentence).await?;
+            (arguments, Some(tokens))
+        }
+    };
     let slot = app.log.reserve().await?;
 
     let started_at = app.clock.now();
@@ -82,7 +102,7 @@ pub async fn execute(app: &App, project: &SharedProject, request: Execute) -> Re
     let call = || Call {
         component: found.release.digest,
         tenant: project.tenant.clone(),
-        action: Action::Execute { tool: found.tool.slug.clone(), arguments: request.arguments.clone() },
+        action: Action::Execute { tool: found.tool.slug.clone(), arguments: arguments.clone() },
         context: Context { run_id: log_id.to_string(), user_id: user.clone(), fields: granted.fields.clone() },
         policy: found.tool.policy.clone(),
         grant: granted.grant.clone(),
@@ -103,7 +123,8 @@ pub async fn execute(app: &App, project: &SharedProject, request: Execute) -> Re
         request_id: request.request_id,
         started_at,
         ended_at: app.clock.now(),
-        arguments: request.arguments,
+        arguments,
+        tokens,
         data: told.data.clone(),
         error: told.error.clone(),
         cassette: cassette.and_then(|cassette| app.log.recorder.keep(cassette, told.error.is_some())),
@@ -112,6 +133,15 @@ pub async fn execute(app: &App, project: &SharedProject, request: Execute) -> Re
     });
     let error = if written.await { told.error } else { Some(NOT_WRITTEN.to_owned()) };
     Ok(Execution { log_id, data: told.data, error })
+}
+
+/// Makes arguments for a tool of a sentence, and runs nothing.
+///
+/// # Errors
+/// When there is no such tool, no model is configured, or it finds no arguments that fit.
+pub async fn input(app: &App, tool: &str, version: &str, sentence: &text::Sentence) -> Result<Bytes> {
+    let found = app.catalog.tool(tool, version)?;
+    Ok(text::arguments(app, &found.tool, sentence).await?.0)
 }
 
 /// Calls the sandbox; prepares the component first on a node that does not have it yet.

@@ -76,7 +76,7 @@ pub(crate) async fn create(
         "auth_config": {
             "id": made.id,
             "auth_scheme": made.body.scheme,
-            server.words.is_managed.as_str(): made.body.managed,
+            server.words.say("is_service_managed"): made.body.managed,
             "restrict_to_following_tools": made.body.restrict_to,
         },
     }))
@@ -85,13 +85,13 @@ pub(crate) async fn create(
 fn new(server: &Server, body: Create) -> Reply<NewAuthConfig> {
     let toolkit = body.toolkit.slug;
     let Some(config) = body.auth_config else { return Ok(NewAuthConfig { toolkit, ..NewAuthConfig::default() }) };
-    let managed = server.words.use_managed_auth.as_str();
+    let managed = server.words.say("use_service_managed_auth");
     let scheme = match config.r#type.as_str() {
         "use_custom_auth" => {
             let scheme = config.auth_scheme;
             Some(scheme.ok_or_else(|| Error::invalid("auth_config.authScheme: is required with use_custom_auth"))?)
         }
-        kind if kind == managed => None,
+        kind if *kind == *managed => None,
         _ => return Err(Error::invalid(format!("auth_config.type: must be use_custom_auth or {managed}")).into()),
     };
     if config.proxy_config.is_some_and(|proxy| !proxy.is_null()) {
@@ -122,7 +122,7 @@ pub(crate) async fn list(key: ProjectKey, State(server): State<Arc<Server>>, que
     let status = query.choice("deprecated_status", &["ENABLED", "DISABLED"])?;
     let filter = Filter {
         toolkits,
-        managed: query.boolean(&server.words.is_managed)?,
+        managed: query.boolean(&server.words.say("is_service_managed"))?,
         disabled: query.boolean("show_disabled")?.unwrap_or(false),
         status: status.map(|place| if place == 0 { Status::Enabled } else { Status::Disabled }),
         search: query.text("search")?.unwrap_or_default().to_owned(),
@@ -191,7 +191,7 @@ async fn view(server: &Server, key: &ProjectKey, record: &Record<AuthConfig>) ->
         },
         "name": config.name,
         "auth_scheme": config.scheme,
-        server.words.is_managed.as_str(): config.managed,
+        server.words.say("is_service_managed"): config.managed,
         "credentials": masked(&credentials.own),
         "proxy_config": null,
         "status": config.status.as_str(),

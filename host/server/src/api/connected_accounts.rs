@@ -160,7 +160,7 @@ fn view(shown: &Shown, words: &Words) -> Map<String, Value> {
         "auth_scheme": account.scheme,
         "id": account.auth_config,
         "is_disabled": shown.config_disabled,
-        words.is_managed.as_str(): shown.managed,
+        words.say("is_service_managed"): shown.managed,
     });
     if let Some(uuid) = shown.config_uuid {
         auth_config["deprecated"] = json!({"uuid": uuid});

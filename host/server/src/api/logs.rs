@@ -6,7 +6,7 @@ use app::{
     Error,
     clock::iso,
     ids::LogId,
-    tools::log::{self, Condition, Detail, Executed, Field, Filter, Operator, Status},
+    tools::log::{self, Condition, Detail, Executed, Field, Filter, Operator, Part, Status},
 };
 use axum::{extract::State, response::Response};
 use serde::Deserialize;
@@ -15,9 +15,28 @@ use serde_json::{Map, Value, json};
 use crate::{
     Server,
     auth::ProjectKey,
-    extract::{self, Json, Path, page},
+    extract::{Json, Path, page},
     respond::{Page, Reply, ok},
 };
+
+/// Characters of a value that is compared with.
+pub(super) const VALUE: usize = 256;
+/// Conditions of one list.
+pub(super) const CONDITIONS: usize = 20;
+
+/// What can be asked for.
+const FIELDS: [(&str, Field); 10] = [
+    ("tool_slug", Field::Tool),
+    ("toolkit_slug", Field::Toolkit),
+    ("connected_account_id", Field::Account),
+    ("auth_config_id", Field::AuthConfig),
+    ("status", Field::Status),
+    ("user_id", Field::User),
+    ("request_id", Field::Request),
+    ("log_id", Field::Id),
+    ("session_id", Field::Absent),
+    ("sandbox_id", Field::Absent),
+];
 
 #[derive(Deserialize)]
 pub(crate) struct Search {
@@ -53,17 +72,21 @@ pub(crate) async fn list(
     let cursor = body.cursor.filter(|cursor| !cursor.is_empty());
     let page = page(body.limit, cursor.as_deref())?;
     let filters = body.filters.unwrap_or_default();
-    if filters.len() > 20 {
-        return Err(Error::invalid("filters: at most 20").into());
+    if filters.len() > CONDITIONS {
+        return Err(Error::invalid(format!("filters: at most {CONDITIONS}")).into());
     }
     let filter = Filter {
         conditions: filters.into_iter().map(condition).collect::<Reply<_>>()?,
         from: body.time_range.as_ref().map(|range| range.from as i64),
         to: body.time_range.as_ref().map(|range| range.to as i64),
     };
-    let (runs, more) = log::list(&server.app, &key.project, &filter, page.offset(), page.limit).await?;
+    let after = page.mark.as_deref().map(LogId::parse).transpose().map_err(|_| Error::CursorInvalid)?;
+    let skip = if after.is_some() { 0 } else { page.offset() };
+    let part = Part { after, skip, limit: page.limit };
+    let (runs, more) = log::list(&server.app, &key.project, &filter, &part).await?;
     let logs: Vec<_> = runs.iter().map(|run| Value::Object(view(run))).collect();
-    let next = more.then(|| extract::cursor(Page { number: page.number + 1, ..page }));
+    let last = runs.last().filter(|_| more).map(|run| run.id.to_string());
+    let next = last.map(|last| Page { mark: Some(last), ..page }.next());
     ok(&json!({"logs": logs, "next_cursor": next}))
 }
 
@@ -75,6 +98,10 @@ pub(crate) async fn read(
 ) -> Reply<Response> {
     let (run, said) = log::get(&server.app, &key.project, &LogId::parse(&id)?).await?;
     let mut shown = view(&run);
+    if let Ok(release) = server.app.catalog.release(&run.toolkit, &run.version) {
+        // What is published under a version never changes: this is what ran.
+        shown["metadata"]["component"] = format!("sha256:{}", release.digest).into();
+    }
     let times = json!({"start_time": run.started_at.0, "end_time": run.ended_at.0});
     shown.insert("timings".into(), times);
     shown.insert("context".into(), json!({"request_id": run.request}));
@@ -93,29 +120,28 @@ pub(crate) async fn cassette(
 }
 
 fn condition(given: Filtered) -> Reply<Condition> {
-    let field = match given.field.as_str() {
-        "tool_slug" => Field::Tool,
-        "toolkit_slug" => Field::Toolkit,
-        "connected_account_id" => Field::Account,
-        "auth_config_id" => Field::AuthConfig,
-        "status" => Field::Status,
-        "user_id" => Field::User,
-        "request_id" => Field::Request,
-        "log_id" => Field::Id,
-        "session_id" | "sandbox_id" => Field::Absent,
-        other => return Err(Error::invalid(format!("filters: `{other}` is not a field of the log")).into()),
+    let field = match FIELDS.iter().find(|(name, _)| *name == given.field) {
+        Some((_, field)) => *field,
+        None => {
+            return Err(Error::invalid(format!("filters: `{}` is not a field of the log", given.field)).into());
+        }
     };
-    let operator = match given.operator.as_str() {
+    let operator = operator("filters: `operator`", &given.operator)?;
+    if given.value.chars().count() > VALUE {
+        return Err(Error::invalid(format!("filters: `value` has at most {VALUE} characters")).into());
+    }
+    Ok(Condition { field, operator, value: given.value, folded: false })
+}
+
+/// The operator of a condition.
+pub(super) fn operator(place: &str, given: &str) -> Reply<Operator> {
+    Ok(match given {
         "==" => Operator::Is,
         "!=" => Operator::IsNot,
         "contains" => Operator::Contains,
         "not_contains" => Operator::ContainsNot,
-        _ => return Err(Error::invalid("filters: `operator` must be ==, !=, contains or not_contains").into()),
-    };
-    if given.value.chars().count() > 256 {
-        return Err(Error::invalid("filters: `value` has at most 256 characters").into());
-    }
-    Ok(Condition { field, operator, value: given.value })
+        _ => return Err(Error::invalid(format!("{place} must be ==, !=, contains or not_contains")).into()),
+    })
 }
 
 fn view(run: &Executed) -> Map<String, Value> {
@@ -147,6 +173,11 @@ fn view(run: &Executed) -> Map<String, Value> {
             "peak_memory_bytes": run.memory,
             "host_calls": run.host_calls,
             "requests": run.requests,
+            "language_model": run.tokens.as_ref().map(|tokens| json!({
+                "model": tokens.model,
+                "prompt_tokens": tokens.prompt,
+                "completion_tokens": tokens.completion,
+            })),
         },
         "parent": null,
     });

@@ -1,8 +1,10 @@
 //! One file per resource: request, response, handlers, view. Deprecated names live here and nowhere below.
 
+pub(crate) mod action_logs;
 pub(crate) mod auth_configs;
 pub(crate) mod connected_accounts;
 pub(crate) mod logs;
+pub(crate) mod migration;
 pub(crate) mod projects;
 pub(crate) mod session;
 pub(crate) mod toolkits;

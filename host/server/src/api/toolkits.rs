@@ -3,47 +3,121 @@
 use std::sync::Arc;
 
 use app::{
-    Error,
-    catalog::{self, AuthMode, AuthScheme, Entry, Field, LATEST, Release, Terms, Toolkit, ToolkitFilter, ToolkitKind},
+    Error, Time,
+    catalog::{
+        self, AuthMode, AuthScheme, Entry, Field, Index, LATEST, Release, Terms, Toolkit, ToolkitFilter, ToolkitKind,
+        ToolkitOrder, Wanted,
+    },
     clock::iso,
 };
 use axum::{extract::State, http::HeaderMap, response::Response};
 use base64::{Engine, engine::general_purpose::STANDARD};
-use serde_json::{Value, json};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
 
 use crate::{
     Server,
+    api::texts,
     auth::{OrgKey, ProjectKey},
-    extract::{ComponentBytes, Path, Query},
-    respond::{Reply, created, cursor_list, ok},
-    words::Words,
+    extract::{ComponentBytes, Json, Path, Query, choice, page},
+    respond::{Page, Reply, created, cursor_list, ok},
+    words::{DEFAULT, Words},
 };
+
+/// `sort_by`.
+const ORDERS: [&str; 2] = ["usage", "alphabetically"];
+/// `type` and `managed_by`: whose toolkits.
+const KINDS: [ToolkitKind; 3] = [ToolkitKind::Native, ToolkitKind::Any, ToolkitKind::Custom];
+/// Toolkits that can be named at once.
+const NAMED: usize = 1_000;
+/// Scopes that can be named at once, and tools.
+const SCOPES: usize = 1_000;
 
 /// Header of a publication: base64 of the component's minisign file.
 pub(crate) const SIGNATURE: &str = "x-toolkit-signature";
 
 /// Lists toolkits.
 pub(crate) async fn list(_key: ProjectKey, State(server): State<Arc<Server>>, query: Query) -> Reply<Response> {
-    const KINDS: [ToolkitKind; 3] = [ToolkitKind::Native, ToolkitKind::Any, ToolkitKind::Custom];
-    let older = query.choice("managed_by", &[server.words.lower.as_str(), "all", "project"])?;
+    let older = query.choice("managed_by", &[&server.words.say(DEFAULT), "all", "project"])?;
     let newer = query.choice("type", &["native", "all", "custom"])?;
     let filter = ToolkitFilter {
+        slugs: Vec::new(),
         category: query.text("category")?.unwrap_or_default().to_owned(),
         search: query.text("search")?.unwrap_or_default().to_owned(),
         deprecated: query.boolean("include_deprecated")?.unwrap_or(false),
-        alphabetically: query.choice("sort_by", &["usage", "alphabetically"])? == Some(1),
+        order: order(&server, query.choice("sort_by", &ORDERS)?).await?,
         kind: newer.or(older).map_or(ToolkitKind::Any, |place| KINDS[place]),
     };
-    let page = query.page()?;
-    let (found, total) = page.cut(server.app.catalog.index().find_toolkits(&filter));
+    listed(&server, &filter, query.page()?)
+}
+
+#[derive(Deserialize)]
+pub(crate) struct Several {
+    #[serde(default)]
+    toolkits: Option<Vec<String>>,
+    #[serde(default)]
+    category: Option<String>,
+    #[serde(default)]
+    managed_by: Option<String>,
+    #[serde(default)]
+    sort_by: Option<String>,
+    #[serde(default)]
+    limit: Option<f64>,
+    #[serde(default)]
+    cursor: Option<String>,
+}
+
+/// Lists toolkits that are named: too many for a query, or deprecated ones.
+pub(crate) async fn several(
+    _key: ProjectKey,
+    State(server): State<Arc<Server>>,
+    Json(body): Json<Several>,
+) -> Reply<Response> {
+    let managed_by = choice("managed_by", body.managed_by.as_deref(), &[&server.words.say(DEFAULT), "all", "project"])?;
+    let slugs = body.toolkits.unwrap_or_default();
+    if slugs.len() > NAMED {
+        return Err(Error::invalid(format!("toolkits: at most {NAMED}")).into());
+    }
+    let filter = ToolkitFilter {
+        deprecated: !slugs.is_empty(),
+        slugs,
+        category: body.category.unwrap_or_default(),
+        search: String::new(),
+        order: order(&server, choice("sort_by", body.sort_by.as_deref(), &ORDERS)?).await?,
+        kind: managed_by.map_or(ToolkitKind::Any, |place| KINDS[place]),
+    };
+    let cursor = body.cursor.filter(|cursor| !cursor.is_empty());
+    listed(&server, &filter, page(body.limit, cursor.as_deref())?)
+}
+
+fn listed(server: &Server, filter: &ToolkitFilter, page: Page) -> Reply<Response> {
+    let (index, page) = moment(server, page)?;
+    let (found, total) = page.cut(index.find_toolkits(filter));
     let items = found.iter().map(|toolkit| item(toolkit, &server.words)).collect();
     ok(&cursor_list("items", items, page, total))
 }
 
+/// The order of a list by its place in [`ORDERS`].
+async fn order(server: &Server, place: Option<usize>) -> Reply<ToolkitOrder> {
+    Ok(match place {
+        None => ToolkitOrder::Newest,
+        Some(0) => ToolkitOrder::Usage(catalog::usage(&server.app).await?),
+        Some(_) => ToolkitOrder::Name,
+    })
+}
+
+/// The catalogue that a list shows, on all its pages the same: what is published meanwhile comes with the next list.
+pub(super) fn moment(server: &Server, page: Page) -> Reply<(Arc<Index>, Page)> {
+    let known = page.mark.as_ref().map(|mark| mark.parse().map(Time).map_err(|_| Error::CursorInvalid)).transpose()?;
+    let index = server.app.catalog.index_at(known);
+    let mark = known.unwrap_or_else(|| index.moment()).0.to_string();
+    Ok((index, Page { mark: Some(mark), ..page }))
+}
+
 /// Lists the categories in use.
 pub(crate) async fn categories(_key: ProjectKey, State(server): State<Arc<Server>>, query: Query) -> Reply<Response> {
-    let page = query.page()?;
-    let (found, total) = page.cut(server.app.catalog.index().categories());
+    let (index, page) = moment(&server, query.page()?)?;
+    let (found, total) = page.cut(index.categories());
     let items = found.iter().map(|id| json!({"id": id, "name": category_name(id)})).collect();
     ok(&cursor_list("items", items, page, total))
 }
@@ -75,6 +149,64 @@ pub(crate) async fn changelog(_key: ProjectKey, State(server): State<Arc<Server>
     let all = catalog::changelog(&server.app).await?;
     let items: Vec<_> = all.iter().map(|(toolkit, entries)| changes_view(toolkit, entries)).collect();
     ok(&json!({ "items": items }))
+}
+
+/// Tells what scopes depend on besides the tools: nothing does, whoever grants them.
+pub(crate) async fn grant_context(
+    _key: ProjectKey,
+    State(server): State<Arc<Server>>,
+    Path(slug): Path<String>,
+    query: Query,
+) -> Reply<Response> {
+    let version = query.text("toolkit_version")?.unwrap_or(LATEST);
+    let release = server.app.catalog.release(&slug, version)?;
+    let (mode, _) = catalog::scheme(&release, query.text("auth_scheme")?)?;
+    ok(&json!({
+        "auth_scheme": mode,
+        "toolkit_version": release.version,
+        "grant_context_dimensions": [],
+        "default_grant_context": {},
+    }))
+}
+
+#[derive(Deserialize)]
+pub(crate) struct Recommend {
+    tools: Vec<String>,
+    #[serde(default)]
+    auth_scheme: Option<String>,
+    #[serde(default)]
+    toolkit_version: Option<String>,
+    #[serde(default)]
+    grant_context: Option<Map<String, Value>>,
+    #[serde(default, deserialize_with = "texts")]
+    include: Vec<String>,
+    #[serde(default, deserialize_with = "texts")]
+    exclude: Vec<String>,
+    #[serde(default)]
+    available_scopes: Option<Vec<String>>,
+}
+
+/// Recommends the scopes to ask for when some tools are to run.
+pub(crate) async fn recommend(
+    _key: ProjectKey,
+    State(server): State<Arc<Server>>,
+    Path(slug): Path<String>,
+    Json(body): Json<Recommend>,
+) -> Reply<Response> {
+    let release = server.app.catalog.release(&slug, body.toolkit_version.as_deref().unwrap_or(LATEST))?;
+    let wanted =
+        Wanted { tools: body.tools, include: body.include, exclude: body.exclude, available: body.available_scopes };
+    let lists = [&wanted.tools, &wanted.include, &wanted.exclude];
+    if lists.into_iter().chain(&wanted.available).any(|list| list.len() > SCOPES) {
+        return Err(Error::invalid(format!("body: a list has at most {SCOPES} entries")).into());
+    }
+    let found = catalog::recommended(&release, body.auth_scheme.as_deref(), &wanted)?;
+    ok(&json!({
+        "auth_scheme": found.mode,
+        "toolkit_version": release.version,
+        "grant_context": body.grant_context.unwrap_or_default(),
+        "scopes": {"least_privilege": found.scopes, "fewest": found.scopes, "conditional": []},
+    }))
 }
 
 fn changes_view(toolkit: &Toolkit, entries: &[Entry]) -> Value {
@@ -152,7 +284,7 @@ fn item(toolkit: &Toolkit, words: &Words) -> Value {
         "slug": toolkit.slug,
         "name": release.name,
         "auth_schemes": modes(release).iter().map(|mode| mode.as_str()).collect::<Vec<_>>(),
-        words.managed_auth_schemes.as_str(): [],
+        words.say("service_managed_auth_schemes"): [],
         "is_local_toolkit": false,
         "no_auth": release.no_auth(),
         "deprecated": {"toolkitId": toolkit.slug},
@@ -188,8 +320,8 @@ fn detail(toolkit: &Toolkit, release: &Release, words: &Words) -> Value {
         "slug": toolkit.slug,
         "name": release.name,
         "enabled": !toolkit.is_deprecated(),
-        words.managed_auth_schemes.as_str(): [],
-        words.managed_auth.as_str(): [],
+        words.say("service_managed_auth_schemes"): [],
+        words.say("service_managed_auth"): [],
         "is_local_toolkit": false,
         "auth_config_details": schemes,
         "meta": meta,
@@ -215,15 +347,58 @@ fn scheme_view(mode: AuthMode, scheme: Option<&AuthScheme>) -> Value {
     let (optional, required): (Vec<_>, Vec<_>) =
         fields.iter().partition(|field| field.optional || field.default.is_some());
     let views = |fields: Vec<&Field>| fields.into_iter().map(field_view).collect::<Vec<_>>();
-    json!({
+    let flow = scheme.and_then(|scheme| scheme.oauth2.as_ref());
+    let scopes = flow.map_or(&[][..], |flow| &flow.scopes);
+    let (client, asked) = if flow.is_some() { client_fields(scopes) } else { (Vec::new(), Vec::new()) };
+    let mut view = json!({
         "mode": mode.as_str(),
         "name": scheme.map_or("No authentication", |scheme| scheme.name.as_str()),
         "fields": {
-            "auth_config_creation": {"required": [], "optional": []},
+            "auth_config_creation": {"required": client, "optional": asked},
             "connected_account_initiation": {"required": views(required), "optional": views(optional)},
         },
         "auth_hint_url": null,
-    })
+        "required_scopes": scopes,
+    });
+    if let Some(flow) = flow {
+        view["deprecated_auth_provider_details"] =
+            json!({"authorization_url": flow.authorize_url, "token_url": flow.token_url});
+    }
+    if let Some(url) = scheme.and_then(|scheme| scheme.base_url.as_ref()) {
+        view["proxy"] = json!({"base_url": url});
+    }
+    view
+}
+
+/// What an auth config of OAuth 2.0 needs, and what it may say.
+fn client_fields(scopes: &[String]) -> (Vec<Value>, Vec<Value>) {
+    let field = |name: &str, title: &str, description: &str, secret: bool, default: Option<String>| {
+        let optional = default.is_some();
+        field_view(&Field {
+            name: name.to_owned(),
+            title: title.to_owned(),
+            description: description.to_owned(),
+            secret,
+            optional,
+            default: default.filter(|text| !text.is_empty()),
+            pattern: None,
+        })
+    };
+    let required = vec![
+        field("client_id", "Client id", "As the application gave it to you.", false, None),
+        field("client_secret", "Client secret", "As the application gave it to you.", true, None),
+    ];
+    let optional = vec![
+        field("scopes", "Scopes", "What every connection asks for.", false, Some(scopes.join(","))),
+        field(
+            "oauth_redirect_uri",
+            "Redirect URI",
+            "Where the application sends people back to.",
+            false,
+            Some(String::new()),
+        ),
+    ];
+    (required, optional)
 }
 
 /// A field as forms show it.

@@ -1,13 +1,16 @@
 //! Tools: what is there, and running one.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    sync::Arc,
+};
 
 use app::{
     Error,
-    catalog::{Found, Index, ToolFilter, VersionWish},
+    catalog::{self, Found, Index, Tool, ToolFilter, VersionWish},
     connections::{Custom, Placed},
     ids::{AccountId, AuthConfigId},
-    tools::{self, Execute},
+    tools::{self, Execute, Input, text::Sentence},
 };
 use axum::{
     extract::State,
@@ -16,17 +19,19 @@ use axum::{
 };
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, value::RawValue};
+use serde_json::{Value, json, value::RawValue};
 
 use crate::{
     Server,
-    api::object,
+    api::{object, toolkits::moment},
     auth::ProjectKey,
-    extract::{ExecuteBytes, Path, Prefix, Query},
-    respond::{Failure, Page, Reply, json, ok, request_id},
+    extract::{ExecuteBytes, Json, Path, Prefix, Query},
+    respond::{self, Page, Reply, ok, request_id},
 };
 
 const GATEWAY: &str = "x-llm-gateway-headers";
+/// Tools that can be named at once.
+const TOOLS: usize = 1_000;
 
 #[derive(Serialize)]
 struct List<'a> {
@@ -50,10 +55,16 @@ struct View<'a> {
     version: &'a str,
     available_versions: Vec<&'a str>,
     scopes: &'a [String],
-    scope_requirements: Option<()>,
+    scope_requirements: Option<Needed<'a>>,
     tags: Vec<&'a str>,
     is_deprecated: bool,
     deprecated: Deprecated<'a>,
+}
+
+/// The scopes of a tool, each of which it needs.
+#[derive(Serialize)]
+struct Needed<'a> {
+    all_of: &'a [String],
 }
 
 #[derive(Serialize)]
@@ -100,10 +111,9 @@ pub(crate) async fn list(
     if !configs.is_empty() {
         filter.toolkits = toolkits_of(&server, &key, &configs, filter.toolkits).await?;
     }
-    let page = query.page()?;
-    let index = server.app.catalog.index();
+    let (index, page) = moment(&server, query.page()?)?;
     let (found, total) = page.cut(index.tools(&filter));
-    ok(&list_view(&index, &found, page, total))
+    ok(&list_view(&index, &found, &page, total))
 }
 
 /// The toolkits of some auth configs, narrowed to those asked for. A name that no toolkit has stands for nothing.
@@ -120,7 +130,7 @@ async fn toolkits_of(server: &Server, key: &ProjectKey, configs: &[String], aske
     Ok(toolkits)
 }
 
-fn list_view<'a>(index: &'a Index, found: &'a [Found], page: Page, total: u64) -> List<'a> {
+fn list_view<'a>(index: &'a Index, found: &'a [Found], page: &Page, total: u64) -> List<'a> {
     List {
         items: found.iter().map(|found| view(index, found)).collect(),
         next_cursor: page.next_cursor(total),
@@ -177,7 +187,7 @@ fn view<'a>(index: &'a Index, found: &'a Found) -> View<'a> {
         version,
         available_versions: versions(),
         scopes: &tool.scopes,
-        scope_requirements: None,
+        scope_requirements: needed(tool),
         tags: tool.labels().collect(),
         is_deprecated,
         deprecated: Deprecated {
@@ -188,6 +198,35 @@ fn view<'a>(index: &'a Index, found: &'a Found) -> View<'a> {
             toolkit: Logo { logo: &release.logo },
         },
     }
+}
+
+fn needed(tool: &Tool) -> Option<Needed<'_>> {
+    (!tool.scopes.is_empty()).then_some(Needed { all_of: &tool.scopes })
+}
+
+#[derive(Deserialize)]
+pub(crate) struct ScopesOf {
+    tools: Vec<String>,
+    #[serde(default)]
+    version: Option<String>,
+}
+
+/// Tells the scopes that tools need.
+pub(crate) async fn scopes(
+    _key: ProjectKey,
+    State(server): State<Arc<Server>>,
+    prefix: Prefix,
+    Json(body): Json<ScopesOf>,
+) -> Reply<Response> {
+    if !(1..=TOOLS).contains(&body.tools.len()) {
+        return Err(Error::invalid(format!("tools: 1 to {TOOLS} slugs")).into());
+    }
+    let version = body.version.as_deref().unwrap_or(prefix.tool_version());
+    let found = catalog::tools_of(&server.app.catalog.index(), &body.tools, version)?;
+    let all: BTreeSet<_> = found.iter().flat_map(|found| &found.tool.scopes).collect();
+    let each: Vec<_> =
+        found.iter().map(|found| json!({"tool": found.tool.slug, "scope_requirements": needed(&found.tool)})).collect();
+    ok(&json!({"scopes_required": all, "per_tool_requirements": each}))
 }
 
 /// The body of an execution. Borrowed from the bytes, so that arguments are not copied.
@@ -263,8 +302,8 @@ pub(crate) async fn execute(
     headers: HeaderMap,
     ExecuteBytes(bytes): ExecuteBytes,
 ) -> Reply<Response> {
-    check_gateway(&headers)?;
-    let request = request(slug, prefix, &bytes)?;
+    let gateway = gateway(&headers)?;
+    let request = request(slug, prefix, &bytes, gateway)?;
     let done = tools::execute(&server.app, &key.project, request).await?;
     let data = serde_json::from_slice(&done.data)
         .map_err(|cause| Error::Internal(format!("a tool's data is not JSON after it was checked: {cause}")))?;
@@ -275,10 +314,10 @@ pub(crate) async fn execute(
         session_info: None,
         log_id: done.log_id.as_str(),
     };
-    Ok(json(StatusCode::OK, &view))
+    Ok(respond::json(StatusCode::OK, &view))
 }
 
-fn request(tool: String, prefix: Prefix, bytes: &Bytes) -> Reply<Execute> {
+fn request(tool: String, prefix: Prefix, bytes: &Bytes, headers: Gateway) -> Reply<Execute> {
     let text: &[u8] = if bytes.is_empty() { b"{}" } else { bytes };
     // A struct would take an array for its members in order.
     if text.trim_ascii_start().first() != Some(&b'{') {
@@ -286,18 +325,12 @@ fn request(tool: String, prefix: Prefix, bytes: &Bytes) -> Reply<Execute> {
     }
     let body: ExecuteBody<'_> =
         serde_json::from_slice(text).map_err(|cause| Error::invalid(format!("body: {cause}")))?;
-    if body.text.is_some() {
-        let both = body.arguments.is_some_and(|arguments| arguments.get() != "null");
-        return Err(if both {
-            Error::invalid("text: cannot stand beside `arguments`")
-        } else {
-            Error::TextUnavailable
-        }
-        .into());
-    }
-    let arguments = match body.arguments.map(RawValue::get).filter(|arguments| *arguments != "null") {
-        Some(arguments) => bytes.slice_ref(arguments.as_bytes()),
-        None => Bytes::from_static(b"{}"),
+    let arguments = body.arguments.map(RawValue::get).filter(|arguments| *arguments != "null");
+    let input = match (body.text, arguments) {
+        (Some(_), Some(_)) => return Err(Error::invalid("text: cannot stand beside `arguments`").into()),
+        (Some(text), None) => Input::Sentence(Sentence { text, headers, ..Sentence::default() }),
+        (None, Some(arguments)) => Input::Arguments(bytes.slice_ref(arguments.as_bytes())),
+        (None, None) => Input::Arguments(Bytes::from_static(b"{}")),
     };
     let present = |text: Option<String>| text.filter(|text| !text.trim().is_empty());
     let user_id = present(body.user_id).or(present(body.entity_id));
@@ -309,7 +342,7 @@ fn request(tool: String, prefix: Prefix, bytes: &Bytes) -> Reply<Execute> {
         user_id,
         account,
         custom: custom(body.custom_auth_params, body.custom_connection_data)?,
-        arguments,
+        input,
         request_id: request_id(),
     })
 }
@@ -356,30 +389,75 @@ fn no_nul(name: &str, text: Option<&str>) -> Reply<()> {
     }
 }
 
-/// Headers for a language model are a JSON object; there is no model to send them to.
-fn check_gateway(headers: &HeaderMap) -> Reply<()> {
-    let Some(given) = headers.get(GATEWAY) else { return Ok(()) };
-    let object = serde_json::from_slice::<HashMap<String, Value>>(given.as_bytes());
-    object.map(|_| ()).map_err(|_| Failure::App(Error::invalid(format!("{GATEWAY}: must be a JSON object"))))
+/// Headers for a language model.
+type Gateway = Vec<(String, String)>;
+
+/// What the header for headers holds: a JSON object of texts.
+fn gateway(headers: &HeaderMap) -> Reply<Gateway> {
+    let Some(given) = headers.get(GATEWAY) else { return Ok(Gateway::new()) };
+    let object = serde_json::from_slice::<BTreeMap<String, String>>(given.as_bytes());
+    let headers = object.map_err(|_| Error::invalid(format!("{GATEWAY}: must be a JSON object of texts")))?;
+    Ok(headers.into_iter().collect())
+}
+
+#[derive(Deserialize)]
+pub(crate) struct InputBody {
+    text: String,
+    #[serde(default)]
+    custom_description: Option<String>,
+    #[serde(default)]
+    system_prompt: Option<String>,
+    #[serde(default)]
+    version: Option<String>,
+}
+
+/// Makes arguments for a tool of a sentence, and runs nothing.
+pub(crate) async fn input(
+    _key: ProjectKey,
+    State(server): State<Arc<Server>>,
+    prefix: Prefix,
+    Path(slug): Path<String>,
+    headers: HeaderMap,
+    Json(body): Json<InputBody>,
+) -> Reply<Response> {
+    let present = |text: Option<String>| text.filter(|text| !text.trim().is_empty());
+    let version = present(body.version).unwrap_or_else(|| prefix.tool_version().to_owned());
+    let sentence = Sentence {
+        text: body.text,
+        description: present(body.custom_description),
+        prompt: present(body.system_prompt),
+        headers: gateway(&headers)?,
+    };
+    let arguments = tools::input(&server.app, &slug, &version, &sentence).await?;
+    let arguments: &RawValue = serde_json::from_slice(&arguments)
+        .map_err(|cause| Error::Internal(format!("arguments are not JSON after they were checked: {cause}")))?;
+    ok(&json!({ "arguments": arguments }))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::respond::Failure;
 
     fn read(body: &str) -> Result<Execute, Error> {
-        request("T".into(), Prefix::ThreeOne, &Bytes::from(body.to_owned())).map_err(|failure| match failure {
-            Failure::App(error) => error,
-            Failure::Wire(wire) => panic!("{wire:?}"),
+        request("T".into(), Prefix::ThreeOne, &Bytes::from(body.to_owned()), Gateway::new()).map_err(|failure| {
+            match failure {
+                Failure::App(error) => error,
+                Failure::Wire(wire) => panic!("{wire:?}"),
+            }
         })
     }
 
     #[test]
     fn arguments_pass_as_they_came() {
-        let request = read(r#"{"user_id":"u","arguments": {"b":1, "a":[ 2 ]} }"#).unwrap();
-        assert_eq!(request.arguments, r#"{"b":1, "a":[ 2 ]}"#);
-        assert_eq!(read("").unwrap().arguments, "{}");
-        assert_eq!(read(r#"{"arguments":null}"#).unwrap().arguments, "{}");
+        for (body, expected) in [
+            (r#"{"user_id":"u","arguments": {"b":1, "a":[ 2 ]} }"#, r#"{"b":1, "a":[ 2 ]}"#),
+            ("", "{}"),
+            (r#"{"arguments":null}"#, "{}"),
+        ] {
+            let Input::Arguments(arguments) = read(body).unwrap().input else { panic!("{body}") };
+            assert_eq!(arguments, expected);
+        }
     }
 
     #[test]
@@ -389,16 +467,16 @@ mod tests {
     }
 
     #[test]
-    fn text_needs_a_model_and_excludes_arguments() {
-        assert!(matches!(read(r#"{"text":"do it"}"#), Err(Error::TextUnavailable)));
+    fn text_excludes_arguments() {
+        assert!(matches!(read(r#"{"text":"do it","arguments":null}"#).unwrap().input, Input::Sentence(_)));
         assert!(matches!(read(r#"{"text":"do it","arguments":{}}"#), Err(Error::Invalid(_))));
     }
 
     #[test]
     fn the_prefix_decides_the_version_when_none_is_named() {
-        let bytes = Bytes::from_static(b"{}");
-        assert_eq!(request("T".into(), Prefix::Three, &bytes).unwrap().version, app::catalog::BASE);
-        assert_eq!(request("T".into(), Prefix::ThreeOne, &bytes).unwrap().version, app::catalog::LATEST);
+        let of = |prefix| request("T".into(), prefix, &Bytes::from_static(b"{}"), Gateway::new()).unwrap();
+        assert_eq!(of(Prefix::Three).version, app::catalog::BASE);
+        assert_eq!(of(Prefix::ThreeOne).version, app::catalog::LATEST);
         assert_eq!(read(r#"{"version":"20261121_00"}"#).unwrap().version, "20261121_00");
     }
 }

@@ -5,6 +5,7 @@ pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod first_run;
 pub(crate) mod keys;
+pub(crate) mod legacy;
 pub(crate) mod logs;
 mod running;
 pub(crate) mod serve;

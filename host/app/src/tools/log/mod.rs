@@ -34,7 +34,7 @@ pub(crate) use cassette::{CASSETTES, Kept};
 pub use cassette::{Keep, cassette};
 pub(crate) use page::{DETAILS, PAGES};
 pub use page::{Detail, Executed, Line, Sent, Status};
-pub use read::{Condition, Field, Filter, Operator, get, list};
+pub use read::{Condition, Field, Filter, Operator, Part, get, list};
 pub use retention::Retention;
 pub(crate) use retention::{EVERY, retain};
 pub use write::Writer;
@@ -43,11 +43,12 @@ use cassette::Recorder;
 
 use crate::{
     Error, Result,
-    catalog::Found,
+    catalog::{Found, Usage},
     clock::Clock,
     connections::Source,
     ids::{AccountId, AuthConfigId, LogId},
     projects::SharedProject,
+    tools::text::Tokens,
     vault::Vault,
 };
 
@@ -69,6 +70,8 @@ pub(crate) struct Entry {
     pub started_at: Time,
     pub ended_at: Time,
     pub arguments: Bytes,
+    /// When a model made the arguments.
+    pub tokens: Option<Tokens>,
     pub data: Bytes,
     pub error: Option<String>,
     pub outcome: Outcome,
@@ -122,12 +125,19 @@ pub struct Settings {
     pub retention: Retention,
 }
 
-pub(crate) fn open(settings: Settings, store: Store, vault: Arc<Vault>, clock: Clock) -> (Log, Writer) {
+pub(crate) fn open(
+    settings: Settings,
+    store: Store,
+    vault: Arc<Vault>,
+    clock: Clock,
+    usage: Arc<Usage>,
+) -> (Log, Writer) {
     let (to, from) = mpsc::channel(settings.buffer);
     let bell = Arc::new(Bell::default());
     let recorder = Recorder::new(settings.cassettes, settings.cassette);
     let log = Log { to, bell: bell.clone(), wait: settings.wait, recorder, retention: settings.retention };
-    (log, Writer { from, bell, store, vault, clock, payload: settings.payload })
+    let counted = clock.now();
+    (log, Writer { from, bell, store, vault, clock, payload: settings.payload, usage, counted })
 }
 
 impl Log {

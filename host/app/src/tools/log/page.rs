@@ -12,6 +12,7 @@ use super::Entry;
 use crate::{
     connections::Source,
     ids::{AccountId, AuthConfigId, LogId},
+    tools::text::Tokens,
     vault::{Place, Sealed},
 };
 
@@ -107,6 +108,9 @@ pub struct Executed {
     pub host_calls: u32,
     /// Requests to the external application.
     pub requests: usize,
+    /// What a model used that made the arguments.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<Tokens>,
     /// Kind of the failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,

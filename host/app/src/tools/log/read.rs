@@ -62,6 +62,19 @@ pub struct Condition {
     pub operator: Operator,
     /// Value.
     pub value: String,
+    /// Whether upper and lower case are the same.
+    pub folded: bool,
+}
+
+/// Which part of a list.
+#[derive(Debug, Clone)]
+pub struct Part {
+    /// What comes after this run; from the beginning without one.
+    pub after: Option<LogId>,
+    /// Runs passed over there.
+    pub skip: u64,
+    /// Runs at most.
+    pub limit: u64,
 }
 
 /// Which runs.
@@ -107,11 +120,21 @@ impl Field {
 impl Condition {
     fn holds(&self, run: &Executed) -> bool {
         let value = self.field.of(run);
-        match self.operator {
-            Operator::Is => value == Some(&self.value),
-            Operator::IsNot => value != Some(&self.value),
-            Operator::Contains => value.is_some_and(|value| value.contains(&self.value)),
-            Operator::ContainsNot => !value.is_some_and(|value| value.contains(&self.value)),
+        if self.folded {
+            let (value, wanted) = (value.map(str::to_lowercase), self.value.to_lowercase());
+            return self.operator.holds(value.as_deref(), &wanted);
+        }
+        self.operator.holds(value, &self.value)
+    }
+}
+
+impl Operator {
+    fn holds(self, value: Option<&str>, wanted: &str) -> bool {
+        match self {
+            Self::Is => value == Some(wanted),
+            Self::IsNot => value != Some(wanted),
+            Self::Contains => value.is_some_and(|value| value.contains(wanted)),
+            Self::ContainsNot => !value.is_some_and(|value| value.contains(wanted)),
         }
     }
 }
@@ -126,7 +149,7 @@ impl Filter {
     /// Finds every page that may have such a run.
     fn query(&self, project: &Project) -> Query {
         let mut query = Query::of(project.id.as_str()).newest();
-        for Condition { field, operator, value } in &self.conditions {
+        for Condition { field, operator, value, .. } in self.conditions.iter().filter(|condition| !condition.folded) {
             query = match (field.list(), operator) {
                 (Some(list), Operator::Is) => query.is(list, value.as_str()),
                 (Some(list), Operator::Contains) => query.contains(list, value),
@@ -144,51 +167,87 @@ impl Filter {
 
     /// The run that is asked for by its id.
     fn only(&self) -> Option<&str> {
-        let only = |condition: &&Condition| condition.field == Field::Id && condition.operator == Operator::Is;
+        let only = |condition: &&Condition| {
+            condition.field == Field::Id && condition.operator == Operator::Is && !condition.folded
+        };
         self.conditions.iter().find(only).map(|condition| condition.value.as_str())
     }
 }
 
-/// Runs, the last that ended first: those after the first `offset`, at most `limit`, and whether there are more.
+/// Runs, the last that ended first, and whether there are more. A part that begins after a run of another part neither repeats
+/// nor passes over what was there then, whatever has run or gone meanwhile.
 ///
 /// # Errors
 /// When the store does not answer.
-pub async fn list(
-    app: &App,
-    project: &Project,
-    filter: &Filter,
-    offset: u64,
-    limit: u64,
-) -> Result<(Vec<Executed>, bool)> {
+pub async fn list(app: &App, project: &Project, filter: &Filter, part: &Part) -> Result<(Vec<Executed>, bool)> {
     app.log.settle().await?;
+    let mut taken = Taken { skip: part.skip, limit: part.limit, runs: Vec::new() };
     if let Some(id) = filter.only() {
         let found = match LogId::parse(id) {
-            Ok(id) => locate(app, project, &id).await?,
-            Err(_) => None,
+            Ok(id) if part.after.is_none() => locate(app, project, &id).await?,
+            _ => None,
         };
         let run = found.map(|(page, index)| page.body.runs[index].clone()).filter(|run| filter.holds(run));
-        return Ok((run.filter(|_| offset == 0).into_iter().collect(), false));
+        let more = taken.fill(run.into_iter());
+        return Ok((taken.runs, more));
     }
-    let (mut skipped, mut found) = (0, Vec::new());
-    for part in 0.. {
-        let query = filter.query(project).page(part * PAGES, PAGES);
-        let pages = app.store.find::<Page>(&query).await?.records;
+    let mut reached = None;
+    if let Some(id) = &part.after {
+        // The oldest go first: what came after a run that is gone is gone, too.
+        let Some((mut page, index)) = locate(app, project, id).await? else { return Ok((Vec::new(), false)) };
+        let rest = page.body.runs.drain(..index).rev().filter(|run| filter.holds(run));
+        if taken.fill(rest) {
+            return Ok((taken.runs, true));
+        }
+        reached = Some((page.created_at, page.id));
+    }
+    // Pages of the millisecond reached that were read already.
+    let mut ties = 0;
+    loop {
+        let mut query = filter.query(project);
+        if let Some((at, _)) = &reached {
+            query = query.below("created_at", at.0 + 1);
+        }
+        let pages = app.store.find::<Page>(&query.page(ties, PAGES)).await?.records;
         let last = (pages.len() as u64) < PAGES;
-        let runs = pages.into_iter().flat_map(|page| page.body.runs.into_iter().rev());
-        for run in runs.filter(|run| filter.holds(run)) {
-            if skipped < offset {
-                skipped += 1;
-            } else if found.len() as u64 == limit {
-                return Ok((found, true));
-            } else {
-                found.push(run);
+        for page in pages {
+            let place = (page.created_at, page.id);
+            ties = if reached.as_ref().is_some_and(|(at, _)| *at == place.0) { ties + 1 } else { 1 };
+            if reached.as_ref().is_some_and(|reached| place >= *reached) {
+                continue;
             }
+            if taken.fill(page.body.runs.into_iter().rev().filter(|run| filter.holds(run))) {
+                return Ok((taken.runs, true));
+            }
+            reached = Some(place);
         }
         if last {
-            break;
+            return Ok((taken.runs, false));
         }
     }
-    Ok((found, false))
+}
+
+/// What a part has so far.
+struct Taken {
+    skip: u64,
+    limit: u64,
+    runs: Vec<Executed>,
+}
+
+impl Taken {
+    /// Takes what is wanted of these; true when there is more than that.
+    fn fill(&mut self, runs: impl Iterator<Item = Executed>) -> bool {
+        for run in runs {
+            if self.skip > 0 {
+                self.skip -= 1;
+            } else if self.runs.len() as u64 == self.limit {
+                return true;
+            } else {
+                self.runs.push(run);
+            }
+        }
+        false
+    }
 }
 
 /// A run with what was said, as far as it was kept.
@@ -254,12 +313,13 @@ pub(super) mod tests {
             memory: 1,
             host_calls: 0,
             requests: 0,
+            tokens: None,
             failure: None,
         }
     }
 
     fn holds(field: Field, operator: Operator, value: &str) -> bool {
-        Condition { field, operator, value: value.into() }.holds(&run("T_RUN", 7))
+        Condition { field, operator, value: value.into(), folded: false }.holds(&run("T_RUN", 7))
     }
 
     #[test]
@@ -268,6 +328,14 @@ pub(super) mod tests {
         assert!(!holds(Field::Tool, Operator::Is, "T"));
         assert!(holds(Field::Tool, Operator::Contains, "RU"));
         assert!(holds(Field::User, Operator::ContainsNot, "x"));
+    }
+
+    #[test]
+    fn a_folded_condition_does_not_tell_cases_apart() {
+        let folded =
+            |operator, value: &str| Condition { field: Field::Tool, operator, value: value.into(), folded: true };
+        assert!(folded(Operator::Is, "t_run").holds(&run("T_RUN", 7)));
+        assert!(!folded(Operator::ContainsNot, "Run").holds(&run("T_RUN", 7)));
     }
 
     #[test]

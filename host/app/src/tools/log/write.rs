@@ -7,19 +7,21 @@ use std::{
 
 use bytes::Bytes;
 use serde_json::value::RawValue;
-use store::{Batch, CommitError, Store};
+use store::{Batch, CommitError, Store, Time};
 use tokio::{sync::mpsc, time::timeout};
 
 use super::{
     Bell, Entry, GROUP, Message,
     page::{Detail, Details, Executed, Line, Page, Sent, Status, cut, place},
 };
-use crate::{Error, Result, clock::Clock, projects::LogVisibility, vault::Vault};
+use crate::{Error, Result, catalog::Usage, clock::Clock, projects::LogVisibility, vault::Vault};
 
 /// How long a record may wait for others.
 const BEHIND: Duration = Duration::from_millis(20);
 /// How long the writer waits before it tries again what the store refused.
 const AGAIN: Duration = Duration::from_millis(500);
+/// How many milliseconds pass before the counts of runs are written again.
+const COUNTS: i64 = 60_000;
 /// How often it tries when the server is stopping.
 const LAST_TRIES: u32 = 6;
 
@@ -31,6 +33,9 @@ pub struct Writer {
     pub(super) vault: Arc<Vault>,
     pub(super) clock: Clock,
     pub(super) payload: usize,
+    pub(super) usage: Arc<Usage>,
+    /// When the counts of runs were last written.
+    pub(super) counted: Time,
 }
 
 /// What became of a group.
@@ -60,6 +65,17 @@ impl Writer {
             }
             self.bell.entered.store(self.from.len(), Ordering::Relaxed);
             self.write(std::mem::take(&mut group)).await;
+            if self.clock.now().0 - self.counted.0 >= COUNTS {
+                self.save_counts().await;
+            }
+        }
+        self.save_counts().await;
+    }
+
+    async fn save_counts(&mut self) {
+        self.counted = self.clock.now();
+        if let Err(cause) = self.usage.save(&self.store, self.counted).await {
+            tracing::warn!(%cause, "how often toolkits run could not be written");
         }
     }
 
@@ -80,6 +96,9 @@ impl Writer {
             Written::Refused if entries.len() > 1 => self.one_by_one(&entries).await,
             written => written == Written::Yes,
         };
+        for entry in &entries {
+            self.usage.count(&entry.found.release.slug);
+        }
         if written {
             for done in waiting {
                 // Whoever waited may have gone.
@@ -184,6 +203,7 @@ fn record(entry: &Entry) -> Executed {
         memory: usage.peak_memory,
         host_calls: usage.host_calls,
         requests: entry.outcome.requests.len(),
+        tokens: entry.tokens.clone(),
         failure,
     }
 }

@@ -1,0 +1,121 @@
+//! How often toolkits run: what lists that ask for it are ordered by, and nothing else.
+//!
+//! Runs are counted in memory where the log writes them, and added to one record once a minute and at the end. So a call pays
+//! nothing for it, several servers share the count, and a killed server loses at most what it counted last.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use serde::{Deserialize, Serialize};
+use store::{Batch, Collection, Document, Store, Time};
+
+use crate::{App, Error, INSTALLATION, Result};
+
+/// The collection of the one record.
+pub(crate) static USAGE: Collection = Collection { name: "toolkit_usage", fields: &[] };
+const ID: &str = "runs";
+
+/// Runs by toolkit.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Counts {
+    runs: BTreeMap<String, u64>,
+}
+
+impl Document for Counts {
+    const COLLECTION: &'static Collection = &USAGE;
+}
+
+impl Counts {
+    /// How often a toolkit has run.
+    #[must_use]
+    pub fn of(&self, toolkit: &str) -> u64 {
+        self.runs.get(toolkit).copied().unwrap_or(0)
+    }
+
+    fn add(&mut self, counted: &HashMap<Arc<str>, u64>) {
+        for (toolkit, runs) in counted {
+            *self.runs.entry(toolkit.to_string()).or_default() += runs;
+        }
+    }
+}
+
+/// What this server has counted and not yet added to the record.
+#[derive(Debug, Default)]
+pub(crate) struct Usage(Mutex<HashMap<Arc<str>, u64>>);
+
+impl Usage {
+    /// Counts a run.
+    pub(crate) fn count(&self, toolkit: &Arc<str>) {
+        let mut counted = self.lock();
+        match counted.get_mut(toolkit) {
+            Some(runs) => *runs += 1,
+            None => drop(counted.insert(toolkit.clone(), 1)),
+        }
+    }
+
+    /// Adds what was counted to the record. What cannot be added is kept for the next time.
+    pub(crate) async fn save(&self, store: &Store, now: Time) -> Result<()> {
+        let counted = self.lock().clone();
+        if counted.is_empty() {
+            return Ok(());
+        }
+        let add = |counts: &mut Counts| -> Result<()> {
+            counts.add(&counted);
+            Ok(())
+        };
+        let added = store.edit(INSTALLATION, ID, now, add).await.map_err(Error::from)?;
+        if added.is_none() {
+            let mut first = Counts::default();
+            first.add(&counted);
+            store.commit(Batch::at(now).insert(INSTALLATION, ID, &first)).await?;
+        }
+        let mut left = self.lock();
+        left.retain(|toolkit, runs| {
+            *runs -= counted.get(toolkit).copied().unwrap_or(0);
+            *runs > 0
+        });
+        Ok(())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, u64>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// How often each toolkit has run, with what this server has not written yet.
+///
+/// # Errors
+/// When the store cannot be read.
+pub async fn usage(app: &App) -> Result<Counts> {
+    let record = app.store.get::<Counts>(INSTALLATION, ID).await?;
+    let mut counts = record.map(|record| record.body).unwrap_or_default();
+    counts.add(&app.usage.lock());
+    Ok(counts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::COLLECTIONS;
+
+    #[tokio::test]
+    async fn what_several_servers_counted_is_added_up_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path(), COLLECTIONS).unwrap();
+        let (one, other) = (Usage::default(), Usage::default());
+        let (a, b): (Arc<str>, Arc<str>) = ("a".into(), "b".into());
+        one.save(&store, Time(1)).await.unwrap();
+        assert!(store.get::<Counts>(INSTALLATION, ID).await.unwrap().is_none(), "nothing was counted");
+        for usage in [&one, &other, &one] {
+            usage.count(&a);
+            usage.save(&store, Time(2)).await.unwrap();
+            usage.save(&store, Time(3)).await.unwrap();
+        }
+        other.count(&b);
+        other.save(&store, Time(4)).await.unwrap();
+        let counts = store.get::<Counts>(INSTALLATION, ID).await.unwrap().unwrap().body;
+        assert_eq!((counts.of("a"), counts.of("b"), counts.of("c")), (3, 1, 0));
+    }
+}

@@ -1,0 +1,239 @@
+//! Arguments from a sentence, by a language model.
+//!
+//! The model is the operator's: an endpoint of chat completions, and reached like everything outside, through `net`. It is given
+//! the sentence and what the catalogue says of the tool, and nothing else: no credential, no account, no earlier call. The
+//! tool's schema is the form of its answer, which is checked as all arguments are; what does not fit it may mend once.
+//! Time, tokens, sizes and how many are asked at once have limits.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use net::{
+    Body, HeaderMap, Limits, Method, Url,
+    header::{AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue},
+};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tokio::{sync::Semaphore, time::timeout};
+use zeroize::Zeroizing;
+
+use crate::{App, Error, Result, catalog::Tool};
+
+/// Characters of a sentence, of a description and of a prompt.
+const TEXT: usize = 16_384;
+/// Bytes of the model's answer, with all that endpoints add.
+const ANSWER: u64 = 1 << 20;
+/// Characters of the model's answer that a refusal shows.
+const SHOWN: usize = 2_000;
+/// Times it is asked: once, and once more when its answer does not fit.
+const ROUNDS: usize = 2;
+
+const PROMPT: &str = "You fill in the arguments of one call of one tool. Answer with one JSON object that fits the schema, and \
+                      with nothing else. Take values from the request alone, and leave out what it does not say.";
+
+/// Where the model is, and what it may cost.
+pub struct Settings {
+    /// The way out.
+    pub client: net::Client,
+    /// The address of the endpoint's `chat/completions`.
+    pub url: Url,
+    /// Its name there.
+    pub model: String,
+    /// Sent as a bearer token.
+    pub key: Option<Zeroizing<String>>,
+    /// Headers of a caller's that are passed on, in lower case.
+    pub headers: Vec<String>,
+    /// For both rounds together.
+    pub timeout: Duration,
+    /// Tokens of each answer.
+    pub max_tokens: u32,
+    /// Sentences that are turned into arguments at once.
+    pub at_once: usize,
+}
+
+/// A language model.
+pub(crate) struct Model {
+    settings: Settings,
+    places: Semaphore,
+}
+
+/// What is to become arguments.
+#[derive(Debug, Default)]
+pub struct Sentence {
+    /// The sentence.
+    pub text: String,
+    /// In place of the tool's description.
+    pub description: Option<String>,
+    /// In place of the instructions.
+    pub prompt: Option<String>,
+    /// Headers for the endpoint; those that the operator lets through are sent.
+    pub headers: Vec<(String, String)>,
+}
+
+/// What a model was asked and answered, in its own counting.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tokens {
+    /// Which model.
+    pub model: String,
+    /// Of what was asked.
+    pub prompt: u64,
+    /// Of what was answered.
+    pub completion: u64,
+}
+
+#[derive(Deserialize)]
+struct Completion {
+    choices: Vec<Choice>,
+    #[serde(default)]
+    usage: Usage,
+}
+
+#[derive(Deserialize)]
+struct Choice {
+    message: Message,
+    #[serde(default)]
+    finish_reason: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Message {
+    #[serde(default)]
+    content: Option<String>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Usage {
+    prompt_tokens: u64,
+    completion_tokens: u64,
+}
+
+impl Model {
+    pub(crate) fn new(settings: Settings) -> Self {
+        let places = Semaphore::new(settings.at_once);
+        Self { settings, places }
+    }
+}
+
+/// Turns a sentence into arguments that fit the tool's schema.
+///
+/// # Errors
+/// When no model is configured, too many are asked, it does not answer, or twice answers what does not fit.
+pub(super) async fn arguments(app: &App, tool: &Tool, sentence: &Sentence) -> Result<(Bytes, Tokens)> {
+    let model = app.model.as_ref().ok_or(Error::TextUnavailable)?;
+    check(sentence)?;
+    let _place = model.places.try_acquire().map_err(|_| Error::NodeBusy)?;
+    let limit = model.settings.timeout;
+    match timeout(limit, converse(model, tool, sentence)).await {
+        Ok(done) => done,
+        Err(_) => Err(Error::ModelFailed(format!("it did not answer within {} s", limit.as_secs()))),
+    }
+}
+
+fn check(sentence: &Sentence) -> Result<()> {
+    if sentence.text.trim().is_empty() {
+        return Err(Error::invalid("text: is empty"));
+    }
+    let parts = [
+        ("text", Some(&sentence.text)),
+        ("custom_description", sentence.description.as_ref()),
+        ("system_prompt", sentence.prompt.as_ref()),
+    ];
+    match parts.iter().find(|(_, text)| text.is_some_and(|text| text.chars().count() > TEXT)) {
+        Some((name, _)) => Err(Error::invalid(format!("{name}: at most {TEXT} characters"))),
+        None => Ok(()),
+    }
+}
+
+async fn converse(model: &Model, tool: &Tool, sentence: &Sentence) -> Result<(Bytes, Tokens)> {
+    let mut said = opening(tool, sentence);
+    let mut tokens = Tokens { model: model.settings.model.clone(), prompt: 0, completion: 0 };
+    let (mut answer, mut problems) = (String::new(), Vec::new());
+    for _ in 0..ROUNDS {
+        if !problems.is_empty() {
+            let mend = format!("That does not fit the schema:\n{}\nAnswer again.", problems.join("\n"));
+            said.push(json!({"role": "assistant", "content": answer}));
+            said.push(json!({"role": "user", "content": mend}));
+        }
+        let Completion { choices, usage } = ask(model, tool, sentence, &said).await?;
+        tokens.prompt += usage.prompt_tokens;
+        tokens.completion += usage.completion_tokens;
+        let choice = choices.into_iter().next().ok_or_else(|| Error::ModelFailed("it answered nothing".into()))?;
+        answer = choice.message.content.unwrap_or_default();
+        problems = match tool.input.check_strictly(answer.as_bytes()) {
+            Ok(()) => return Ok((Bytes::from(answer), tokens)),
+            Err(problems) => problems,
+        };
+        if choice.finish_reason.as_deref() == Some("length") {
+            problems.push("the answer was cut off by `llm.max_tokens`".into());
+        }
+    }
+    tracing::debug!(?tokens, tool = %tool.slug, "a language model found no arguments");
+    let answer = answer.chars().take(SHOWN).collect();
+    Err(Error::TextNotUnderstood { tool: tool.slug.to_string(), answer, problems })
+}
+
+fn opening(tool: &Tool, sentence: &Sentence) -> Vec<Value> {
+    let prompt = sentence.prompt.as_deref().unwrap_or(PROMPT);
+    let description = sentence.description.as_deref().unwrap_or(&tool.description);
+    let system = format!("{prompt}\n\nTool: {}\n{description}\n\nSchema:\n{}", tool.slug, tool.input.text());
+    vec![json!({"role": "system", "content": system}), json!({"role": "user", "content": sentence.text})]
+}
+
+async fn ask(model: &Model, tool: &Tool, sentence: &Sentence, said: &[Value]) -> Result<Completion> {
+    let settings = &model.settings;
+    let form = json!({"name": &*tool.slug, "schema": tool.input.text()});
+    let body = json!({
+        "model": settings.model,
+        "messages": said,
+        "response_format": {"type": "json_schema", "json_schema": form},
+        "max_tokens": settings.max_tokens,
+        "temperature": 0,
+    });
+    let request = net::Request {
+        method: Method::POST,
+        url: settings.url.clone(),
+        headers: headers(settings, sentence)?,
+        body: Body::Bytes(body.to_string().into()),
+        // The conversation as a whole is cut first.
+        limits: Limits {
+            first_byte: 2 * settings.timeout,
+            total: 2 * settings.timeout,
+            response_bytes: ANSWER,
+            ..Limits::default()
+        },
+    };
+    let sent = settings.client.send(request).await;
+    let answer = sent.map_err(|cause| {
+        // Where it is concerns the operator alone.
+        tracing::warn!(cause = cause.message, "the language model does not answer");
+        Error::ModelFailed("its endpoint does not answer".into())
+    })?;
+    if !answer.status.is_success() {
+        return Err(Error::ModelFailed(format!("its endpoint answered {}", answer.status.as_u16())));
+    }
+    serde_json::from_slice(&answer.body)
+        .map_err(|cause| Error::ModelFailed(format!("its endpoint did not answer a chat completion: {cause}")))
+}
+
+fn headers(settings: &Settings, sentence: &Sentence) -> Result<HeaderMap> {
+    let mut headers = HeaderMap::new();
+    for (name, value) in &sentence.headers {
+        let name = name.to_ascii_lowercase();
+        if !settings.headers.contains(&name) {
+            continue;
+        }
+        match (HeaderName::try_from(&name), HeaderValue::try_from(value)) {
+            (Ok(name), Ok(value)) => drop(headers.insert(name, value)),
+            _ => return Err(Error::invalid(format!("x-llm-gateway-headers: `{name}` cannot be sent"))),
+        }
+    }
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    if let Some(key) = &settings.key {
+        let mut value = HeaderValue::try_from(format!("Bearer {}", key.as_str()))
+            .map_err(|_| Error::ModelFailed("`llm.key` cannot be sent".into()))?;
+        value.set_sensitive(true);
+        headers.insert(AUTHORIZATION, value);
+    }
+    Ok(headers)
+}

@@ -1,0 +1,199 @@
+//! The execution log as older clients ask for it: other names for what [`super::logs`] tells.
+
+use std::sync::Arc;
+
+use app::{
+    Error,
+    ids::LogId,
+    tools::log::{self, Condition, Detail, Executed, Field, Filter, Operator, Part, Sent, Status},
+};
+use axum::{extract::State, response::Response};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use uuid::{Builder, Uuid};
+
+use crate::{
+    Server,
+    api::logs::{CONDITIONS, VALUE, operator},
+    auth::ProjectKey,
+    extract::{Json, Path, page},
+    respond::{Reply, ok},
+};
+
+/// Fields that can be searched: id, name for people.
+const FIELDS: [(&str, &str, Field); 6] = [
+    ("actionKey", "Tool", Field::Tool),
+    ("appKey", "Toolkit", Field::Toolkit),
+    ("connectedAccountId", "Connected account", Field::Account),
+    ("entityId", "User", Field::User),
+    ("status", "Status", Field::Status),
+    ("id", "Log", Field::Id),
+];
+/// Runs that a cursor may pass over.
+const FURTHEST: f64 = 1_000_000.0;
+
+#[derive(Deserialize)]
+pub(crate) struct Search {
+    /// How many runs to pass over.
+    #[serde(default)]
+    cursor: Option<f64>,
+    #[serde(default)]
+    limit: Option<f64>,
+    #[serde(default)]
+    case_sensitive: Option<bool>,
+    #[serde(default)]
+    from: Option<f64>,
+    #[serde(default)]
+    to: Option<f64>,
+    #[serde(default)]
+    search_params: Option<Vec<Searched>>,
+}
+
+#[derive(Deserialize)]
+struct Searched {
+    #[serde(default)]
+    field: Option<String>,
+    #[serde(default)]
+    operation: Option<String>,
+    #[serde(default)]
+    value: Option<String>,
+}
+
+/// Tells what can be searched for.
+pub(crate) async fn fields(_key: ProjectKey) -> Reply<Response> {
+    let field = |(id, name, _): &(&str, &str, Field)| json!({"id": id, "displayName": name, "type": "string"});
+    ok(&json!({"fields": {"action_execution": FIELDS.iter().map(field).collect::<Vec<_>>()}}))
+}
+
+/// Lists runs, newest first.
+pub(crate) async fn list(
+    key: ProjectKey,
+    State(server): State<Arc<Server>>,
+    Json(body): Json<Search>,
+) -> Reply<Response> {
+    let folded = body.case_sensitive == Some(false);
+    let searched = body.search_params.unwrap_or_default();
+    if searched.len() > CONDITIONS {
+        return Err(Error::invalid(format!("search_params: at most {CONDITIONS}")).into());
+    }
+    let filter = Filter {
+        conditions: searched.into_iter().map(|one| condition(one, folded)).collect::<Reply<_>>()?,
+        from: body.from.map(|from| from as i64),
+        to: body.to.map(|to| to as i64),
+    };
+    let skip = body.cursor.unwrap_or(0.0);
+    if !(0.0..=FURTHEST).contains(&skip) {
+        return Err(Error::CursorInvalid.into());
+    }
+    let part = Part { after: None, skip: skip as u64, limit: page(body.limit, None)?.limit };
+    let (runs, more) = log::list(&server.app, &key.project, &filter, &part).await?;
+    let next = more.then_some(part.skip + part.limit);
+    let data: Vec<_> = runs.iter().map(|run| item(&server, run)).collect();
+    ok(&json!({"data": data, "nextCursor": next}))
+}
+
+/// Reads a run with what was said.
+pub(crate) async fn read(
+    key: ProjectKey,
+    State(server): State<Arc<Server>>,
+    Path(id): Path<String>,
+) -> Reply<Response> {
+    let (run, said) = log::get(&server.app, &key.project, &LogId::parse(&id)?).await?;
+    ok(&view(&server, &run, said))
+}
+
+fn condition(given: Searched, folded: bool) -> Reply<Condition> {
+    let name = given.field.unwrap_or_default();
+    let Some((_, _, field)) = FIELDS.iter().find(|(id, ..)| *id == name) else {
+        return Err(Error::invalid(format!("search_params: `{name}` is not a field of the log")).into());
+    };
+    let operator = match given.operation.as_deref() {
+        None => Operator::Contains,
+        Some(given) => operator("search_params: `operation`", given)?,
+    };
+    let value = given.value.unwrap_or_default();
+    if value.chars().count() > VALUE {
+        return Err(Error::invalid(format!("search_params: `value` has at most {VALUE} characters")).into());
+    }
+    Ok(Condition { field: *field, operator, value, folded })
+}
+
+/// Name and picture of the toolkit that ran.
+fn toolkit(server: &Server, run: &Executed) -> (String, String) {
+    let release = server.app.catalog.release(&run.toolkit, &run.version);
+    release
+        .map_or_else(|_| (run.toolkit.clone(), String::new()), |release| (release.name.clone(), release.logo.clone()))
+}
+
+fn item(server: &Server, run: &Executed) -> Value {
+    let (name, icon) = toolkit(server, run);
+    json!({
+        "id": run.id,
+        "actionKey": run.tool,
+        "appKey": run.toolkit,
+        "app": {"icon": icon, "name": name},
+        "connectedAccountId": run.account.as_ref().map_or("", |account| account.as_str()),
+        "entityId": run.user,
+        "status": run.status.as_str(),
+        "executionTime": run.wall_us / 1_000,
+        "minimalResponse": run.failure.as_deref().unwrap_or_default(),
+        "createdAt": run.started_at.0,
+        "credentialSource": run.source,
+    })
+}
+
+fn view(server: &Server, run: &Executed, said: Option<Detail>) -> Value {
+    let (name, icon) = toolkit(server, run);
+    let (start, end) = (run.started_at.0, run.ended_at.0);
+    let failed = run.status == Status::Failed;
+    let requests = said.as_ref().map_or(&[][..], |said| &said.requests);
+    let step = json!({
+        "type": "tool_execution",
+        "startTime": start,
+        "endTime": end,
+        "totalDuration": end - start,
+        "status": if failed { "failure" } else { "success" },
+        "message": run.failure.as_deref().unwrap_or("the tool answered"),
+        "logs": requests.iter().map(|sent| network(run, sent)).collect::<Vec<_>>(),
+    });
+    let error = said.as_ref().and_then(|said| said.error.as_ref());
+    let error = error.map_or_else(|| json!({}), |message| json!({"message": message}));
+    let (received, response) =
+        said.as_ref().map_or_else(|| (json!({}), json!({})), |said| (json!(said.arguments), json!(said.data)));
+    json!({
+        "actionLogId": run.id,
+        "actionId": run.tool,
+        "status": if failed { "error" } else { "success" },
+        "app": {"name": name, "uniqueId": run.toolkit, "icon": icon},
+        "version": run.version,
+        "connection": {"id": run.account.as_ref().map_or("", |account| account.as_str()), "entity": run.user},
+        "session": {},
+        "executionMetadata": {"requestId": run.request, "cpuUs": run.cpu_us, "peakMemoryBytes": run.memory},
+        "steps": [step],
+        "payloadReceived": received,
+        "startTime": start,
+        "endTime": end,
+        "totalDuration": format!("{} ms", end - start),
+        "response": response,
+        "error": error,
+        "credentialSource": run.source,
+    })
+}
+
+fn network(run: &Executed, sent: &Sent) -> Value {
+    json!({
+        "type": "network",
+        "level": if sent.error.is_some() { "error" } else { "info" },
+        "message": sent.error.as_deref().unwrap_or("the application answered"),
+        "requestId": uuid(run),
+        "time": run.started_at.0,
+        "request": {"method": sent.method, "url": sent.url},
+        "response": {"status": sent.status.unwrap_or(0), "time": format!("{} ms", sent.elapsed_ms)},
+    })
+}
+
+/// Clients want a UUID: the sixteen characters of the run's id make one.
+fn uuid(run: &Executed) -> Option<Uuid> {
+    let bytes = run.id.as_str().as_bytes().try_into().ok()?;
+    Some(Builder::from_random_bytes(bytes).into_uuid())
+}

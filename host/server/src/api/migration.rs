@@ -1,0 +1,31 @@
+//! From ids of older clients to those of today.
+
+use std::sync::Arc;
+
+use app::{
+    Error,
+    legacy::{self, Kind},
+};
+use axum::{extract::State, response::Response};
+use serde_json::json;
+use uuid::Uuid;
+
+use crate::{
+    Server,
+    auth::ProjectKey,
+    extract::Query,
+    respond::{Reply, ok},
+};
+
+/// Names of [`KINDS`], in the same order.
+const NAMES: [&str; 3] = ["CONNECTED_ACCOUNT", "AUTH_CONFIG", "TRIGGER_INSTANCE"];
+const KINDS: [Kind; 3] = [Kind::ConnectedAccount, Kind::AuthConfig, Kind::TriggerInstance];
+
+/// Tells the id of today.
+pub(crate) async fn nanoid(key: ProjectKey, State(server): State<Arc<Server>>, query: Query) -> Reply<Response> {
+    let kind = query.choice("type", &NAMES)?.ok_or_else(|| Error::invalid("type: is required"))?;
+    let uuid = query.text("uuid")?.ok_or_else(|| Error::invalid("uuid: is required"))?;
+    let uuid = Uuid::parse_str(uuid).map_err(|_| Error::invalid("uuid: is not a UUID"))?;
+    let id = legacy::translate(&server.app, &key.project, KINDS[kind], uuid).await?;
+    ok(&json!({ "nanoid": id }))
+}

@@ -1,0 +1,329 @@
+//! Lists of the catalogue: what they let through, in which order, page by page; and which scopes tools need.
+
+use std::collections::BTreeSet;
+
+use harness::{Answer, Client, Dice, Guest, Host, guest, host::Setup};
+use serde_json::{Value, json};
+
+use crate::given;
+
+const WORDS: [&str; 5] = ["letter", "parcel", "calendar", "invoice", "needle"];
+const TAGS: [&str; 3] = ["important", "daily", "Beta"];
+const SCOPES: [&str; 3] = ["read", "write", "admin:all"];
+
+/// A tool as the test knows it.
+#[derive(Debug, Clone)]
+struct Tool {
+    slug: String,
+    toolkit: String,
+    text: String,
+    tags: Vec<&'static str>,
+    read_only: bool,
+    scopes: Vec<&'static str>,
+}
+
+/// Some of them, each with one chance in two.
+fn some(dice: &mut Dice, all: &[&'static str]) -> Vec<&'static str> {
+    all.iter().copied().filter(|_| dice.below(2) == 0).collect()
+}
+
+/// Publishes toolkits at random, and answers their tools in the order of a list: the newest toolkit first.
+async fn published(host: &Host, dice: &mut Dice, toolkits: u64) -> Vec<Tool> {
+    let mut all: Vec<Tool> = Vec::new();
+    for _ in 0..toolkits {
+        let slug = given::slug();
+        let mut manifest = guest::manifest(&slug);
+        let mut tools = Vec::new();
+        for number in 0..=dice.below(4) {
+            tools.push(Tool {
+                slug: format!("{}_T{number}", slug.to_uppercase()),
+                toolkit: slug.clone(),
+                text: format!("Sends one {}.", WORDS[dice.below(5) as usize]),
+                tags: some(dice, &TAGS),
+                read_only: dice.below(2) == 0,
+                scopes: some(dice, &SCOPES),
+            });
+        }
+        let record = |tool: &Tool| {
+            json!({
+                "slug": tool.slug, "name": "Send", "description": tool.text, "tags": tool.tags, "scopes": tool.scopes,
+                "hints": { "read_only": tool.read_only }, "input": { "type": "object" }, "output": { "type": "object" },
+            })
+        };
+        manifest["tools"] = tools.iter().map(record).collect();
+        host.publish(Guest::echo().component(), &manifest).await;
+        tools.append(&mut all);
+        all = tools;
+    }
+    all
+}
+
+/// A condition as the query says it, and which tools it lets through.
+type Condition = (String, Box<dyn Fn(&Tool) -> bool>);
+
+fn condition(dice: &mut Dice, toolkits: &[String]) -> Condition {
+    let pick = |dice: &mut Dice, all: &[&'static str]| all[dice.below(all.len() as u64) as usize];
+    match dice.below(5) {
+        0 => {
+            let wanted = [0; 2].map(|_| toolkits[dice.below(toolkits.len() as u64) as usize].clone());
+            (format!("toolkit_slug={}", wanted.join(",")), Box::new(move |tool| wanted.contains(&tool.toolkit)))
+        }
+        1 => {
+            let wanted = [pick(dice, &TAGS), pick(dice, &["readOnlyHint", "none"])];
+            let lets =
+                move |tool: &Tool| tool.tags.contains(&wanted[0]) || (wanted[1] == "readOnlyHint" && tool.read_only);
+            (format!("tags={}", wanted.join("&tags=")), Box::new(lets))
+        }
+        2 => {
+            let wanted = dice.below(2) == 0;
+            (format!("important={wanted}"), Box::new(move |tool| tool.tags.contains(&"important") == wanted))
+        }
+        3 => {
+            let wanted = [pick(dice, &SCOPES), pick(dice, &SCOPES)];
+            let lets = move |tool: &Tool| wanted.iter().any(|scope| tool.scopes.contains(scope));
+            (format!("scopes[]={}&scopes[]={}", wanted[0], wanted[1]), Box::new(lets))
+        }
+        _ => {
+            let word = pick(dice, &WORDS);
+            (format!("search={}", word.to_uppercase()), Box::new(move |tool| tool.text.contains(word)))
+        }
+    }
+}
+
+fn slugs(page: &Answer) -> Vec<String> {
+    page["items"].as_array().unwrap().iter().map(|item| item["slug"].as_str().unwrap().to_owned()).collect()
+}
+
+/// Every page of a list after the first.
+async fn rest(client: &Client, path: &str, first: &Answer) -> Vec<String> {
+    let mut all = slugs(first);
+    let (mut next, mut number) = (first["next_cursor"].clone(), 1);
+    let total = &first["total_items"];
+    while let Some(cursor) = next.as_str() {
+        let page = client.get(&format!("{path}&cursor={}", harness::fake_app::percent(cursor))).await.expect(200);
+        number += 1;
+        assert_eq!((&page["total_items"], &page["current_page"]), (total, &number.into()), "{path}: {page:#?}");
+        all.extend(slugs(&page));
+        next = page["next_cursor"].clone();
+    }
+    assert_eq!(first["total_pages"], json!(number), "{path}");
+    all
+}
+
+#[tokio::test]
+async fn lists_of_tools_let_through_what_a_plain_filter_does_in_the_same_order() {
+    let (host, seed) = (Setup::new().start().await, Dice::seed());
+    println!("seed {seed}");
+    let mut dice = Dice::new(seed);
+    let tools = published(&host, &mut dice, 7).await;
+    let toolkits: BTreeSet<_> = tools.iter().map(|tool| tool.toolkit.clone()).collect();
+    let toolkits: Vec<_> = toolkits.into_iter().collect();
+    let project = host.as_project();
+    for _ in 0..60 {
+        let conditions: Vec<_> = (0..dice.below(4)).map(|_| condition(&mut dice, &toolkits)).collect();
+        // The same parameter twice is one condition with more values, or the last one: each is asked once.
+        let names: BTreeSet<_> = conditions.iter().map(|(text, _)| text[..4].to_owned()).collect();
+        if names.len() < conditions.len() {
+            continue;
+        }
+        let expected: Vec<_> = tools.iter().filter(|tool| conditions.iter().all(|(_, lets)| lets(tool))).collect();
+        let expected: Vec<_> = expected.into_iter().map(|tool| tool.slug.clone()).collect();
+        let query: Vec<_> = conditions.iter().map(|(text, _)| text.as_str()).collect();
+        let path = format!("/tools?limit={}&{}", 1 + dice.below(6), query.join("&"));
+        let first = project.get(&path).await.expect(200);
+        assert_eq!(rest(&project, &path, &first).await, expected, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn pages_neither_repeat_nor_pass_over_whatever_is_published_between_them() {
+    let (host, seed) = (Setup::new().start().await, Dice::seed());
+    println!("seed {seed}");
+    let tools = published(&host, &mut Dice::new(seed), 4).await;
+    let expected: Vec<_> = tools.iter().map(|tool| tool.slug.clone()).collect();
+    let project = host.as_project();
+    let first = project.clone().newer().get("/tools?limit=1").await.expect(200);
+    let toolkits = project.get("/toolkits?limit=1&sort_by=alphabetically").await.expect(200);
+    let before = project.get("/toolkits?limit=100&sort_by=alphabetically").await.expect(200);
+    published(&host, &mut Dice::new(seed + 1), 1).await;
+    let mut newer = guest::manifest(&tools[0].toolkit);
+    newer["version"] = json!("20260202_00");
+    host.publish(Guest::constant().component(), &newer).await;
+    assert_eq!(rest(&project.clone().newer(), "/tools?limit=1", &first).await, expected);
+    let path = "/toolkits?limit=1&sort_by=alphabetically";
+    assert_eq!(rest(&project, path, &toolkits).await, slugs(&before));
+    let now = slugs(&project.newer().get("/tools?limit=100").await.expect(200));
+    assert!(now.contains(&guest::tool(&tools[0].toolkit)), "the next list has what is new: {now:?}");
+}
+
+#[tokio::test]
+async fn a_cursor_is_read_back_and_nothing_else_is_taken_for_one() {
+    let project = Host::shared().await.new_project().await;
+    given::shared_echo().await;
+    given::keyed().await;
+    let first = project.get("/toolkits?limit=1").await.expect(200);
+    let cursor = harness::fake_app::percent(first["next_cursor"].as_str().unwrap());
+    let (one, other) = (format!("/toolkits?cursor={cursor}"), format!("/toolkits?limit=50&cursor={cursor}"));
+    let (one, other) = (project.get(&one).await.expect(200), project.get(&other).await.expect(200));
+    assert_eq!((one["items"].as_array().unwrap().len(), &one["current_page"]), (1, &2.into()));
+    assert_eq!(slugs(&one), slugs(&other), "the cursor's own limit counts");
+    // A page and a limit are what clients may write themselves.
+    let plain = project.get("/toolkits?cursor=MS0x").await.expect(200);
+    assert_eq!(plain["items"].as_array().unwrap().len(), 1);
+    for wrong in ["x", "MS0xLXg", "MS0xLW5vdGhpbmc%3D", "MC0x", "%20"] {
+        let answer = project.get(&format!("/toolkits?cursor={wrong}")).await;
+        assert!(wrong == "%20" || answer.status == 400, "{wrong}: {answer:#?}");
+    }
+    project.post("/logs/tool_execution", &json!({ "cursor": "MS0xLW5vdGhpbmc=" })).await.expect(400);
+}
+
+#[tokio::test]
+async fn toolkits_are_ordered_by_how_often_they_ran_also_after_a_restart() {
+    let host = Setup::new().start().await;
+    let mut tools = Vec::new();
+    for _ in 0..3 {
+        tools.push(given::echo(&host).await);
+    }
+    let project = host.as_project();
+    for (tool, runs) in [(&tools[1], 3), (&tools[0], 1)] {
+        for _ in 0..runs {
+            project.execute(tool, json!({})).await.expect(200);
+        }
+    }
+    let order: Vec<_> = [1, 0, 2].map(|place| tools[place].trim_end_matches("_RUN").to_lowercase()).into();
+    assert_eq!(slugs(&project.get("/toolkits?sort_by=usage").await.expect(200)), order);
+    let (setup, _) = host.terminate().await;
+    let host = setup.start().await;
+    let project = host.as_project();
+    assert_eq!(slugs(&project.get("/toolkits?sort_by=usage").await.expect(200)), order);
+    let several = json!({ "toolkits": [order[2], order[0], "no_such_toolkit"], "sort_by": "usage" });
+    let several = project.post("/toolkits/multi", &several).await.expect(200);
+    assert_eq!(slugs(&several), [order[0].clone(), order[2].clone()]);
+}
+
+#[tokio::test]
+async fn toolkits_that_are_named_are_listed_deprecated_ones_too() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let slug = given::slug();
+    let mut manifest = guest::manifest(&slug);
+    let category = format!("kind-{}", harness::unique(4));
+    manifest["categories"] = json!([category]);
+    host.publish(Guest::echo().component(), &manifest).await;
+    let named = |body: Value| {
+        let project = project.clone();
+        async move { slugs(&project.post("/toolkits/multi", &body).await.expect(200)) }
+    };
+    assert_eq!(named(json!({ "toolkits": [slug.to_uppercase()] })).await, [slug.as_str()]);
+    assert_eq!(named(json!({ "category": category })).await, [slug.as_str()]);
+    assert!(named(json!({ "toolkits": [slug], "managed_by": "project" })).await.is_empty());
+    let by_name = category.replacen("kind-", "Kind%20", 1);
+    assert_eq!(slugs(&project.get(&format!("/toolkits?category={by_name}")).await.expect(200)), [slug.as_str()]);
+    host.as_org().delete(&guest::address(&manifest)).await.expect(200);
+    assert!(named(json!({ "category": category })).await.is_empty());
+    assert_eq!(named(json!({ "toolkits": [slug] })).await, [slug.as_str()]);
+    assert!(slugs(&project.get(&format!("/toolkits?search={slug}")).await.expect(200)).is_empty());
+    let all = project.get(&format!("/toolkits?search={slug}&include_deprecated=true")).await.expect(200);
+    assert_eq!(slugs(&all), [slug]);
+    project.post("/toolkits/multi", &json!({ "sort_by": "colour" })).await.expect(400).assert_envelope();
+    project.post("/toolkits/multi", &json!({ "managed_by": "nobody" })).await.expect(400);
+}
+
+#[tokio::test]
+async fn versions_are_wished_for_all_toolkits_or_for_each() {
+    let host = Host::shared().await;
+    let project = host.new_project().await.newer();
+    let slugs = [given::slug(), given::slug()];
+    for slug in &slugs {
+        for version in ["20260101_00", "20260202_00"] {
+            let mut manifest = guest::manifest(slug);
+            manifest["version"] = json!(version);
+            host.publish(Guest::echo().component(), &manifest).await;
+        }
+    }
+    let versions = |query: String| {
+        let (project, path) = (project.clone(), format!("/tools?toolkit_slug={}&{query}", slugs.join(",")));
+        async move {
+            let page = project.get(&path).await.expect(200);
+            let versions =
+                page["items"].as_array().unwrap().iter().map(|item| item["version"].as_str().unwrap().to_owned());
+            versions.collect::<Vec<_>>()
+        }
+    };
+    let (old, new) = ("20260101_00".to_owned(), "20260202_00".to_owned());
+    assert_eq!(versions(String::new()).await, [new.clone(), new.clone()]);
+    assert_eq!(versions("toolkit_versions=20260101_00".into()).await, [old.clone(), old.clone()]);
+    assert_eq!(versions("toolkit_versions=00000000_00".into()).await, [old.clone(), old.clone()]);
+    // The second was published last and comes first.
+    assert_eq!(versions(format!("toolkit_versions%5B{}%5D=20260101_00", slugs[1])).await, [old.clone(), new.clone()]);
+    assert!(versions("toolkit_versions=20300101_00".into()).await.is_empty());
+    let path = format!("/tools/{}", guest::tool(&slugs[0]));
+    let one = |query: &str| {
+        let (project, path) = (project.clone(), format!("{path}?{query}"));
+        async move { project.get(&path).await.expect(200)["version"].clone() }
+    };
+    assert_eq!(one("toolkit_versions=20260101_00&version=latest").await, new);
+    assert_eq!(one(&format!("toolkit_versions[{}]=20260101_00", slugs[0])).await, old);
+}
+
+#[tokio::test]
+async fn the_scopes_of_tools_are_told_and_recommended() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let slug = given::slug();
+    let mut manifest = guest::manifest(&slug);
+    manifest["auth"] = json!([{
+        "mode": "OAUTH2", "name": "OAuth",
+        "request": [{ "in": "header", "name": "authorization", "value": "Bearer {access_token}" }],
+        "oauth2": {
+            "authorize_url": "https://api.example.com/authorize", "token_url": "https://api.example.com/token",
+            "scopes": ["offline"],
+        },
+    }]);
+    manifest["egress"] = json!([{ "host": "api.example.com" }]);
+    manifest["tools"][0]["scopes"] = json!(["write", "read"]);
+    let mut second = manifest["tools"][0].clone();
+    second["slug"] = json!(format!("{}_SECOND", slug.to_uppercase()));
+    second["scopes"] = json!([]);
+    manifest["tools"].as_array_mut().unwrap().push(second.clone());
+    host.publish(Guest::echo().component(), &manifest).await;
+
+    let both = json!([guest::tool(&slug), second["slug"]]);
+    let needed =
+        project.post("/tools/scopes/required", &json!({ "tools": both, "version": "latest" })).await.expect(200);
+    assert_eq!(needed["scopes_required"], json!(["read", "write"]));
+    let each = &needed["per_tool_requirements"];
+    assert_eq!(each[0], json!({ "tool": guest::tool(&slug), "scope_requirements": { "all_of": ["write", "read"] } }));
+    assert_eq!(each[1], json!({ "tool": second["slug"], "scope_requirements": null }));
+    let unknown = project.post("/tools/scopes/required", &json!({ "tools": ["NO_SUCH_TOOL"] })).await.expect(400);
+    assert!(unknown.problems()[0].contains("NO_SUCH_TOOL"), "{unknown:?}");
+    project.post("/tools/scopes/required", &json!({ "tools": [] })).await.expect(400);
+
+    let context = project.get(&format!("/toolkits/{slug}/scopes/grant_context")).await.expect(200);
+    assert_eq!((&context["auth_scheme"], &context["toolkit_version"]), (&"OAUTH2".into(), &"20260101_00".into()));
+    assert_eq!((&context["grant_context_dimensions"], &context["default_grant_context"]), (&json!([]), &json!({})));
+    project.get(&format!("/toolkits/{slug}/scopes/grant_context?auth_scheme=API_KEY")).await.expect(400);
+    project.get("/toolkits/no_such_toolkit/scopes/grant_context").await.expect(404);
+
+    let recommend = |body: Value| {
+        let (project, path) = (project.clone(), format!("/toolkits/{slug}/scopes/recommended"));
+        async move { project.post(&path, &body).await.expect(200)["scopes"].clone() }
+    };
+    let scopes = recommend(json!({ "tools": [guest::tool(&slug)] })).await;
+    assert_eq!(scopes["least_privilege"], json!(["offline", "read", "write"]));
+    assert_eq!((&scopes["fewest"], &scopes["conditional"]), (&scopes["least_privilege"], &json!([])));
+    let some = json!({ "tools": [guest::tool(&slug)], "include": ["extra"], "exclude": ["write"] });
+    assert_eq!(recommend(some).await["fewest"], json!(["extra", "offline", "read"]));
+    let some = json!({ "tools": [second["slug"]], "include": ["extra"], "available_scopes": ["offline", "read"] });
+    assert_eq!(recommend(some).await["fewest"], json!(["offline"]));
+    let path = format!("/toolkits/{slug}/scopes/recommended");
+    project.post(&path, &json!({ "tools": ["NO_SUCH_TOOL"] })).await.expect(400).assert_envelope();
+
+    let detail = project.get(&format!("/toolkits/{slug}")).await.expect(200);
+    let scheme = &detail["auth_config_details"][0];
+    assert_eq!(scheme["required_scopes"], json!(["offline"]));
+    let required = scheme["fields"]["auth_config_creation"]["required"].as_array().unwrap();
+    let names: Vec<_> = required.iter().map(|field| field["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["client_id", "client_secret"]);
+    assert_eq!(scheme["deprecated_auth_provider_details"]["token_url"], "https://api.example.com/token");
+}

@@ -1,0 +1,190 @@
+//! Lists of the execution log: what conditions let through, pages while more runs, and the names that older clients use.
+
+use harness::{Answer, Client, Dice, Host, guest};
+use serde_json::{Value, json};
+
+use crate::given;
+
+const LOGS: &str = "/logs/tool_execution";
+const USERS: [&str; 3] = ["amy", "bob", "Amy-2"];
+
+/// A run as the test knows it.
+#[derive(Debug, Clone)]
+struct Run {
+    id: String,
+    tool: String,
+    user: &'static str,
+    status: &'static str,
+    request: String,
+}
+
+/// Runs one tool of two for one user of three; the second tool fails.
+async fn run(project: &Client, dice: &mut Dice) -> Run {
+    let user = USERS[dice.below(3) as usize];
+    let fails = dice.below(3) == 0;
+    let tool = if fails { guest::tool(given::keyed().await) } else { given::shared_echo().await.to_owned() };
+    let request = format!("req-{}", harness::unique(4));
+    let body =
+        json!({ "arguments": { "url": "https://elsewhere.example.org/" }, "user_id": user, "version": "latest" });
+    let path = format!("/tools/execute/{tool}");
+    let body = harness::client::Body::Json(body);
+    let answer = project.send(reqwest::Method::POST, &path, body, &[("x-request-id", &request)]).await.expect(200);
+    let status = if fails { "failed" } else { "success" };
+    assert_eq!(answer["successful"], !fails, "{answer:#?}");
+    Run { id: answer["log_id"].as_str().unwrap().to_owned(), tool, user, status, request }
+}
+
+async fn project() -> Client {
+    let project = Host::shared().await.new_project().await;
+    for user in USERS {
+        project.connect(given::keyed().await, "API_KEY", user, json!({ "api_key": "k-0123456789" })).await;
+    }
+    project
+}
+
+impl Run {
+    fn field(&self, name: &str) -> &str {
+        match name {
+            "tool_slug" => &self.tool,
+            "user_id" => self.user,
+            "status" => self.status,
+            "request_id" => &self.request,
+            _ => &self.id,
+        }
+    }
+
+    fn fits(&self, field: &str, operator: &str, value: &str) -> bool {
+        let own = self.field(field);
+        match operator {
+            "==" => own == value,
+            "!=" => own != value,
+            "contains" => own.contains(value),
+            _ => !own.contains(value),
+        }
+    }
+}
+
+/// A condition at random, its value taken from one of the runs.
+fn condition(dice: &mut Dice, runs: &[Run]) -> (&'static str, &'static str, String) {
+    let field = ["tool_slug", "user_id", "status", "request_id", "log_id"][dice.below(5) as usize];
+    let operator = ["==", "!=", "contains", "not_contains"][dice.below(4) as usize];
+    let value = runs[dice.below(runs.len() as u64) as usize].field(field).to_owned();
+    let part = operator.ends_with("contains") && dice.below(2) == 0;
+    (field, operator, if part { value[1..value.len() - 1].to_owned() } else { value })
+}
+
+fn ids(page: &Answer) -> Vec<String> {
+    page["logs"].as_array().unwrap().iter().map(|log| log["id"].as_str().unwrap().to_owned()).collect()
+}
+
+#[tokio::test]
+async fn lists_let_through_what_a_plain_filter_does_while_more_runs_between_the_pages() {
+    let (project, seed) = (project().await, Dice::seed());
+    println!("seed {seed}");
+    let mut dice = Dice::new(seed);
+    let mut runs = Vec::new();
+    for _ in 0..24 {
+        runs.push(run(&project, &mut dice).await);
+    }
+    for _ in 0..40 {
+        let conditions: Vec<_> = (0..dice.below(3)).map(|_| condition(&mut dice, &runs)).collect();
+        let fits = |run: &&Run| conditions.iter().all(|(field, operator, value)| run.fits(field, operator, value));
+        let expected: Vec<_> = runs.iter().rev().filter(fits).map(|run| run.id.clone()).collect();
+        let filters: Vec<_> = conditions
+            .iter()
+            .map(|(field, operator, value)| json!({ "field": field, "operator": operator, "value": value }))
+            .collect();
+        let mut body = json!({ "filters": filters, "limit": 1 + dice.below(9) });
+        let mut told = Vec::new();
+        let mut later = Vec::new();
+        loop {
+            let page = project.post(LOGS, &body).await.expect(200);
+            told.extend(ids(&page));
+            if page["next_cursor"].is_null() {
+                break;
+            }
+            body["cursor"] = page["next_cursor"].clone();
+            if dice.below(4) == 0 {
+                later.push(run(&project, &mut dice).await);
+            }
+        }
+        assert_eq!(told, expected, "{body}");
+        runs.extend(later);
+    }
+}
+
+#[tokio::test]
+async fn a_page_and_a_limit_are_a_cursor_too() {
+    let (project, mut dice) = (project().await, Dice::new(1));
+    let mut runs = Vec::new();
+    for _ in 0..3 {
+        runs.push(run(&project, &mut dice).await.id);
+    }
+    let second = project.post(LOGS, &json!({ "cursor": "Mi0y" })).await.expect(200);
+    assert_eq!(ids(&second), runs[..1]);
+}
+
+#[tokio::test]
+async fn a_record_says_which_component_ran_and_what_it_asked_for() {
+    let host = Host::shared().await;
+    let (project, slug) = (project().await, given::keyed().await);
+    let url = "https://api.example.com/echo/recorded";
+    let body = json!({ "arguments": { "url": url }, "user_id": "amy", "version": "latest" });
+    let ran = project.post(&format!("/tools/execute/{}", guest::tool(slug)), &body).await.expect(200);
+    let id = ran["log_id"].as_str().unwrap();
+    let detail = project.get(&format!("{LOGS}/{id}")).await.expect(200);
+    let version = host.as_org().get(&format!("/toolkits/{slug}/versions/20260101_00")).await.expect(200);
+    assert_eq!(
+        (&detail["metadata"]["component"], &detail["metadata"]["version"]),
+        (&version["digest"], &version["version"])
+    );
+    let request = &detail["data"]["requests"][0];
+    assert_eq!((&request["method"], &request["url"], &request["status"]), (&"GET".into(), &url.into(), &200.into()));
+    for number in ["elapsed_ms", "sent", "received"] {
+        assert!(request[number].is_u64(), "{number}: {request}");
+    }
+    assert!(request["received"].as_u64() > Some(0), "{request}");
+    for number in ["cpu_us", "wall_us", "peak_memory_bytes", "host_calls"] {
+        assert!(detail["metrics"][number].as_u64() > Some(0), "{number}: {detail:#?}");
+    }
+    assert!(!detail.text.contains("k-0123456789"), "the credential is not kept");
+}
+
+#[tokio::test]
+async fn the_older_names_tell_the_same_and_say_that_they_are_old() {
+    let (project, mut dice) = (project().await, Dice::new(3));
+    let mut runs = Vec::new();
+    for _ in 0..5 {
+        runs.push(run(&project, &mut dice).await);
+    }
+    let asked = |body: Value| {
+        let project = project.clone();
+        async move { project.post("/internal/action_execution/logs", &body).await.expect(200) }
+    };
+    let listed = |page: &Answer| -> Vec<String> {
+        page["data"].as_array().unwrap().iter().map(|log| log["id"].as_str().unwrap().to_owned()).collect()
+    };
+    let newest_first: Vec<_> = runs.iter().rev().map(|run| run.id.clone()).collect();
+    let first = asked(json!({ "limit": 3 })).await;
+    assert_eq!(listed(&first), newest_first[..3]);
+    let second = asked(json!({ "limit": 3, "cursor": first["nextCursor"] })).await;
+    assert_eq!((listed(&second), &second["nextCursor"]), (newest_first[3..].to_vec(), &Value::Null));
+    let search = |value: &str| json!([{ "field": "actionKey", "operation": "==", "value": value }]);
+    let lower = runs[0].tool.to_lowercase();
+    assert!(listed(&asked(json!({ "search_params": search(&lower) })).await).is_empty());
+    let found = listed(&asked(json!({ "search_params": search(&lower), "case_sensitive": false })).await);
+    assert!(found.contains(&runs[0].id), "{found:?}");
+    project.post("/internal/action_execution/logs", &json!({ "cursor": -1 })).await.expect(400);
+    let fields = project.get("/internal/action_execution/fields").await.expect(200);
+    assert_eq!(fields["fields"]["action_execution"][0]["id"], "actionKey");
+    let one = project.get(&format!("/internal/action_execution/log/{}", runs[0].id)).await.expect(200);
+    assert_eq!((&one["actionId"], &one["connection"]["entity"]), (&runs[0].tool.clone().into(), &runs[0].user.into()));
+    assert_eq!(one["payloadReceived"], json!({ "url": "https://elsewhere.example.org/" }));
+    for answer in [&first, &fields, &one] {
+        let old = answer.header("deprecation").strip_prefix('@').unwrap().parse::<u64>();
+        assert!(old.is_ok(), "a date of RFC 9651: {answer:#?}");
+        assert!(answer.header("sunset").ends_with(" GMT"), "{answer:#?}");
+        assert!(answer.header("link").contains("/logs/tool_execution>; rel=\"successor-version\""), "{answer:#?}");
+    }
+    assert_eq!(project.post(LOGS, &json!({})).await.expect(200).header("deprecation"), "");
+}

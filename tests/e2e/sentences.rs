@@ -1,0 +1,152 @@
+//! Arguments from a sentence, by a language model: a small endpoint of the tests' own application.
+
+use harness::{Answer, Client, FakeApp, Guest, Host, client::Body, fake_app::Seen, guest, host::Setup};
+use serde_json::{Value, json};
+
+use crate::given;
+
+const KEY: &str = "llm-key-0123456789";
+
+/// A server with this model; its application, the tag of what the model is asked, and a tool that wants a number.
+async fn with_model(setup: Setup, answers: &[&str]) -> (Host, Client, String, String) {
+    let tag = harness::unique(6);
+    let setup = setup
+        .with("llm.base_url", Host::application().model(&tag, answers))
+        .with("llm.model", "small-one")
+        .with("llm.key", KEY)
+        .with("llm.headers", "x-team,authorization-of-gateway");
+    let host = setup.start().await;
+    let slug = given::slug();
+    let mut manifest = guest::manifest(&slug);
+    manifest["tools"][0]["input"] = json!({
+        "type": "object", "properties": { "count": { "type": "integer", "minimum": 1 } }, "required": ["count"],
+    });
+    host.publish(Guest::echo().component(), &manifest).await;
+    let project = host.as_project().newer();
+    (host, project, tag, guest::tool(&slug))
+}
+
+fn asked(application: &FakeApp, tag: &str) -> Vec<(Seen, Value)> {
+    let all = application.seen(tag).into_iter();
+    all.map(|seen| (seen.clone(), serde_json::from_slice(&seen.body).unwrap())).collect()
+}
+
+async fn say(project: &Client, tool: &str, text: &str, headers: &[(&str, &str)]) -> Answer {
+    let body = Body::Json(json!({ "text": text, "user_id": "default" }));
+    project.send(reqwest::Method::POST, &format!("/tools/execute/{tool}"), body, headers).await
+}
+
+#[tokio::test]
+async fn a_sentence_becomes_arguments_that_fit_and_the_log_tells_what_it_took() {
+    let (_host, project, tag, tool) = with_model(Setup::new(), &[r#"{"count": 3}"#]).await;
+    let gateway = r#"{"X-Team": "blue", "x-other": "no", "authorization": "Bearer mine"}"#;
+    let answer = say(&project, &tool, "three of them, please", &[("x-llm-gateway-headers", gateway)]).await;
+    let id = answer["log_id"].as_str().unwrap_or_default().to_owned();
+    assert_eq!(answer.data(), json!({ "count": 3 }));
+    let asked = asked(Host::application(), &tag);
+    let [(seen, body)] = &asked[..] else { panic!("one question is enough: {asked:?}") };
+    assert!(seen.path.ends_with("/chat/completions"), "{}", seen.path);
+    assert_eq!((seen.header("authorization"), seen.header("x-team")), (format!("Bearer {KEY}").as_str(), "blue"));
+    assert_eq!(seen.header("x-other"), "", "what the operator does not list stays here");
+    assert_eq!(
+        (&body["model"], &body["messages"][1]["content"]),
+        (&"small-one".into(), &"three of them, please".into())
+    );
+    let form = &body["response_format"]["json_schema"];
+    assert_eq!((&form["name"], &form["schema"]["required"]), (&tool.clone().into(), &json!(["count"])));
+    assert!(body["max_tokens"].as_u64() > Some(0), "{body}");
+    let log = project.get(&format!("/logs/tool_execution/{id}")).await.expect(200);
+    let took = json!({ "model": "small-one", "prompt_tokens": 11, "completion_tokens": 7 });
+    assert_eq!(log["metrics"]["language_model"], took);
+    assert_eq!(log["data"]["arguments"], json!({ "count": 3 }));
+    project
+        .send(
+            reqwest::Method::POST,
+            &format!("/tools/execute/{tool}"),
+            Body::Json(json!({ "text": "x" })),
+            &[("x-llm-gateway-headers", "{")],
+        )
+        .await
+        .expect(400);
+}
+
+#[tokio::test]
+async fn what_does_not_fit_may_be_mended_once() {
+    let (_host, project, tag, tool) = with_model(Setup::new(), &["three!", r#"{"count": 3}"#]).await;
+    let answer = say(&project, &tool, "three of them", &[]).await;
+    let id = answer["log_id"].as_str().unwrap_or_default().to_owned();
+    assert_eq!(answer.data(), json!({ "count": 3 }));
+    let asked = asked(Host::application(), &tag);
+    let again = asked[1].1["messages"].as_array().unwrap();
+    assert_eq!((asked.len(), &again[2]["content"]), (2, &"three!".into()));
+    assert!(again[3]["content"].as_str().unwrap().contains("not acceptable JSON"), "{again:?}");
+    let log = project.get(&format!("/logs/tool_execution/{id}")).await.expect(200);
+    assert_eq!(log["metrics"]["language_model"]["prompt_tokens"], 22, "both rounds are counted");
+}
+
+#[tokio::test]
+async fn a_model_that_does_not_mend_its_answer_is_quoted_and_nothing_runs() {
+    let (_host, project, tag, tool) = with_model(Setup::new(), &[r#"{"count": 0}"#]).await;
+    let refused = say(&project, &tool, "none of them", &[]).await.expect(422);
+    refused.assert_envelope();
+    assert_eq!(refused["error"]["slug"], "ActionExecute_TextNotUnderstood");
+    assert!(refused["error"]["message"].as_str().unwrap().contains(r#"{"count": 0}"#), "{refused:#?}");
+    assert!(refused.problems()[0].contains("/count"), "{refused:#?}");
+    assert_eq!(asked(Host::application(), &tag).len(), 2);
+    let logs = project.post("/logs/tool_execution", &json!({})).await.expect(200);
+    assert_eq!(logs["logs"], json!([]));
+    let unused = say(&project, "NO_SUCH_TOOL", "x", &[]).await.expect(404);
+    unused.assert_envelope();
+    assert_eq!(asked(Host::application(), &tag).len(), 2, "nothing is asked for a tool that is not there");
+}
+
+#[tokio::test]
+async fn arguments_alone_are_made_without_running_anything() {
+    let (_host, project, tag, tool) = with_model(Setup::new(), &[r#"{"count": 5}"#]).await;
+    let path = format!("/tools/execute/{tool}/input");
+    let body = json!({ "text": "five", "custom_description": "Counts sheep.", "system_prompt": "Be terse." });
+    assert_eq!(project.post(&path, &body).await.expect(200).json, json!({ "arguments": { "count": 5 } }));
+    let (_, question) = &asked(Host::application(), &tag)[0];
+    let system = question["messages"][0]["content"].as_str().unwrap();
+    assert!(system.starts_with("Be terse.") && system.contains("Counts sheep."), "{system}");
+    let logs = project.post("/logs/tool_execution", &json!({})).await.expect(200);
+    assert_eq!(logs["logs"], json!([]));
+    for wrong in [json!({}), json!({ "text": " " }), json!({ "text": "x".repeat(16_385) })] {
+        project.post(&path, &wrong).await.expect(400).assert_envelope();
+    }
+    project.post("/tools/execute/NO_SUCH_TOOL/input", &json!({ "text": "five" })).await.expect(404);
+}
+
+#[tokio::test]
+async fn a_model_that_fails_or_is_slow_is_said_to_and_shows_no_key() {
+    let application = Host::application().origin.as_str();
+    for (origin, behaviour, why) in [
+        (application, "status/{}/500", "answered 500"),
+        (application, "echo/{}", "chat completion"),
+        (application, "hang/{}", "within 1 s"),
+        ("http://127.0.0.1:9", "nobody", "does not answer"),
+    ] {
+        let tag = harness::unique(6);
+        let base = format!("{origin}/{}", behaviour.replace("{}", &tag));
+        let setup = Setup::new().with("llm.base_url", base).with("llm.model", "m").with("llm.key", KEY);
+        let host = setup.with("llm.timeout_s", "1").start().await;
+        let tool = given::echo(&host).await;
+        let answer = say(&host.as_project().newer(), &tool, "hello", &[]).await.expect(502);
+        answer.assert_envelope();
+        assert!(answer.text.contains(why), "{behaviour}: {answer:#?}");
+        assert!(!answer.text.contains(KEY) && !host.output().contains(KEY), "{behaviour}");
+        assert!(!answer.text.contains("127.0.0.1"), "where the model is stays with the operator: {answer:#?}");
+    }
+}
+
+#[tokio::test]
+async fn without_a_model_the_setting_that_is_missing_is_named() {
+    let project = Host::shared().await.new_project().await.newer();
+    let tool = given::shared_echo().await;
+    let input = project.post(&format!("/tools/execute/{tool}/input"), &json!({ "text": "do it" })).await;
+    for answer in [say(&project, tool, "do it", &[]).await, input] {
+        let answer = answer.expect(501);
+        answer.assert_envelope();
+        assert!(answer["error"]["suggested_fix"].as_str().unwrap().contains("llm.base_url"), "{answer:#?}");
+    }
+}

@@ -1,0 +1,62 @@
+//! The operator's word: every identifier that carries it changes with it, and nothing that is stored.
+
+use harness::{Answer, Guest, Host, guest, host::Setup};
+use serde_json::json;
+
+use crate::given;
+
+/// Everything that lists and records say, with this word in identifiers.
+async fn said(host: &Host, slug: &str, config: &str, account: &str, word: &str) -> Vec<Answer> {
+    let project = host.as_project();
+    let all = [
+        format!("/toolkits?managed_by={word}"),
+        format!("/toolkits/{slug}"),
+        "/tools".into(),
+        format!("/auth_configs?is_{word}_managed=false"),
+        format!("/auth_configs/{config}"),
+        "/connected_accounts".into(),
+        format!("/connected_accounts/{account}"),
+    ];
+    let mut answers = Vec::new();
+    for path in all {
+        answers.push(project.get(&path).await.expect(200));
+    }
+    answers
+}
+
+#[tokio::test]
+async fn another_word_stands_in_every_identifier_and_a_change_of_it_loses_nothing() {
+    let host = Setup::new().with("operator_word", "acme").start().await;
+    let slug = given::slug();
+    host.publish(Guest::fetch().component(), &guest::manifest_with_key(&slug, given::bearer())).await;
+    let project = host.as_project();
+    let account = project.connect(&slug, "API_KEY", "default", json!({ "api_key": "k-0123456789" })).await;
+    let managed = json!({ "toolkit": { "slug": slug }, "auth_config": { "type": "use_acme_managed_auth" } });
+    let refused = project.post("/auth_configs", &managed).await.expect(400);
+    assert_eq!(refused["error"]["code"], 306, "the word was understood: {refused:#?}");
+    let default = json!({ "toolkit": { "slug": slug }, "auth_config": { "type": "use_service_managed_auth" } });
+    assert_eq!(project.post("/auth_configs", &default).await.expect(400)["error"]["slug"], "Request_Invalid");
+    project.get("/toolkits?managed_by=service").await.expect(400);
+    project.execute(&guest::tool(&slug), json!({ "url": "https://nowhere.example.org/" })).await.expect(200);
+
+    let config = project.get("/auth_configs").await.expect(200)["items"][0]["id"].as_str().unwrap().to_owned();
+    let acme = said(&host, &slug, &config, &account, "acme").await;
+    for (answer, name) in acme.iter().zip([
+        "acme_managed_auth_schemes",
+        "acme_managed_auth",
+        "items",
+        "is_acme_managed",
+        "is_acme_managed",
+        "is_acme_managed",
+        "is_acme_managed",
+    ]) {
+        assert!(answer.text.contains(&format!("\"{name}\"")), "{name}: {}", answer.text);
+        assert!(!answer.text.contains("service"), "{}", answer.text);
+    }
+    let (setup, _) = host.terminate().await;
+    let host = setup.with("operator_word", "service").start().await;
+    let default = said(&host, &slug, &config, &account, "service").await;
+    for (answer, before) in default.iter().zip(&acme) {
+        assert_eq!(answer.text.replace("service", "acme"), before.text);
+    }
+}
