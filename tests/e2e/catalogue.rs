@@ -136,6 +136,51 @@ async fn lists_of_tools_let_through_what_a_plain_filter_does_in_the_same_order()
 }
 
 #[tokio::test]
+async fn lists_of_toolkits_let_through_what_a_plain_filter_does_in_the_same_order() {
+    let (host, seed) = (Setup::new().start().await, Dice::seed());
+    println!("seed {seed}");
+    let mut dice = Dice::new(seed);
+    let mut toolkits = Vec::new();
+    for _ in 0..7 {
+        let mut manifest = guest::manifest(&given::slug());
+        manifest["categories"] = json!(some(&mut dice, &["mail-boxes", "files"]));
+        manifest["name"] = json!(format!("{}{}", ["b", "A", "c"][dice.below(3) as usize], dice.below(1_000)));
+        manifest["description"] = json!(WORDS[dice.below(5) as usize]);
+        host.publish(Guest::echo().component(), &manifest).await;
+        let gone = dice.below(3) == 0;
+        if gone {
+            host.as_org().delete(&guest::address(&manifest)).await.expect(200);
+        }
+        toolkits.insert(0, (manifest, gone));
+    }
+    let text = |manifest: &Value, field: &str| manifest[field].as_str().unwrap().to_owned();
+    for _ in 0..40 {
+        let category = ["", "mail-boxes", "MAIL-boxes", "Mail boxes", "files", "shoes"][dice.below(6) as usize];
+        let (search, gone) = (if dice.below(2) == 0 { "" } else { WORDS[dice.below(5) as usize] }, dice.below(2) == 0);
+        let by_name = dice.below(2) == 0;
+        let fits = |(manifest, is_gone): &&(Value, bool)| {
+            let folded = category.to_lowercase().replace(' ', "-");
+            (category.is_empty() || manifest["categories"].as_array().unwrap().contains(&json!(folded)))
+                && (search.is_empty() || text(manifest, "description") == search)
+                && (gone || !is_gone)
+        };
+        let mut expected: Vec<_> = toolkits.iter().filter(fits).collect();
+        if by_name {
+            expected.sort_by_key(|(manifest, _)| (text(manifest, "name").to_lowercase(), text(manifest, "slug")));
+        }
+        let expected: Vec<_> = expected.into_iter().map(|(manifest, _)| text(manifest, "slug")).collect();
+        let order = if by_name { "&sort_by=alphabetically" } else { "" };
+        let path = format!(
+            "/toolkits?limit={}&category={}&search={search}&include_deprecated={gone}{order}",
+            1 + dice.below(4),
+            category.replace(' ', "%20")
+        );
+        let first = host.as_project().get(&path).await.expect(200);
+        assert_eq!(rest(&host.as_project(), &path, &first).await, expected, "{path}");
+    }
+}
+
+#[tokio::test]
 async fn pages_neither_repeat_nor_pass_over_whatever_is_published_between_them() {
     let (host, seed) = (Setup::new().start().await, Dice::seed());
     println!("seed {seed}");
@@ -154,6 +199,54 @@ async fn pages_neither_repeat_nor_pass_over_whatever_is_published_between_them()
     assert_eq!(rest(&project, path, &toolkits).await, slugs(&before));
     let now = slugs(&project.newer().get("/tools?limit=100").await.expect(200));
     assert!(now.contains(&guest::tool(&tools[0].toolkit)), "the next list has what is new: {now:?}");
+}
+
+#[tokio::test]
+async fn pages_of_what_is_stored_neither_repeat_nor_pass_over_whatever_is_made_between_them() {
+    let project = Host::shared().await.new_project().await;
+    let config = given::auth_config(&project).await;
+    let made = async |user: &str| {
+        given::auth_config(&project).await;
+        project.post("/connected_accounts", &given::account(&config, user, "k-0123456789")).await.expect(201);
+    };
+    for user in ["a", "b", "c", "d"] {
+        made(user).await;
+    }
+    for path in ["/auth_configs?limit=2", "/connected_accounts?limit=2"] {
+        let ids = |page: &Answer| -> Vec<String> {
+            page["items"].as_array().unwrap().iter().map(|item| item["id"].as_str().unwrap().to_owned()).collect()
+        };
+        let expected = ids(&project.get(&path.replace("=2", "=100")).await.expect(200));
+        let mut page = project.get(path).await.expect(200);
+        let mut told = ids(&page);
+        while let Some(cursor) = page["next_cursor"].as_str() {
+            made("later").await;
+            page = project.get(&format!("{path}&cursor={}", harness::fake_app::percent(cursor))).await.expect(200);
+            assert_eq!(page["total_items"], json!(expected.len()), "{path}");
+            told.extend(ids(&page));
+        }
+        assert_eq!(told, expected, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_searched_for_stands_first_where_the_slug_says_it_then_the_name_then_the_description() {
+    let host = Host::shared().await;
+    let (slug, word) = (given::slug(), format!("w{}", harness::unique(4)));
+    let mut manifest = guest::manifest(&slug);
+    let tool = |slug: String, name: &str, description: &str| json!({ "slug": slug, "name": name, "description": description, "input": { "type": "object" }, "output": {} });
+    let named = |end: &str| format!("{}_{}", slug.to_uppercase(), end.to_uppercase());
+    manifest["tools"] = json!([
+        tool(named("A"), "Post", &format!("Posts a {word}.")),
+        tool(named("B"), &format!("Post {word}"), "Posts."),
+        tool(named(&word), "Post", "Posts."),
+        tool(named("C"), "Post", "Posts."),
+    ]);
+    host.publish(Guest::echo().component(), &manifest).await;
+    let project = host.new_project().await;
+    let found = slugs(&project.get(&format!("/tools?query={word}%20POST")).await.expect(200));
+    assert_eq!(found, [named(&word), named("B"), named("A")]);
+    assert!(slugs(&project.get(&format!("/tools?query={word}%20absent")).await.expect(200)).is_empty());
 }
 
 #[tokio::test]

@@ -151,6 +151,17 @@ async fn a_record_says_which_component_ran_and_what_it_asked_for() {
 }
 
 #[tokio::test]
+async fn what_is_too_large_to_keep_is_left_out_and_said_to_be() {
+    let (project, tool) = (Host::shared().await.new_project().await, given::shared_echo().await);
+    let ran = project.execute(tool, json!({ "filler": "x".repeat(65 << 10) })).await.expect(200);
+    let detail = project.get(&format!("{LOGS}/{}", ran["log_id"].as_str().unwrap())).await.expect(200);
+    for kept in [&detail["data"]["arguments"], &detail["data"]["response"]["data"]] {
+        assert_eq!(kept["omitted"], true, "{kept}");
+        assert!(kept["bytes"].as_u64() > Some(65 << 10), "{kept}");
+    }
+}
+
+#[tokio::test]
 async fn the_older_names_tell_the_same_and_say_that_they_are_old() {
     let (project, mut dice) = (project().await, Dice::new(3));
     let mut runs = Vec::new();

@@ -6,7 +6,7 @@
 use manifest::AuthMode;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use store::{Batch, Collection, Document, Field, Found, Kind, Query, Record};
+use store::{Batch, Collection, Document, Field, Found, Kind, Query, Record, Time};
 use uuid::Uuid;
 
 use crate::{
@@ -146,6 +146,8 @@ pub struct Filter {
     pub status: Option<Status>,
     /// A part of the name or id.
     pub search: String,
+    /// Made at this moment or before.
+    pub until: Option<Time>,
 }
 
 /// Makes an auth config.
@@ -222,6 +224,9 @@ pub async fn list(
     }
     if !filter.search.is_empty() {
         query = query.contains("folded", &filter.search.to_lowercase());
+    }
+    if let Some(until) = filter.until {
+        query = query.below("created_at", until.0.saturating_add(1));
     }
     let Found { records, total } = app.store.find(&query).await?;
     Ok((records, total))

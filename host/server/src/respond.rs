@@ -5,7 +5,7 @@
 
 use std::{cell::Cell, net::IpAddr};
 
-use app::Error;
+use app::{Error, Time};
 use axum::{
     http::{HeaderValue, Method, StatusCode, Uri, header},
     response::{IntoResponse, Response},
@@ -207,6 +207,17 @@ impl Page {
         let total = items.len() as u64;
         let offset = usize::try_from(self.offset()).unwrap_or(usize::MAX);
         (items.into_iter().skip(offset).take(usize::try_from(self.limit).unwrap_or(usize::MAX)).collect(), total)
+    }
+
+    /// The moment that the first page has marked: what came after it is on no later page.
+    pub(crate) fn moment(&self) -> Reply<Option<Time>> {
+        let moment = self.mark.as_ref().map(|mark| mark.parse().map(Time));
+        moment.transpose().map_err(|_| Error::CursorInvalid.into())
+    }
+
+    /// The page of a list whose newest item is of this moment.
+    pub(crate) fn marked(self, newest: Option<Time>) -> Self {
+        Self { mark: self.mark.or_else(|| Some(newest?.0.to_string())), ..self }
     }
 
     /// The marker of the page after, if there is one.

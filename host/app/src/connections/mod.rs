@@ -156,6 +156,8 @@ pub struct Filter {
     pub by_change: bool,
     /// Oldest first.
     pub ascending: bool,
+    /// Made at this moment or before.
+    pub until: Option<Time>,
 }
 
 /// Connects an account.
@@ -241,6 +243,9 @@ pub async fn list(app: &App, project: &Project, filter: &Filter, offset: u64, li
         if !wanted.is_empty() {
             query = query.any_of(field, wanted.iter().map(String::as_str));
         }
+    }
+    if let Some(until) = filter.until {
+        query = query.below("created_at", until.0.saturating_add(1));
     }
     if filter.by_change {
         query = query.by("changed_at");

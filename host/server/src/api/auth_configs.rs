@@ -119,6 +119,7 @@ pub(crate) async fn list(key: ProjectKey, State(server): State<Arc<Server>>, que
     if toolkits.is_empty() {
         toolkits.extend(query.text("deprecated_app_id")?.map(str::to_owned));
     }
+    let page = query.page()?;
     let status = query.choice("deprecated_status", &["ENABLED", "DISABLED"])?;
     let filter = Filter {
         toolkits,
@@ -126,13 +127,14 @@ pub(crate) async fn list(key: ProjectKey, State(server): State<Arc<Server>>, que
         disabled: query.boolean("show_disabled")?.unwrap_or(false),
         status: status.map(|place| if place == 0 { Status::Enabled } else { Status::Disabled }),
         search: query.text("search")?.unwrap_or_default().to_owned(),
+        until: page.moment()?,
     };
-    let page = query.page()?;
     let (found, total) = auth_configs::list(&server.app, &key.project, &filter, page.offset(), page.limit).await?;
     let mut items = Vec::with_capacity(found.len());
     for record in &found {
         items.push(view(&server, &key, record).await?);
     }
+    let page = page.marked(found.first().map(|newest| newest.created_at));
     ok(&cursor_list("items", items, page, total))
 }
 

@@ -99,6 +99,7 @@ pub(crate) async fn list(key: ProjectKey, State(server): State<Arc<Server>>, que
     if let Some(unknown) = statuses.iter().find(|status| !STATUSES.contains(&status.as_str())) {
         return Err(Error::invalid(format!("statuses: `{unknown}` is not a status")).into());
     }
+    let page = query.page()?;
     let filter = Filter {
         toolkits: query.list("toolkit_slugs")?.into_iter().map(|slug| slug.to_ascii_lowercase()).collect(),
         statuses,
@@ -107,8 +108,8 @@ pub(crate) async fn list(key: ProjectKey, State(server): State<Arc<Server>>, que
         ids: query.list("connected_account_ids")?,
         by_change: query.choice("order_by", &["created_at", "updated_at"])? == Some(1),
         ascending: query.choice("order_direction", &["asc", "desc"])? == Some(0),
+        until: page.moment()?,
     };
-    let page = query.page()?;
     // Accounts are private to their user until they can be shared.
     let shared = query.choice("account_type", &["PRIVATE", "SHARED", "ALL"])? == Some(1);
     let (found, total) = if shared {
@@ -117,6 +118,9 @@ pub(crate) async fn list(key: ProjectKey, State(server): State<Arc<Server>>, que
         connections::list(&server.app, &key.project, &filter, page.offset(), page.limit).await?
     };
     let items = found.iter().map(|shown| Value::Object(view(shown, &server.words))).collect();
+    // In another order what is new stands elsewhere, or what is changed moves.
+    let newest = found.first().filter(|_| !filter.by_change && !filter.ascending);
+    let page = page.marked(newest.map(|shown| shown.record.created_at));
     ok(&cursor_list("items", items, page, total))
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use app::{
-    Error, Time,
+    Error,
     catalog::{
         self, AuthMode, AuthScheme, Entry, Field, Index, LATEST, Release, Terms, Toolkit, ToolkitFilter, ToolkitKind,
         ToolkitOrder, Wanted,
@@ -108,10 +108,9 @@ async fn order(server: &Server, place: Option<usize>) -> Reply<ToolkitOrder> {
 
 /// The catalogue that a list shows, on all its pages the same: what is published meanwhile comes with the next list.
 pub(super) fn moment(server: &Server, page: Page) -> Reply<(Arc<Index>, Page)> {
-    let known = page.mark.as_ref().map(|mark| mark.parse().map(Time).map_err(|_| Error::CursorInvalid)).transpose()?;
-    let index = server.app.catalog.index_at(known);
-    let mark = known.unwrap_or_else(|| index.moment()).0.to_string();
-    Ok((index, Page { mark: Some(mark), ..page }))
+    let index = server.app.catalog.index_at(page.moment()?);
+    let page = page.marked(Some(index.moment()));
+    Ok((index, page))
 }
 
 /// Lists the categories in use.
