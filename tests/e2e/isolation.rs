@@ -1,12 +1,15 @@
 //! What belongs to another project does not exist.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use harness::{Answer, Client, Host, client::Body, guest};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::{coverage::ROUTES, given};
+use crate::{
+    description::{Key, OPERATIONS},
+    given,
+};
 
 const REQUEST: &str = "isolation-probe";
 
@@ -50,14 +53,15 @@ fn place(kind: &str) -> &'static str {
     }
 }
 
-/// The kind of id that a route takes in its path; none when it takes none of a project's.
-fn kind_of(path: &str) -> Option<&'static str> {
-    let kinds = [
-        ("/auth_configs/{nanoid}", "ac"),
-        ("/connected_accounts/{nanoid}", "ca"),
-        ("/logs/tool_execution/{id}", "log"),
-    ];
-    kinds.into_iter().find(|(start, _)| path.starts_with(start)).map(|(_, kind)| kind)
+/// The kinds of id that operations of a project take in their paths.
+fn kinds() -> BTreeSet<&'static str> {
+    let of_projects = OPERATIONS.iter().filter(|operation| operation.key() == Key::Project);
+    of_projects.flat_map(|operation| operation.unknown()).filter_map(|(_, unknown)| kind(unknown)).collect()
+}
+
+/// The kind of an id; none when it is another parameter.
+fn kind(unknown: &'static str) -> Option<&'static str> {
+    unknown.strip_suffix("_AAAAAAAAAAAA")
 }
 
 /// Sends it so that two answers can be compared byte by byte.
@@ -67,14 +71,19 @@ async fn probe(client: &Client, method: &str, path: &str, body: &Value) -> Answe
 }
 
 /// Every place where an id of a project can stand: method, path, body.
-fn places(kind: &'static str) -> Vec<(&'static str, String, Value)> {
+fn places(wanted: &str) -> Vec<(&'static str, String, Value)> {
     let mut places = Vec::new();
-    for (method, path, ..) in ROUTES.into_iter().filter(|route| kind_of(route.1) == Some(kind)) {
-        let body = if path.ends_with("/status") { json!({ "enabled": false }) } else { Value::Null };
-        let path = path.replace("{nanoid}", "ID").replace("{id}", "ID").replace("{status}", "DISABLED");
-        places.push((method, path, body));
+    for operation in OPERATIONS.iter().filter(|operation| operation.key() == Key::Project) {
+        let unknown = operation.unknown();
+        if !unknown.iter().any(|(_, unknown)| kind(unknown) == Some(wanted)) {
+            continue;
+        }
+        let with_id = |(name, unknown)| (name, if kind(unknown) == Some(wanted) { "ID" } else { unknown });
+        let values: Vec<_> = unknown.into_iter().map(with_id).collect();
+        let body = if let Body::Json(body) = operation.body(false) { body } else { Value::Null };
+        places.push((operation.method.as_str(), operation.filled(&values), body));
     }
-    match kind {
+    match wanted {
         "ac" => places.push(("POST", "/connected_accounts".into(), given::account("ID", "eve", "k-0123456789"))),
         "ca" => {
             let call = json!({ "arguments": {}, "version": "latest", "connected_account_id": "ID", "user_id": "amy" });
@@ -93,6 +102,8 @@ async fn a_foreign_id_answers_as_an_unknown_one_wherever_it_stands() {
     let attacker = host.new_project().await;
     let tool = guest::tool(given::keyed().await);
     let mut probes = 0;
+    let known = victim.ids.keys().copied().collect::<BTreeSet<_>>();
+    assert!(kinds().is_subset(&known), "give the victim one of each of {:?}", kinds().difference(&known));
     for (kind, foreign) in &victim.ids {
         let unknown = format!("{kind}_{}", "A".repeat(12));
         for (method, path, body) in places(kind) {

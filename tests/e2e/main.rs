@@ -5,6 +5,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on ends where it stands")]
 
+mod description;
 mod given;
 mod hostile;
 
@@ -21,6 +22,7 @@ mod abi;
 mod blobs;
 mod cassettes;
 mod catalogue;
+mod contract;
 mod coverage;
 mod crash;
 mod credentials;
@@ -28,6 +30,7 @@ mod damage;
 mod dev;
 mod distribution;
 mod documents;
+mod generated;
 mod imports;
 mod isolation;
 mod kept;

@@ -307,6 +307,8 @@ fn read_cursor(text: &str) -> Option<Page> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn query(text: &str) -> Query {
@@ -343,6 +345,26 @@ mod tests {
         assert_eq!(read_cursor("1-20"), None, "not base64");
         assert_eq!(query("limit=5&cursor=Ny01MA==").page().unwrap(), page, "the cursor's limit wins");
         assert!(query("cursor=%%%").page().is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn every_page_reads_back_from_its_cursor(
+            number in 1_u64..=999_999_999_999,
+            limit in 1..=LARGEST_PAGE,
+            mark in proptest::option::of("[A-Za-z0-9_-]{1,20}"),
+        ) {
+            let page = Page { number, limit, mark };
+            prop_assert_eq!(read_cursor(&cursor(&page)), Some(page));
+        }
+
+        #[test]
+        fn whatever_is_read_as_a_cursor_is_a_page(text in "[0-9]{0,3}-[0-9]{0,4}(-.{0,4})?|.{0,12}") {
+            if let Some(page) = read_cursor(&BASE64.encode(text)) {
+                prop_assert!(page.number >= 1 && (1..=LARGEST_PAGE).contains(&page.limit));
+                prop_assert_eq!(read_cursor(&cursor(&page)), Some(page));
+            }
+        }
     }
 
     #[test]

@@ -11,8 +11,10 @@ mod extract;
 mod layers;
 mod listen;
 mod open;
+mod openapi;
 mod respond;
 mod routes;
+mod shapes;
 mod terminal;
 mod words;
 
@@ -98,6 +100,8 @@ enum Command {
     Logs(logs::Args),
     /// Publish toolkits from a registry, list and deprecate them
     Toolkits(toolkits::Args),
+    /// Print the description of the API, as the server answers it under /api/v3/openapi.json
+    Openapi,
 }
 
 fn main() -> ExitCode {
@@ -137,6 +141,10 @@ fn run(cli: Cli) -> Result<ExitCode, Stop> {
             Command::Keys(args) => keys::run(&config, &args, terminal).await,
             Command::Logs(args) => logs::run(&config, &args, terminal).await,
             Command::Toolkits(args) => toolkits::run(&config, &args, terminal).await,
+            Command::Openapi => {
+                terminal.line(openapi::text(&routes::table(), &Words::new(&config.operator_word)).trim_end());
+                Ok(ExitCode::SUCCESS)
+            }
         }
     })
 }

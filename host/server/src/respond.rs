@@ -12,6 +12,7 @@ use axum::{
 };
 use serde::Serialize;
 use serde_json::{Value, json};
+use utoipa::ToSchema;
 
 /// What a handler answers.
 pub(crate) type Reply<T> = Result<T, Failure>;
@@ -102,22 +103,31 @@ impl Wire {
     }
 }
 
-#[derive(Serialize)]
-struct Envelope<'a> {
-    /// The whole text once more where clients look for it at the top.
+/// What every refusal looks like.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Refusal<'a> {
+    /// The whole text once more where clients look for it at the top; with 429 alone.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     message: Option<&'a str>,
-    error: Body<'a>,
+    error: RefusalDetail<'a>,
 }
 
-#[derive(Serialize)]
-struct Body<'a> {
+#[derive(Serialize, ToSchema)]
+struct RefusalDetail<'a> {
+    /// For people.
     message: &'a str,
+    /// Private to this platform; not the HTTP status.
     code: u32,
+    /// For programs; never changes.
     slug: &'a str,
+    /// The HTTP status.
     status: u16,
+    /// The `x-request-id` of the request, or one of the server's own.
     request_id: String,
+    /// What to do about it.
     suggested_fix: &'a str,
+    /// One line for each problem, where there may be several.
     errors: &'a [String],
 }
 
@@ -144,8 +154,8 @@ impl IntoResponse for Failure {
             tracing::debug!(request_id, status, slug, message, "a request was refused");
         }
         let message = message.as_str();
-        let body = Body { message, code, slug, status, request_id, suggested_fix: fix, errors };
-        let envelope = Envelope { message: (status == 429).then_some(message), error: body };
+        let detail = RefusalDetail { message, code, slug, status, request_id, suggested_fix: fix, errors };
+        let envelope = Refusal { message: (status == 429).then_some(message), error: detail };
         let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let mut response = json(status, &envelope);
         if let Some(after) = after {

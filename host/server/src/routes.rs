@@ -7,14 +7,16 @@ use axum::{
     http::{HeaderValue, header},
     middleware::map_response,
     response::Response,
-    routing::{MethodRouter, delete, get, patch, post},
+    routing::get,
 };
+use utoipa::openapi::Deprecated;
+use utoipa_axum::{router::UtoipaMethodRouter, routes};
 
 use crate::{
     Server,
     api::{action_logs, auth_configs, connected_accounts, logs, migration, projects, session, toolkits, tools},
-    doors::health,
-    respond,
+    doors::{docs, health},
+    openapi, respond,
 };
 
 /// Older clients call the first, newer ones the second. They differ in the default tool version only.
@@ -25,71 +27,85 @@ const DEPRECATED: &str = "@1795219200";
 /// Until when they are served at least.
 const SUNSET: &str = "Sun, 21 Nov 2027 00:00:00 GMT";
 
-/// The table.
-fn table() -> Vec<(&'static str, MethodRouter<Arc<Server>>)> {
+/// A path and what answers there. Each handler has its method, and what it tells of itself, in `#[utoipa::path]`.
+pub(crate) type Row = (&'static str, UtoipaMethodRouter<Arc<Server>>);
+
+/// The table. What stands here is served, described in `docs/openapi.json` and probed by the tests, and nothing else.
+pub(crate) fn table() -> Vec<Row> {
     vec![
-        ("/auth/session/info", get(session::info)),
+        ("/auth/session/info", routes!(session::info)),
         // the organisation's, with its own key
-        ("/org/owner/project/new", post(projects::create)),
-        ("/org/owner/project/list", get(projects::list)),
-        ("/org/owner/project/{nano_id}", get(projects::read).delete(projects::remove)),
-        ("/org/owner/project/{nano_id}/regenerate_api_key", post(projects::regenerate_key)),
-        ("/org/toolkits", get(toolkits::published)),
+        ("/org/owner/project/new", routes!(projects::create)),
+        ("/org/owner/project/list", routes!(projects::list)),
+        ("/org/owner/project/{nano_id}", routes!(projects::read, projects::remove)),
+        ("/org/owner/project/{nano_id}/regenerate_api_key", routes!(projects::regenerate_key)),
+        ("/org/toolkits", routes!(toolkits::published)),
         (
             "/toolkits/{slug}/versions/{version}",
-            get(toolkits::read_version).put(toolkits::publish).delete(toolkits::deprecate),
+            routes!(toolkits::read_version, toolkits::publish, toolkits::deprecate),
         ),
         // the catalogue
-        ("/toolkits", get(toolkits::list)),
-        ("/toolkits/categories", get(toolkits::categories)),
-        ("/toolkits/changelog", get(toolkits::changelog)),
-        ("/toolkits/multi", post(toolkits::several)),
-        ("/toolkits/{slug}", get(toolkits::read)),
-        ("/toolkits/{slug}/scopes/grant_context", get(toolkits::grant_context)),
-        ("/toolkits/{slug}/scopes/recommended", post(toolkits::recommend)),
-        ("/tools", get(tools::list)),
-        ("/tools/enum", get(tools::slugs)),
-        ("/tools/scopes/required", post(tools::scopes)),
-        ("/tools/{tool_slug}", get(tools::read)),
+        ("/toolkits", routes!(toolkits::list)),
+        ("/toolkits/categories", routes!(toolkits::categories)),
+        ("/toolkits/changelog", routes!(toolkits::changelog)),
+        ("/toolkits/multi", routes!(toolkits::several)),
+        ("/toolkits/{slug}", routes!(toolkits::read)),
+        ("/toolkits/{slug}/scopes/grant_context", routes!(toolkits::grant_context)),
+        ("/toolkits/{slug}/scopes/recommended", routes!(toolkits::recommend)),
+        ("/tools", routes!(tools::list)),
+        ("/tools/enum", routes!(tools::slugs)),
+        ("/tools/scopes/required", routes!(tools::scopes)),
+        ("/tools/{tool_slug}", routes!(tools::read)),
         // running
-        ("/tools/execute/{tool_slug}", post(tools::execute)),
-        ("/tools/execute/{tool_slug}/input", post(tools::input)),
-        ("/logs/tool_execution", post(logs::list)),
-        ("/logs/tool_execution/{id}", get(logs::read)),
-        ("/logs/tool_execution/{id}/cassette", get(logs::cassette)),
-        ("/internal/action_execution/fields", replaced(get(action_logs::fields), "/logs/tool_execution")),
-        ("/internal/action_execution/logs", replaced(post(action_logs::list), "/logs/tool_execution")),
-        ("/internal/action_execution/log/{id}", replaced(get(action_logs::read), "/logs/tool_execution")),
+        ("/tools/execute/{tool_slug}", routes!(tools::execute)),
+        ("/tools/execute/{tool_slug}/input", routes!(tools::input)),
+        ("/logs/tool_execution", routes!(logs::list)),
+        ("/logs/tool_execution/{id}", routes!(logs::read)),
+        ("/logs/tool_execution/{id}/cassette", routes!(logs::cassette)),
+        ("/internal/action_execution/fields", replaced(routes!(action_logs::fields), "/logs/tool_execution")),
+        ("/internal/action_execution/logs", replaced(routes!(action_logs::list), "/logs/tool_execution")),
+        ("/internal/action_execution/log/{id}", replaced(routes!(action_logs::read), "/logs/tool_execution")),
         // connecting
-        ("/auth_configs", get(auth_configs::list).post(auth_configs::create)),
-        ("/auth_configs/{nanoid}", get(auth_configs::read).delete(auth_configs::remove)),
-        ("/auth_configs/{nanoid}/{status}", patch(auth_configs::set_status)),
-        ("/connected_accounts", get(connected_accounts::list).post(connected_accounts::create)),
-        ("/connected_accounts/{nanoid}", get(connected_accounts::read).merge(delete(connected_accounts::remove))),
-        ("/connected_accounts/{nanoid}/status", patch(connected_accounts::set_status)),
-        ("/migration/get-nanoid", get(migration::nanoid)),
+        ("/auth_configs", routes!(auth_configs::list, auth_configs::create)),
+        ("/auth_configs/{nanoid}", routes!(auth_configs::read, auth_configs::remove)),
+        ("/auth_configs/{nanoid}/{status}", routes!(auth_configs::set_status)),
+        ("/connected_accounts", routes!(connected_accounts::list, connected_accounts::create)),
+        ("/connected_accounts/{nanoid}", routes!(connected_accounts::read, connected_accounts::remove)),
+        ("/connected_accounts/{nanoid}/status", routes!(connected_accounts::set_status)),
+        ("/migration/get-nanoid", routes!(migration::nanoid)),
     ]
 }
 
 /// An operation that stays for older clients. Its answers say so, and what to use instead (RFC 9745, RFC 8594, RFC 5829).
-fn replaced(methods: MethodRouter<Arc<Server>>, by: &'static str) -> MethodRouter<Arc<Server>> {
-    methods.layer(map_response(move |mut response: Response| async move {
+fn replaced(row: UtoipaMethodRouter<Arc<Server>>, by: &'static str) -> UtoipaMethodRouter<Arc<Server>> {
+    let (schemas, mut described, methods) = row;
+    for item in described.paths.values_mut() {
+        for operation in [&mut item.get, &mut item.post].into_iter().flatten() {
+            operation.deprecated = Some(Deprecated::True);
+        }
+    }
+    let methods = methods.layer(map_response(move |mut response: Response| async move {
         let headers = response.headers_mut();
         headers.insert("deprecation", HeaderValue::from_static(DEPRECATED));
         headers.insert("sunset", HeaderValue::from_static(SUNSET));
         let link = format!("<{}{by}>; rel=\"successor-version\"", PREFIXES[1]);
         headers.extend(HeaderValue::try_from(link).ok().map(|link| (header::LINK, link)));
         response
-    }))
+    }));
+    (schemas, described, methods)
 }
 
 /// The router over the table.
 pub(crate) fn router(server: Arc<Server>) -> Router {
     let mut router = Router::new().route("/health/live", get(health::live)).route("/health/ready", get(health::ready));
+    let table = table();
+    let description = docs::description(openapi::text(&table, &server.words));
     for prefix in PREFIXES {
-        for (path, methods) in table() {
-            router = router.route(&format!("{prefix}{path}"), methods);
+        router = router.route(&format!("{prefix}/openapi.json"), description.clone());
+        for (path, (_, _, methods)) in &table {
+            router = router.route(&format!("{prefix}{path}"), methods.clone());
         }
     }
+    router = router.route("/docs", get(docs::page)).route("/docs/{asset}", get(docs::asset));
     router.fallback(respond::unknown_route).method_not_allowed_fallback(respond::wrong_method).with_state(server)
 }

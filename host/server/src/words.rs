@@ -30,6 +30,12 @@ impl Words {
         let upper = identifier.replace(&DEFAULT.to_ascii_uppercase(), &self.upper);
         upper.replace(DEFAULT, &self.lower).into()
     }
+
+    /// The description of the API with this installation's identifiers.
+    pub(crate) fn render(&self, description: &str) -> String {
+        let identifiers = ["service_managed", "\"service\""];
+        identifiers.iter().fold(description.to_owned(), |text, one| text.replace(one, &self.say(one)))
+    }
 }
 
 #[cfg(test)]

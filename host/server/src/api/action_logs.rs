@@ -10,6 +10,7 @@ use app::{
 use axum::{extract::State, response::Response};
 use serde::Deserialize;
 use serde_json::{Value, json};
+use utoipa::ToSchema;
 use uuid::{Builder, Uuid};
 
 use crate::{
@@ -18,6 +19,7 @@ use crate::{
     auth::ProjectKey,
     extract::{Json, Path, page},
     respond::{Reply, ok},
+    shapes,
 };
 
 /// Fields that can be searched: id, name for people.
@@ -32,7 +34,8 @@ const FIELDS: [(&str, &str, Field); 6] = [
 /// Runs that a cursor may pass over.
 const FURTHEST: f64 = 1_000_000.0;
 
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
+#[schema(as = SearchActionLogs)]
 pub(crate) struct Search {
     /// How many runs to pass over.
     #[serde(default)]
@@ -49,7 +52,8 @@ pub(crate) struct Search {
     search_params: Option<Vec<Searched>>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
+#[schema(as = ActionLogCondition)]
 struct Searched {
     #[serde(default)]
     field: Option<String>,
@@ -60,12 +64,23 @@ struct Searched {
 }
 
 /// Tells what can be searched for.
+#[utoipa::path(
+    get,
+    path = "/internal/action_execution/fields",
+    responses((status = 200, description = "The fields", body = shapes::ActionLogFields)),
+)]
 pub(crate) async fn fields(_key: ProjectKey) -> Reply<Response> {
     let field = |(id, name, _): &(&str, &str, Field)| json!({"id": id, "displayName": name, "type": "string"});
     ok(&json!({"fields": {"action_execution": FIELDS.iter().map(field).collect::<Vec<_>>()}}))
 }
 
 /// Lists runs, newest first.
+#[utoipa::path(
+    post,
+    path = "/internal/action_execution/logs",
+    request_body = Option<Search>,
+    responses((status = 200, description = "A page of runs", body = shapes::ActionLogs)),
+)]
 pub(crate) async fn list(
     key: ProjectKey,
     State(server): State<Arc<Server>>,
@@ -93,6 +108,11 @@ pub(crate) async fn list(
 }
 
 /// Reads a run with what was said.
+#[utoipa::path(
+    get,
+    path = "/internal/action_execution/log/{id}",
+    responses((status = 200, description = "The run", body = shapes::ActionLog)),
+)]
 pub(crate) async fn read(
     key: ProjectKey,
     State(server): State<Arc<Server>>,

@@ -13,6 +13,7 @@ use app::{
 use axum::{extract::State, response::Response};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
+use utoipa::ToSchema;
 
 use crate::{
     Server,
@@ -20,29 +21,34 @@ use crate::{
     auth::ProjectKey,
     extract::{Json, Path, Query},
     respond::{Reply, created, cursor_list, ok},
+    shapes,
 };
 
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
+#[schema(as = CreateAuthConfig)]
 pub(crate) struct Create {
     toolkit: ToolkitName,
     #[serde(default)]
     auth_config: Option<CreateConfig>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 struct ToolkitName {
     slug: String,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
+#[schema(as = AuthConfigSettings)]
 struct CreateConfig {
     r#type: String,
     #[serde(default)]
     name: Option<String>,
     #[serde(default, rename = "authScheme")]
     auth_scheme: Option<String>,
+    #[schema(value_type = Option<Object>)]
     #[serde(default)]
     credentials: Option<Value>,
+    #[schema(value_type = Option<Object>)]
     #[serde(default)]
     shared_credentials: Option<Value>,
     #[serde(default)]
@@ -55,7 +61,7 @@ struct CreateConfig {
     is_enabled_for_tool_router: Option<bool>,
 }
 
-#[derive(Default, Deserialize)]
+#[derive(Default, Deserialize, ToSchema)]
 struct ToolAccess {
     #[serde(default, deserialize_with = "texts")]
     tools_for_connected_account_creation: Vec<String>,
@@ -64,6 +70,16 @@ struct ToolAccess {
 }
 
 /// Makes an auth config.
+#[utoipa::path(
+    post,
+    path = "/auth_configs",
+    request_body = Create,
+    responses(
+        (status = 201, description = "The auth config", body = shapes::NewAuthConfig),
+        (status = 404, description = "There is no such toolkit"),
+        (status = 501, description = "The server cannot connect accounts by this scheme"),
+    ),
+)]
 pub(crate) async fn create(
     key: ProjectKey,
     State(server): State<Arc<Server>>,
@@ -114,6 +130,20 @@ fn new(server: &Server, body: Create) -> Reply<NewAuthConfig> {
 }
 
 /// Lists auth configs, newest first.
+#[utoipa::path(
+    get,
+    path = "/auth_configs",
+    params(
+        ("is_service_managed" = Option<bool>, Query, description = "With credentials of the server, or without"),
+        ("toolkit_slug" = Option<Vec<String>>, Query, explode = false, description = "Of these toolkits"),
+        ("deprecated_app_id" = Option<String>, Query, deprecated, description = "Of this toolkit"),
+        ("deprecated_status" = inline(Option<shapes::Switch>), Query, deprecated, description = "Of this status"),
+        ("show_disabled" = Option<bool>, Query, description = "Disabled ones too; without it they are left out"),
+        ("search" = Option<String>, Query, description = "Part of the name"),
+        shapes::Paging,
+    ),
+    responses((status = 200, description = "A page of auth configs", body = shapes::Listed<shapes::AuthConfig>)),
+)]
 pub(crate) async fn list(key: ProjectKey, State(server): State<Arc<Server>>, query: Query) -> Reply<Response> {
     let mut toolkits = query.list("toolkit_slug")?;
     if toolkits.is_empty() {
@@ -139,6 +169,11 @@ pub(crate) async fn list(key: ProjectKey, State(server): State<Arc<Server>>, que
 }
 
 /// Reads an auth config.
+#[utoipa::path(
+    get,
+    path = "/auth_configs/{nanoid}",
+    responses((status = 200, description = "The auth config", body = shapes::AuthConfig)),
+)]
 pub(crate) async fn read(
     key: ProjectKey,
     State(server): State<Arc<Server>>,
@@ -149,6 +184,11 @@ pub(crate) async fn read(
 }
 
 /// Deletes an auth config; its accounts do not run any more.
+#[utoipa::path(
+    delete,
+    path = "/auth_configs/{nanoid}",
+    responses((status = 200, description = "It is deleted", body = shapes::DoneWithMessage)),
+)]
 pub(crate) async fn remove(
     key: ProjectKey,
     State(server): State<Arc<Server>>,
@@ -159,6 +199,11 @@ pub(crate) async fn remove(
 }
 
 /// Enables or disables an auth config.
+#[utoipa::path(
+    patch,
+    path = "/auth_configs/{nanoid}/{status}",
+    responses((status = 200, description = "It has the status", body = shapes::Done)),
+)]
 pub(crate) async fn set_status(
     key: ProjectKey,
     State(server): State<Arc<Server>>,

@@ -11,18 +11,21 @@ use app::{
 use axum::{extract::State, response::Response};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
+use utoipa::ToSchema;
 
 use crate::{
     Server,
     auth::ProjectKey,
     extract::{Json, Path, Query},
     respond::{Reply, created, cursor_list, ok},
+    shapes,
     words::Words,
 };
 
 const STATUSES: [&str; 7] = ["INITIALIZING", "INITIATED", "ACTIVE", "FAILED", "EXPIRED", "INACTIVE", "REVOKED"];
 
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
+#[schema(as = ConnectAccount)]
 pub(crate) struct Create {
     auth_config: ConfigId,
     connection: Connection,
@@ -30,16 +33,18 @@ pub(crate) struct Create {
     validate_credentials: Option<bool>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
+#[schema(as = AuthConfigId)]
 struct ConfigId {
     id: String,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 struct Connection {
     #[serde(default)]
     state: Option<StateBody>,
     /// The older spelling of `state.val`.
+    #[schema(value_type = Option<Object>)]
     #[serde(default)]
     data: Option<Value>,
     #[serde(default)]
@@ -48,20 +53,33 @@ struct Connection {
     alias: Option<String>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
+#[schema(as = ConnectionState)]
 struct StateBody {
     #[serde(default, rename = "authScheme")]
     auth_scheme: Option<String>,
+    #[schema(value_type = Option<Object>)]
     #[serde(default)]
     val: Option<Value>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
+#[schema(as = SetAccountStatus)]
 pub(crate) struct SetStatus {
     enabled: bool,
 }
 
 /// Connects an account.
+#[utoipa::path(
+    post,
+    path = "/connected_accounts",
+    request_body = Create,
+    responses(
+        (status = 201, description = "The account", body = shapes::NewAccount),
+        (status = 404, description = "There is no such auth config"),
+        (status = 501, description = "The server cannot do a part of it"),
+    ),
+)]
 pub(crate) async fn create(
     key: ProjectKey,
     State(server): State<Arc<Server>>,
@@ -94,6 +112,22 @@ pub(crate) async fn create(
 }
 
 /// Lists accounts.
+#[utoipa::path(
+    get,
+    path = "/connected_accounts",
+    params(
+        ("toolkit_slugs" = Option<Vec<String>>, Query, explode = false, description = "Of these toolkits"),
+        ("statuses" = inline(Option<Vec<shapes::AccountStatus>>), Query, explode = false, description = "In one of these states"),
+        ("user_ids" = Option<Vec<String>>, Query, explode = false, description = "Of these users"),
+        ("auth_config_ids" = Option<Vec<String>>, Query, explode = false, description = "Of these auth configs"),
+        ("connected_account_ids" = Option<Vec<String>>, Query, explode = false, description = "These accounts"),
+        ("order_by" = inline(Option<shapes::AccountOrder>), Query, description = "`created_at` without it"),
+        ("order_direction" = inline(Option<shapes::Direction>), Query, description = "`desc` without it"),
+        ("account_type" = inline(Option<shapes::AccountType>), Query, description = "`PRIVATE` without it; accounts are not shared"),
+        shapes::Paging,
+    ),
+    responses((status = 200, description = "A page of accounts", body = shapes::Listed<shapes::Account>)),
+)]
 pub(crate) async fn list(key: ProjectKey, State(server): State<Arc<Server>>, query: Query) -> Reply<Response> {
     let statuses = query.list("statuses")?.into_iter().map(|status| status.to_ascii_uppercase()).collect::<Vec<_>>();
     if let Some(unknown) = statuses.iter().find(|status| !STATUSES.contains(&status.as_str())) {
@@ -125,6 +159,11 @@ pub(crate) async fn list(key: ProjectKey, State(server): State<Arc<Server>>, que
 }
 
 /// Reads an account.
+#[utoipa::path(
+    get,
+    path = "/connected_accounts/{nanoid}",
+    responses((status = 200, description = "The account", body = shapes::AccountDetail)),
+)]
 pub(crate) async fn read(
     key: ProjectKey,
     State(server): State<Arc<Server>>,
@@ -137,6 +176,11 @@ pub(crate) async fn read(
 }
 
 /// Deletes an account and erases its credential.
+#[utoipa::path(
+    delete,
+    path = "/connected_accounts/{nanoid}",
+    responses((status = 200, description = "It is deleted", body = shapes::Done)),
+)]
 pub(crate) async fn remove(
     key: ProjectKey,
     State(server): State<Arc<Server>>,
@@ -147,6 +191,12 @@ pub(crate) async fn remove(
 }
 
 /// Pauses or resumes an account.
+#[utoipa::path(
+    patch,
+    path = "/connected_accounts/{nanoid}/status",
+    request_body = SetStatus,
+    responses((status = 200, description = "It is paused or resumed", body = shapes::Done)),
+)]
 pub(crate) async fn set_status(
     key: ProjectKey,
     State(server): State<Arc<Server>>,

@@ -11,12 +11,14 @@ use app::{
 use axum::{extract::State, response::Response};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
+use utoipa::ToSchema;
 
 use crate::{
     Server,
     auth::ProjectKey,
     extract::{Json, Path, page},
     respond::{Page, Reply, ok},
+    shapes,
 };
 
 /// Characters of a value that is compared with.
@@ -38,7 +40,8 @@ const FIELDS: [(&str, Field); 10] = [
     ("sandbox_id", Field::Absent),
 ];
 
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
+#[schema(as = SearchRuns)]
 pub(crate) struct Search {
     #[serde(default)]
     limit: Option<f64>,
@@ -50,20 +53,27 @@ pub(crate) struct Search {
     time_range: Option<TimeRange>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
+#[schema(as = RunFilter)]
 struct Filtered {
     field: String,
     operator: String,
     value: String,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 struct TimeRange {
     from: f64,
     to: f64,
 }
 
 /// Lists records, newest first.
+#[utoipa::path(
+    post,
+    path = "/logs/tool_execution",
+    request_body = Option<Search>,
+    responses((status = 200, description = "A page of records", body = shapes::Runs)),
+)]
 pub(crate) async fn list(
     key: ProjectKey,
     State(server): State<Arc<Server>>,
@@ -91,6 +101,11 @@ pub(crate) async fn list(
 }
 
 /// Reads a record with what was said.
+#[utoipa::path(
+    get,
+    path = "/logs/tool_execution/{id}",
+    responses((status = 200, description = "The record", body = shapes::RunDetail)),
+)]
 pub(crate) async fn read(
     key: ProjectKey,
     State(server): State<Arc<Server>>,
@@ -111,6 +126,11 @@ pub(crate) async fn read(
 }
 
 /// Reads the cassette of a run, to run it again elsewhere.
+#[utoipa::path(
+    get,
+    path = "/logs/tool_execution/{id}/cassette",
+    responses((status = 200, description = "The cassette", body = shapes::Cassette)),
+)]
 pub(crate) async fn cassette(
     key: ProjectKey,
     State(server): State<Arc<Server>>,

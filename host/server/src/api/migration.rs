@@ -15,6 +15,7 @@ use crate::{
     auth::ProjectKey,
     extract::Query,
     respond::{Reply, ok},
+    shapes,
 };
 
 /// Names of [`KINDS`], in the same order.
@@ -22,6 +23,19 @@ const NAMES: [&str; 3] = ["CONNECTED_ACCOUNT", "AUTH_CONFIG", "TRIGGER_INSTANCE"
 const KINDS: [Kind; 3] = [Kind::ConnectedAccount, Kind::AuthConfig, Kind::TriggerInstance];
 
 /// Tells the id of today.
+#[utoipa::path(
+    get,
+    path = "/migration/get-nanoid",
+    params(
+        ("type" = inline(shapes::LegacyKind), Query, description = "What it is the id of"),
+        ("uuid" = String, Query, description = "The older id"),
+    ),
+    responses(
+        (status = 200, description = "The id of today", body = shapes::NanoId),
+        (status = 404, description = "The id leads to nothing of the project"),
+        (status = 410, description = "What it leads to is deleted"),
+    ),
+)]
 pub(crate) async fn nanoid(key: ProjectKey, State(server): State<Arc<Server>>, query: Query) -> Reply<Response> {
     let kind = query.choice("type", &NAMES)?.ok_or_else(|| Error::invalid("type: is required"))?;
     let uuid = query.text("uuid")?.ok_or_else(|| Error::invalid("uuid: is required"))?;

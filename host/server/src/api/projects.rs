@@ -10,15 +10,18 @@ use app::{
 use axum::{extract::State, response::Response};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
+use utoipa::ToSchema;
 
 use crate::{
     Server,
     auth::OrgKey,
     extract::{Json, Path, Query},
     respond::{Reply, cursor_list, ok},
+    shapes,
 };
 
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
+#[schema(as = CreateProject)]
 pub(crate) struct Create {
     name: String,
     #[serde(default)]
@@ -27,14 +30,16 @@ pub(crate) struct Create {
     config: Option<CreateConfig>,
 }
 
-#[derive(Default, Deserialize)]
+#[derive(Default, Deserialize, ToSchema)]
 #[serde(default)]
+#[schema(as = ProjectConfig)]
 struct CreateConfig {
     #[serde(rename = "is_2FA_enabled")]
     is_2fa_enabled: Option<bool>,
     logo_url: Option<String>,
     display_name: Option<String>,
     mask_secret_keys_in_connected_account: Option<bool>,
+    #[schema(value_type = Option<shapes::LogVisibility>)]
     log_visibility_setting: Option<LogVisibility>,
     require_mcp_api_key: Option<bool>,
 }
@@ -54,6 +59,13 @@ impl From<CreateConfig> for Config {
 }
 
 /// Makes a project.
+#[utoipa::path(
+    post,
+    path = "/org/owner/project/new",
+    request_body = Create,
+    responses((status = 200, description = "The project, with its key where one was asked for", body = shapes::NewProject)),
+    security(("organization" = [])),
+)]
 pub(crate) async fn create(
     key: OrgKey,
     State(server): State<Arc<Server>>,
@@ -73,6 +85,13 @@ pub(crate) async fn create(
 }
 
 /// Lists the projects, newest first.
+#[utoipa::path(
+    get,
+    path = "/org/owner/project/list",
+    params(shapes::Paging),
+    responses((status = 200, description = "A page of projects", body = shapes::Projects)),
+    security(("organization" = [])),
+)]
 pub(crate) async fn list(key: OrgKey, State(server): State<Arc<Server>>, query: Query) -> Reply<Response> {
     let page = query.page()?;
     let (found, total) = projects::list(&server.app, &key.organisation, page.offset(), page.limit).await?;
@@ -81,6 +100,12 @@ pub(crate) async fn list(key: OrgKey, State(server): State<Arc<Server>>, query: 
 }
 
 /// Reads a project with its keys.
+#[utoipa::path(
+    get,
+    path = "/org/owner/project/{nano_id}",
+    responses((status = 200, description = "The project", body = shapes::ProjectWithKeys)),
+    security(("organization" = [])),
+)]
 pub(crate) async fn read(key: OrgKey, State(server): State<Arc<Server>>, Path(id): Path<String>) -> Reply<Response> {
     let project = projects::get(&server.app, &key.organisation, &ProjectId::parse(&id)?).await?;
     let keys = projects::show_keys(&server.app, project.id.as_str()).await?;
@@ -91,12 +116,24 @@ pub(crate) async fn read(key: OrgKey, State(server): State<Arc<Server>>, Path(id
 }
 
 /// Deletes a project. Its keys stop at once.
+#[utoipa::path(
+    delete,
+    path = "/org/owner/project/{nano_id}",
+    responses((status = 200, description = "It is deleted", body = shapes::Deleted)),
+    security(("organization" = [])),
+)]
 pub(crate) async fn remove(key: OrgKey, State(server): State<Arc<Server>>, Path(id): Path<String>) -> Reply<Response> {
     projects::remove(&server.app, &key.organisation, &ProjectId::parse(&id)?).await?;
     ok(&json!({"status": "success"}))
 }
 
 /// Deletes every key of a project and makes a new one.
+#[utoipa::path(
+    post,
+    path = "/org/owner/project/{nano_id}/regenerate_api_key",
+    responses((status = 200, description = "The new key", body = shapes::RegeneratedKey)),
+    security(("organization" = [])),
+)]
 pub(crate) async fn regenerate_key(
     key: OrgKey,
     State(server): State<Arc<Server>>,

@@ -11,9 +11,15 @@ use crate::{
     api::projects::project_fields,
     auth::ProjectKey,
     respond::{Reply, ok},
+    shapes,
 };
 
 /// Tells a key's project, itself, and the member it belongs to.
+#[utoipa::path(
+    get,
+    path = "/auth/session/info",
+    responses((status = 200, description = "The project and its key", body = shapes::Session)),
+)]
 pub(crate) async fn info(key: ProjectKey) -> Reply<Response> {
     ok(&view(&key.project, &key.holder))
 }

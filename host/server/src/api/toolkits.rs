@@ -14,6 +14,7 @@ use axum::{extract::State, http::HeaderMap, response::Response};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
+use utoipa::ToSchema;
 
 use crate::{
     Server,
@@ -21,6 +22,7 @@ use crate::{
     auth::{OrgKey, ProjectKey},
     extract::{ComponentBytes, Json, Path, Query, choice, page},
     respond::{Page, Reply, created, cursor_list, ok},
+    shapes,
     words::{DEFAULT, Words},
 };
 
@@ -37,6 +39,20 @@ const SCOPES: usize = 1_000;
 pub(crate) const SIGNATURE: &str = "x-toolkit-signature";
 
 /// Lists toolkits.
+#[utoipa::path(
+    get,
+    path = "/toolkits",
+    params(
+        ("category" = Option<String>, Query, description = "Of a category, by id or name"),
+        ("managed_by" = inline(Option<shapes::ManagedBy>), Query, deprecated, description = "The older spelling of `type`"),
+        ("type" = inline(Option<shapes::ToolkitType>), Query, description = "Of the platform, of the project, or both"),
+        ("sort_by" = inline(Option<shapes::ToolkitOrder>), Query, description = "Most used first, or by name"),
+        ("include_deprecated" = Option<bool>, Query, description = "Deprecated ones too; without it they are left out"),
+        ("search" = Option<String>, Query, description = "Part of slug, name or description"),
+        shapes::Paging,
+    ),
+    responses((status = 200, description = "A page of toolkits", body = shapes::Listed<shapes::Toolkit>)),
+)]
 pub(crate) async fn list(_key: ProjectKey, State(server): State<Arc<Server>>, query: Query) -> Reply<Response> {
     let older = query.choice("managed_by", &[&server.words.say(DEFAULT), "all", "project"])?;
     let newer = query.choice("type", &["native", "all", "custom"])?;
@@ -51,7 +67,8 @@ pub(crate) async fn list(_key: ProjectKey, State(server): State<Arc<Server>>, qu
     listed(&server, &filter, query.page()?)
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
+#[schema(as = ListToolkits)]
 pub(crate) struct Several {
     #[serde(default)]
     toolkits: Option<Vec<String>>,
@@ -68,6 +85,12 @@ pub(crate) struct Several {
 }
 
 /// Lists toolkits that are named: too many for a query, or deprecated ones.
+#[utoipa::path(
+    post,
+    path = "/toolkits/multi",
+    request_body = Option<Several>,
+    responses((status = 200, description = "A page of toolkits", body = shapes::Listed<shapes::Toolkit>)),
+)]
 pub(crate) async fn several(
     _key: ProjectKey,
     State(server): State<Arc<Server>>,
@@ -114,6 +137,12 @@ pub(super) fn moment(server: &Server, page: Page) -> Reply<(Arc<Index>, Page)> {
 }
 
 /// Lists the categories in use.
+#[utoipa::path(
+    get,
+    path = "/toolkits/categories",
+    params(shapes::Paging),
+    responses((status = 200, description = "A page of categories", body = shapes::Listed<shapes::Category>)),
+)]
 pub(crate) async fn categories(_key: ProjectKey, State(server): State<Arc<Server>>, query: Query) -> Reply<Response> {
     let (index, page) = moment(&server, query.page()?)?;
     let (found, total) = page.cut(index.categories());
@@ -122,6 +151,12 @@ pub(crate) async fn categories(_key: ProjectKey, State(server): State<Arc<Server
 }
 
 /// Reads a toolkit in one version.
+#[utoipa::path(
+    get,
+    path = "/toolkits/{slug}",
+    params(("version" = Option<String>, Query, description = "A version or `latest`, which is meant without one")),
+    responses((status = 200, description = "The toolkit", body = shapes::ToolkitDetail)),
+)]
 pub(crate) async fn read(
     _key: ProjectKey,
     State(server): State<Arc<Server>>,
@@ -135,6 +170,13 @@ pub(crate) async fn read(
 }
 
 /// Lists every version of every toolkit, for the operator.
+#[utoipa::path(
+    get,
+    path = "/org/toolkits",
+    params(shapes::Paging),
+    responses((status = 200, description = "A page of versions", body = shapes::Listed<shapes::Published>)),
+    security(("organization" = [])),
+)]
 pub(crate) async fn published(_key: OrgKey, State(server): State<Arc<Server>>, query: Query) -> Reply<Response> {
     let page = query.page()?;
     let index = server.app.catalog.index();
@@ -144,6 +186,11 @@ pub(crate) async fn published(_key: OrgKey, State(server): State<Arc<Server>>, q
 }
 
 /// Lists what changed from version to version of every toolkit.
+#[utoipa::path(
+    get,
+    path = "/toolkits/changelog",
+    responses((status = 200, description = "The newest versions of every toolkit", body = shapes::Changelog)),
+)]
 pub(crate) async fn changelog(_key: ProjectKey, State(server): State<Arc<Server>>) -> Reply<Response> {
     let all = catalog::changelog(&server.app).await?;
     let items: Vec<_> = all.iter().map(|(toolkit, entries)| changes_view(toolkit, entries)).collect();
@@ -151,6 +198,15 @@ pub(crate) async fn changelog(_key: ProjectKey, State(server): State<Arc<Server>
 }
 
 /// Tells what scopes depend on besides the tools: nothing does, whoever grants them.
+#[utoipa::path(
+    get,
+    path = "/toolkits/{slug}/scopes/grant_context",
+    params(
+        ("auth_scheme" = Option<String>, Query, description = "One of the toolkit's schemes; its first without it"),
+        ("toolkit_version" = Option<String>, Query, description = "A version or `latest`, which is meant without one"),
+    ),
+    responses((status = 200, description = "What scopes depend on", body = shapes::GrantContext)),
+)]
 pub(crate) async fn grant_context(
     _key: ProjectKey,
     State(server): State<Arc<Server>>,
@@ -168,7 +224,8 @@ pub(crate) async fn grant_context(
     }))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
+#[schema(as = RecommendScopes)]
 pub(crate) struct Recommend {
     tools: Vec<String>,
     #[serde(default)]
@@ -186,6 +243,12 @@ pub(crate) struct Recommend {
 }
 
 /// Recommends the scopes to ask for when some tools are to run.
+#[utoipa::path(
+    post,
+    path = "/toolkits/{slug}/scopes/recommended",
+    request_body = Recommend,
+    responses((status = 200, description = "The scopes", body = shapes::RecommendedScopes)),
+)]
 pub(crate) async fn recommend(
     _key: ProjectKey,
     State(server): State<Arc<Server>>,
@@ -216,6 +279,12 @@ fn changes_view(toolkit: &Toolkit, entries: &[Entry]) -> Value {
 }
 
 /// Reads a version with its manifest, for those who publish.
+#[utoipa::path(
+    get,
+    path = "/toolkits/{slug}/versions/{version}",
+    responses((status = 200, description = "The version", body = shapes::PublishedWithManifest)),
+    security(("organization" = [])),
+)]
 pub(crate) async fn read_version(
     _key: OrgKey,
     State(server): State<Arc<Server>>,
@@ -228,6 +297,23 @@ pub(crate) async fn read_version(
 }
 
 /// Publishes a component under a version: 201, or 200 when it was there already.
+#[utoipa::path(
+    put,
+    path = "/toolkits/{slug}/versions/{version}",
+    params(
+        ("breaking" = Option<bool>, Query, description = "Publish although it breaks what works with an earlier version of the day"),
+        ("x-toolkit-signature" = Option<String>, Header, description = "Base64 of the component's minisign file"),
+    ),
+    request_body(content = Vec<u8>, content_type = "application/wasm", description = "The component"),
+    responses(
+        (status = 201, description = "It is published", body = shapes::Published),
+        (status = 200, description = "These very bytes stood under the version already", body = shapes::Published),
+        (status = 403, description = "The server takes components of known signers only"),
+        (status = 409, description = "Other bytes stand under the version"),
+        (status = 422, description = "The component is past a limit, or breaks what works"),
+    ),
+    security(("organization" = [])),
+)]
 pub(crate) async fn publish(
     _key: OrgKey,
     State(server): State<Arc<Server>>,
@@ -245,6 +331,12 @@ pub(crate) async fn publish(
 }
 
 /// Leaves a version to those who name it exactly.
+#[utoipa::path(
+    delete,
+    path = "/toolkits/{slug}/versions/{version}",
+    responses((status = 200, description = "It is left to those who name it exactly", body = shapes::Published)),
+    security(("organization" = [])),
+)]
 pub(crate) async fn deprecate(
     _key: OrgKey,
     State(server): State<Arc<Server>>,

@@ -20,6 +20,7 @@ use axum::{
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json, value::RawValue};
+use utoipa::ToSchema;
 
 use crate::{
     Server,
@@ -27,6 +28,7 @@ use crate::{
     auth::ProjectKey,
     extract::{ExecuteBytes, Json, Path, Prefix, Query},
     respond::{self, Page, Reply, ok, request_id},
+    shapes,
 };
 
 const GATEWAY: &str = "x-llm-gateway-headers";
@@ -90,6 +92,27 @@ struct Logo<'a> {
 }
 
 /// Lists tools.
+#[utoipa::path(
+    get,
+    path = "/tools",
+    params(
+        ("query" = Option<String>, Query, description = "Words to look for in names and descriptions"),
+        ("search" = Option<String>, Query, deprecated, description = "The older spelling of `query`"),
+        ("tool_slugs" = Option<Vec<String>>, Query, explode = false, description = "These tools; no other filter counts then"),
+        ("toolkit_slug" = Option<Vec<String>>, Query, explode = false, description = "Of these toolkits"),
+        ("auth_config_ids" = Option<Vec<String>>, Query, explode = false, description = "Of the toolkits of these auth configs"),
+        ("tags" = Option<Vec<String>>, Query, explode = false, description = "With any of these labels"),
+        ("scopes" = Option<Vec<String>>, Query, explode = false, description = "That need one of these scopes"),
+        ("important" = Option<bool>, Query, description = "With the label `important` only"),
+        ("include_deprecated" = Option<bool>, Query, description = "Deprecated ones too; `true` without it"),
+        shapes::ToolkitVersions,
+        shapes::Paging,
+    ),
+    responses(
+        (status = 200, description = "A page of tools", body = shapes::Listed<shapes::Tool>),
+        (status = 404, description = "There is no such auth config in the project"),
+    ),
+)]
 pub(crate) async fn list(
     key: ProjectKey,
     State(server): State<Arc<Server>>,
@@ -141,6 +164,11 @@ fn list_view<'a>(index: &'a Index, found: &'a [Found], page: &Page, total: u64) 
 }
 
 /// Lists the slugs of all tools.
+#[utoipa::path(
+    get,
+    path = "/tools/enum",
+    responses((status = 200, description = "The slugs of all tools", body = Vec<String>)),
+)]
 pub(crate) async fn slugs(_key: ProjectKey, State(server): State<Arc<Server>>) -> Reply<Response> {
     let index = server.app.catalog.index();
     let current = index.toolkits().map(|toolkit| toolkit.current());
@@ -149,6 +177,18 @@ pub(crate) async fn slugs(_key: ProjectKey, State(server): State<Arc<Server>>) -
 }
 
 /// Reads a tool in one version.
+#[utoipa::path(
+    get,
+    path = "/tools/{tool_slug}",
+    params(
+        ("version" = Option<String>, Query, description = "A version or `latest`; wins over `toolkit_versions`"),
+        shapes::ToolkitVersions,
+    ),
+    responses(
+        (status = 200, description = "The tool", body = shapes::Tool),
+        (status = 410, description = "The tool is deprecated in every version"),
+    ),
+)]
 pub(crate) async fn read(
     _key: ProjectKey,
     State(server): State<Arc<Server>>,
@@ -204,7 +244,8 @@ fn needed(tool: &Tool) -> Option<Needed<'_>> {
     (!tool.scopes.is_empty()).then_some(Needed { all_of: &tool.scopes })
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
+#[schema(as = RequireScopes)]
 pub(crate) struct ScopesOf {
     tools: Vec<String>,
     #[serde(default)]
@@ -212,6 +253,12 @@ pub(crate) struct ScopesOf {
 }
 
 /// Tells the scopes that tools need.
+#[utoipa::path(
+    post,
+    path = "/tools/scopes/required",
+    request_body = ScopesOf,
+    responses((status = 200, description = "The scopes, of all and of each", body = shapes::RequiredScopes)),
+)]
 pub(crate) async fn scopes(
     _key: ProjectKey,
     State(server): State<Arc<Server>>,
@@ -230,7 +277,8 @@ pub(crate) async fn scopes(
 }
 
 /// The body of an execution. Borrowed from the bytes, so that arguments are not copied.
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
+#[schema(as = Execute)]
 struct ExecuteBody<'a> {
     #[serde(default)]
     connected_account_id: Option<String>,
@@ -241,6 +289,7 @@ struct ExecuteBody<'a> {
     #[serde(default)]
     version: Option<String>,
     #[serde(borrow, default)]
+    #[schema(value_type = Option<Object>)]
     arguments: Option<&'a RawValue>,
     #[serde(default)]
     text: Option<String>,
@@ -250,7 +299,8 @@ struct ExecuteBody<'a> {
     custom_connection_data: Option<ConnectionData>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
+#[schema(as = AuthParameters)]
 struct AuthParams {
     #[serde(default)]
     base_url: Option<String>,
@@ -260,26 +310,29 @@ struct AuthParams {
     body: Option<Value>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
+#[schema(as = AuthParameter)]
 struct Parameter {
     name: String,
     r#in: In,
     value: Value,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
+#[schema(as = AuthPlace)]
 enum In {
     Query,
     Header,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 struct ConnectionData {
     #[serde(rename = "authScheme")]
     auth_scheme: String,
     #[serde(rename = "toolkitSlug")]
     toolkit_slug: String,
+    #[schema(value_type = Option<Object>)]
     #[serde(default)]
     val: Option<Value>,
 }
@@ -294,6 +347,20 @@ struct ExecuteView<'a> {
 }
 
 /// Executes a tool.
+#[utoipa::path(
+    post,
+    path = "/tools/execute/{tool_slug}",
+    params(("x-llm-gateway-headers" = Option<String>, Header, description = "A JSON object of texts: headers for a language model")),
+    request_body = ExecuteBody,
+    responses(
+        (status = 200, description = "The tool ran; `successful` tells whether it did its work", body = shapes::Execution),
+        (status = 403, description = "The auth config does not allow the tool"),
+        (status = 410, description = "The tool is deprecated in every version"),
+        (status = 422, description = "The account cannot be used in its state, or a model made no arguments that fit"),
+        (status = 501, description = "The server has no language model, or not this part of the contract"),
+        (status = 502, description = "The language model failed"),
+    ),
+)]
 pub(crate) async fn execute(
     key: ProjectKey,
     State(server): State<Arc<Server>>,
@@ -400,7 +467,8 @@ fn gateway(headers: &HeaderMap) -> Reply<Gateway> {
     Ok(headers.into_iter().collect())
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
+#[schema(as = MakeArguments)]
 pub(crate) struct InputBody {
     text: String,
     #[serde(default)]
@@ -412,6 +480,19 @@ pub(crate) struct InputBody {
 }
 
 /// Makes arguments for a tool of a sentence, and runs nothing.
+#[utoipa::path(
+    post,
+    path = "/tools/execute/{tool_slug}/input",
+    params(("x-llm-gateway-headers" = Option<String>, Header, description = "A JSON object of texts: headers for the model")),
+    request_body = InputBody,
+    responses(
+        (status = 200, description = "The arguments", body = shapes::Arguments),
+        (status = 410, description = "The tool is deprecated in every version"),
+        (status = 422, description = "The model made no arguments that fit"),
+        (status = 501, description = "The server has no language model"),
+        (status = 502, description = "The language model failed"),
+    ),
+)]
 pub(crate) async fn input(
     _key: ProjectKey,
     State(server): State<Arc<Server>>,

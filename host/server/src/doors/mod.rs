@@ -1,3 +1,4 @@
 //! What is reached without a key.
 
+pub(crate) mod docs;
 pub(crate) mod health;

@@ -1,0 +1,176 @@
+//! The description of the API: what stands at the handlers, and what every operation has in common.
+//!
+//! A handler tells of itself with `#[utoipa::path]`: its doc comment, its parameters, its bodies, and the refusals that are
+//! its own. What follows from its row in the table of routes and from who may call is added here, so that no handler repeats it.
+
+use utoipa::openapi::{
+    Components, ContentBuilder, HttpMethod, InfoBuilder, LicenseBuilder, OpenApi, OpenApiBuilder, PathItem, Paths, Ref,
+    RefOr, Required, Response, ResponseBuilder, SecurityRequirement, ServerBuilder,
+    path::{Operation, ParameterBuilder, ParameterIn},
+    schema::{ObjectBuilder, Schema, Type},
+    security::{ApiKey, ApiKeyValue, SecurityScheme},
+};
+
+use crate::{
+    auth,
+    respond::Refusal,
+    routes::{PREFIXES, Row},
+    words::Words,
+};
+
+/// The envelope of every refusal, as a component.
+const REFUSAL: &str = "Refusal";
+/// Names of the two kinds of key, as handlers give them under `security`.
+const PROJECT: &str = "project";
+const ORGANISATION: &str = "organization";
+
+/// The description as it is served and committed.
+pub(crate) fn text(table: &[Row], words: &Words) -> String {
+    let text = of(table).to_pretty_json().unwrap_or_default();
+    words.render(&text) + "\n"
+}
+
+fn of(table: &[Row]) -> OpenApi {
+    let mut components = Components::new();
+    let mut paths = Paths::new();
+    for (path, (schemas, described, _)) in table {
+        components.schemas.extend(schemas.iter().cloned());
+        for item in described.paths.values() {
+            for (method, operation) in operations(item) {
+                let operation = completed(path, &method, operation.clone());
+                paths.add_path_operation(*path, vec![method], operation);
+            }
+        }
+    }
+    let (name, envelope) = (<Refusal as utoipa::ToSchema>::name(), <Refusal as utoipa::PartialSchema>::schema());
+    let mut parts = Vec::new();
+    <Refusal as utoipa::ToSchema>::schemas(&mut parts);
+    components.schemas.extend(parts);
+    components.schemas.insert(name.to_string(), envelope);
+    let content = ContentBuilder::new().schema(Some(Ref::from_schema_name(name))).build();
+    let refusal = ResponseBuilder::new().description("Why nothing was done").content("application/json", content);
+    components.responses.insert(REFUSAL.into(), refusal.build().into());
+    for (name, header) in [(PROJECT, auth::PROJECT), (ORGANISATION, auth::ORGANISATION)] {
+        let value = ApiKeyValue::with_description(header, &format!("The key of the {name}"));
+        components.add_security_scheme(name, SecurityScheme::ApiKey(ApiKey::Header(value)));
+    }
+    let license = LicenseBuilder::new().name("Apache-2.0").identifier(Some("Apache-2.0")).build();
+    let info = InfoBuilder::new()
+        .title("toolhost")
+        .version(env!("CARGO_PKG_VERSION"))
+        .description(Some(ABOUT))
+        .license(Some(license))
+        .build();
+    let servers = PREFIXES.map(|prefix| ServerBuilder::new().url(prefix).build());
+    OpenApiBuilder::new()
+        .info(info)
+        .servers(Some(servers))
+        .paths(paths)
+        .components(Some(components))
+        .security(Some([SecurityRequirement::new::<_, [&str; 0], &str>(PROJECT, [])]))
+        .build()
+}
+
+const ABOUT: &str = "Connects the accounts of a project's users at external applications and runs tools against them. \
+    Both prefixes serve the same operations; they differ in the version of a tool when none is named: the base version \
+    under the older prefix, the latest one under the newer. Unknown members of bodies and unknown parameters are ignored.";
+
+/// What an item of the description holds, by method.
+fn operations(item: &PathItem) -> impl Iterator<Item = (HttpMethod, &Operation)> {
+    let held = [
+        (HttpMethod::Get, &item.get),
+        (HttpMethod::Post, &item.post),
+        (HttpMethod::Put, &item.put),
+        (HttpMethod::Patch, &item.patch),
+        (HttpMethod::Delete, &item.delete),
+    ];
+    held.into_iter().filter_map(|(method, operation)| Some((method, operation.as_ref()?)))
+}
+
+/// With what follows from its path, and the refusals that every operation of its kind has.
+fn completed(path: &str, method: &HttpMethod, mut operation: Operation) -> Operation {
+    let area = path.split('/').nth(1).unwrap_or_default();
+    operation.tags = Some(vec![area.to_owned()]);
+    operation.operation_id = operation.operation_id.map(|name| format!("{area}_{name}"));
+    let names: Vec<_> = path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}')).collect();
+    let text = RefOr::T(Schema::Object(ObjectBuilder::new().schema_type(Type::String).build()));
+    let in_path = names.iter().map(|name| {
+        let parameter = ParameterBuilder::new().name(*name).parameter_in(ParameterIn::Path).required(Required::True);
+        RefOr::T(parameter.schema(Some(text.clone())).build())
+    });
+    let others = operation.parameters.take().unwrap_or_default();
+    let parameters: Vec<_> = in_path.chain(others).collect();
+    let mut refusals = vec![
+        ("401", "No key, more than one, one of another kind, or one that does not work"),
+        ("429", "Too many requests, or too many under way"),
+        ("500", "A fault of the server"),
+        ("503", "The server cannot do it now"),
+    ];
+    if !parameters.is_empty() || operation.request_body.is_some() {
+        refusals.push(("400", "The request breaks rules; `errors` has a line for each"));
+    }
+    // What is put makes what was not there.
+    if !names.is_empty() && *method != HttpMethod::Put {
+        refusals.push(("404", "There is no such thing in the project or in the catalogue"));
+    }
+    if operation.request_body.is_some() {
+        refusals.push(("408", "The body did not arrive in time"));
+        refusals.push(("413", "The body is too large"));
+        refusals.push(("415", "The body is of another type, or compressed"));
+    }
+    if !parameters.is_empty() {
+        operation.parameters = Some(parameters);
+    }
+    for (status, response) in &mut operation.responses.responses {
+        if let RefOr::T(own) = response
+            && status.starts_with(['4', '5'])
+        {
+            *response = refused(&own.description);
+        }
+    }
+    for (status, why) in refusals {
+        operation.responses.responses.entry(status.to_owned()).or_insert_with(|| refused(why));
+    }
+    operation
+}
+
+/// A refusal for a reason.
+fn refused(why: &str) -> RefOr<Response> {
+    let mut refusal = Ref::from_response_name(REFUSAL);
+    refusal.description = why.to_owned();
+    RefOr::Ref(refusal)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use crate::routes::table;
+
+    #[test]
+    fn every_handler_names_the_path_of_its_row() {
+        for (path, (_, described, _)) in table() {
+            for named in described.paths.keys() {
+                assert_eq!(
+                    named, path,
+                    "`path` in the `#[utoipa::path]` of a handler, and its row in the table of routes"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn no_two_schemas_share_a_name() {
+        let mut known = BTreeMap::new();
+        for (path, (schemas, ..)) in table() {
+            for (name, schema) in schemas {
+                let text = serde_json::to_string(&schema).unwrap();
+                let earlier = known.entry(name.clone()).or_insert_with(|| text.clone());
+                assert_eq!(
+                    *earlier, text,
+                    "`{name}` of {path}: give one of them another name with `#[schema(as = …)]`"
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! Auth configs and connected accounts.
+
+use std::collections::HashMap;
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+
+use super::Switch;
+
+#[derive(ToSchema)]
+pub(crate) struct NewAuthConfig {
+    toolkit: ToolkitSlug,
+    auth_config: NewAuthConfigDetail,
+}
+
+#[derive(ToSchema)]
+struct ToolkitSlug {
+    slug: String,
+}
+
+#[derive(ToSchema)]
+struct NewAuthConfigDetail {
+    id: String,
+    auth_scheme: String,
+    is_service_managed: bool,
+    restrict_to_following_tools: Vec<String>,
+}
+
+/// How a project connects accounts of one toolkit.
+#[derive(ToSchema)]
+pub(crate) struct AuthConfig {
+    id: String,
+    uuid: String,
+    /// `default` with credentials of the server, `custom` with the project's own.
+    r#type: String,
+    toolkit: AuthConfigToolkit,
+    name: String,
+    auth_scheme: String,
+    is_service_managed: bool,
+    /// Secrets show their first characters.
+    credentials: Map<String, Value>,
+    #[schema(required)]
+    proxy_config: Option<Map<String, Value>>,
+    status: Switch,
+    created_by: String,
+    #[schema(format = DateTime)]
+    created_at: String,
+    #[schema(format = DateTime)]
+    last_updated_at: String,
+    /// Active accounts.
+    no_of_connections: u64,
+    expected_input_fields: Vec<ExpectedField>,
+    restrict_to_following_tools: Vec<String>,
+    tool_access_config: ShownToolAccess,
+    /// Merged under the own values of every account.
+    shared_credentials: Map<String, Value>,
+    deprecated_params: DeprecatedAuthConfig,
+    is_enabled_for_tool_router: bool,
+}
+
+#[derive(ToSchema)]
+struct AuthConfigToolkit {
+    slug: String,
+    logo: String,
+    #[schema(required)]
+    auth_guide_url: Option<String>,
+    #[schema(required)]
+    auth_hint_url: Option<String>,
+}
+
+/// A field of a form; without `default` where it has none.
+#[derive(ToSchema)]
+struct ExpectedField {
+    name: String,
+    #[serde(rename = "displayName")]
+    display_name: String,
+    r#type: String,
+    description: String,
+    required: bool,
+    #[schema(nullable = false)]
+    default: Option<String>,
+    legacy_template_name: String,
+    is_secret: bool,
+    user_visible: bool,
+}
+
+#[derive(ToSchema)]
+struct ShownToolAccess {
+    tools_for_connected_account_creation: Vec<String>,
+    tools_available_for_execution: Vec<String>,
+}
+
+#[derive(ToSchema)]
+struct DeprecatedAuthConfig {
+    #[schema(required)]
+    default_connector_id: Option<String>,
+    member_uuid: String,
+    toolkit_id: String,
+    expected_input_fields: Vec<ExpectedField>,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "UPPERCASE")]
+pub(crate) enum AccountStatus {
+    Initializing,
+    Initiated,
+    Active,
+    Failed,
+    Expired,
+    Inactive,
+    Revoked,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum AccountOrder {
+    CreatedAt,
+    UpdatedAt,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Direction {
+    Asc,
+    Desc,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "UPPERCASE")]
+pub(crate) enum AccountType {
+    Private,
+    Shared,
+    All,
+}
+
+#[derive(ToSchema)]
+pub(crate) struct NewAccount {
+    id: String,
+    #[serde(rename = "connectionData")]
+    connection_data: AccountState,
+    status: AccountStatus,
+    /// Where the user goes to connect; null when nobody has to go anywhere.
+    #[schema(required)]
+    redirect_url: Option<String>,
+    #[schema(required)]
+    redirect_uri: Option<String>,
+    deprecated: NewAccountIds,
+}
+
+#[derive(ToSchema)]
+struct NewAccountIds {
+    uuid: String,
+    #[serde(rename = "authConfigUuid")]
+    auth_config_uuid: String,
+}
+
+#[derive(ToSchema)]
+struct AccountState {
+    #[serde(rename = "authScheme")]
+    auth_scheme: String,
+    val: AccountValues,
+}
+
+/// What the scheme keeps. Secrets show their first characters.
+#[derive(ToSchema)]
+struct AccountValues {
+    status: AccountStatus,
+    #[serde(flatten)]
+    of_the_scheme: HashMap<String, Value>,
+}
+
+/// One user's account at one application.
+#[derive(ToSchema)]
+pub(crate) struct Account {
+    toolkit: ToolkitSlug,
+    auth_config: AccountAuthConfig,
+    id: String,
+    user_id: String,
+    status: AccountStatus,
+    #[schema(format = DateTime)]
+    created_at: String,
+    #[schema(format = DateTime)]
+    updated_at: String,
+    state: AccountState,
+    /// The older name of `state.val`.
+    data: AccountValues,
+    #[schema(required)]
+    status_reason: Option<String>,
+    is_disabled: bool,
+    deprecated: AccountIds,
+    #[schema(required)]
+    word_id: Option<String>,
+    #[schema(required)]
+    alias: Option<String>,
+    experimental: AccountSharing,
+    #[serde(rename = "authScheme")]
+    auth_scheme: String,
+}
+
+#[derive(ToSchema)]
+struct AccountAuthConfig {
+    id: String,
+    auth_scheme: String,
+    is_service_managed: bool,
+    is_disabled: bool,
+    #[schema(nullable = false)]
+    deprecated: Option<Uuid>,
+}
+
+#[derive(ToSchema)]
+#[schema(as = LegacyId)]
+struct Uuid {
+    uuid: String,
+}
+
+#[derive(ToSchema)]
+struct AccountIds {
+    uuid: String,
+    labels: Vec<String>,
+}
+
+#[derive(ToSchema)]
+struct AccountSharing {
+    account_type: Sharing,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "UPPERCASE")]
+enum Sharing {
+    Private,
+    Shared,
+}
+
+#[derive(ToSchema)]
+pub(crate) struct AccountDetail {
+    #[serde(flatten)]
+    account: Account,
+    /// The oldest name of `state.val`.
+    params: AccountValues,
+}

@@ -1,0 +1,316 @@
+//! Toolkits, their versions, and tools.
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum ManagedBy {
+    Service,
+    All,
+    Project,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum ToolkitType {
+    Native,
+    Custom,
+    All,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum ToolkitOrder {
+    Usage,
+    Alphabetically,
+}
+
+/// A toolkit in its newest version.
+#[derive(ToSchema)]
+pub(crate) struct Toolkit {
+    slug: String,
+    name: String,
+    auth_schemes: Vec<String>,
+    service_managed_auth_schemes: Vec<String>,
+    is_local_toolkit: bool,
+    /// Its tools run without an account.
+    no_auth: bool,
+    deprecated: ToolkitId,
+    meta: ToolkitMeta,
+    r#type: String,
+    #[schema(required)]
+    auth_guide_url: Option<String>,
+    access: String,
+}
+
+#[derive(ToSchema)]
+struct ToolkitId {
+    #[serde(rename = "toolkitId")]
+    toolkit_id: String,
+}
+
+#[derive(ToSchema)]
+struct ToolkitMeta {
+    #[schema(format = DateTime)]
+    created_at: String,
+    #[schema(format = DateTime)]
+    updated_at: String,
+    description: String,
+    logo: String,
+    #[schema(required)]
+    app_url: Option<String>,
+    categories: Vec<Category>,
+    triggers_count: u64,
+    tools_count: u64,
+    version: String,
+}
+
+#[derive(ToSchema)]
+pub(crate) struct Category {
+    id: String,
+    name: String,
+}
+
+/// A toolkit in one version.
+#[derive(ToSchema)]
+pub(crate) struct ToolkitDetail {
+    slug: String,
+    name: String,
+    /// False when every version is deprecated.
+    enabled: bool,
+    service_managed_auth_schemes: Vec<String>,
+    service_managed_auth: Vec<Map<String, Value>>,
+    is_local_toolkit: bool,
+    auth_config_details: Vec<SchemeDetail>,
+    /// Where its accounts are, when that is the same for all.
+    #[schema(nullable = false)]
+    base_url: Option<String>,
+    meta: ToolkitDetailMeta,
+    deprecated: ToolkitDeprecated,
+    r#type: String,
+    #[schema(required)]
+    auth_guide_url: Option<String>,
+    access: String,
+}
+
+#[derive(ToSchema)]
+struct ToolkitDetailMeta {
+    #[schema(format = DateTime)]
+    created_at: String,
+    #[schema(format = DateTime)]
+    updated_at: String,
+    description: String,
+    logo: String,
+    #[schema(required)]
+    app_url: Option<String>,
+    categories: Vec<CategorySlug>,
+    triggers_count: u64,
+    tools_count: u64,
+    version: String,
+    available_versions: Vec<String>,
+}
+
+#[derive(ToSchema)]
+struct CategorySlug {
+    slug: String,
+    name: String,
+}
+
+#[derive(ToSchema)]
+struct ToolkitDeprecated {
+    #[serde(rename = "toolkitId")]
+    toolkit_id: String,
+    #[serde(rename = "rawProxyInfoByAuthSchemes")]
+    raw_proxy_info_by_auth_schemes: Vec<Map<String, Value>>,
+}
+
+/// One way of connecting accounts.
+#[derive(ToSchema)]
+struct SchemeDetail {
+    mode: String,
+    name: String,
+    fields: SchemeFields,
+    #[schema(required)]
+    auth_hint_url: Option<String>,
+    /// Asked for with every connection.
+    required_scopes: Vec<String>,
+}
+
+#[derive(ToSchema)]
+struct SchemeFields {
+    auth_config_creation: FieldGroup,
+    connected_account_initiation: FieldGroup,
+}
+
+#[derive(ToSchema)]
+struct FieldGroup {
+    required: Vec<Field>,
+    optional: Vec<Field>,
+}
+
+/// A field of a form.
+#[derive(ToSchema)]
+struct Field {
+    name: String,
+    #[serde(rename = "displayName")]
+    display_name: String,
+    r#type: String,
+    description: String,
+    required: bool,
+    #[schema(required)]
+    default: Option<String>,
+    legacy_template_name: String,
+    is_secret: bool,
+    user_visible: bool,
+}
+
+#[derive(ToSchema)]
+pub(crate) struct Changelog {
+    items: Vec<ToolkitChanges>,
+}
+
+#[derive(ToSchema)]
+struct ToolkitChanges {
+    slug: String,
+    name: String,
+    display_name: String,
+    versions: Vec<VersionChanges>,
+}
+
+#[derive(ToSchema)]
+struct VersionChanges {
+    version: String,
+    changelog: String,
+}
+
+/// A published version.
+#[derive(ToSchema)]
+pub(crate) struct Published {
+    slug: String,
+    name: String,
+    version: String,
+    /// Of the component: `sha256:` and hex.
+    digest: String,
+    /// Of the component, in bytes.
+    size: u64,
+    /// The key that signed it, if one did.
+    #[schema(required)]
+    signed_by: Option<String>,
+    tools_count: u64,
+    triggers_count: u64,
+    #[schema(format = DateTime)]
+    created_at: String,
+    is_deprecated: bool,
+    #[schema(required)]
+    deprecated_at: Option<String>,
+}
+
+#[derive(ToSchema)]
+pub(crate) struct PublishedWithManifest {
+    #[serde(flatten)]
+    published: Published,
+    manifest: Map<String, Value>,
+}
+
+/// A tool in one version.
+#[derive(ToSchema)]
+pub(crate) struct Tool {
+    slug: String,
+    name: String,
+    description: String,
+    human_description: String,
+    toolkit: ToolToolkit,
+    /// A JSON Schema.
+    input_parameters: Map<String, Value>,
+    /// A JSON Schema of the whole answer of a run.
+    output_parameters: Map<String, Value>,
+    no_auth: bool,
+    version: String,
+    available_versions: Vec<String>,
+    scopes: Vec<String>,
+    #[schema(required)]
+    scope_requirements: Option<ScopeRequirements>,
+    tags: Vec<String>,
+    is_deprecated: bool,
+    deprecated: ToolDeprecated,
+}
+
+#[derive(ToSchema)]
+struct ToolToolkit {
+    slug: String,
+    name: String,
+    logo: String,
+}
+
+#[derive(ToSchema)]
+struct ToolDeprecated {
+    #[serde(rename = "displayName")]
+    display_name: String,
+    version: String,
+    available_versions: Vec<String>,
+    is_deprecated: bool,
+    toolkit: ToolkitLogo,
+}
+
+#[derive(ToSchema)]
+struct ToolkitLogo {
+    logo: String,
+}
+
+/// Every one of them is needed.
+#[derive(ToSchema)]
+struct ScopeRequirements {
+    all_of: Vec<String>,
+}
+
+#[derive(ToSchema)]
+pub(crate) struct RequiredScopes {
+    scopes_required: Vec<String>,
+    per_tool_requirements: Vec<ScopesOfTool>,
+}
+
+#[derive(ToSchema)]
+struct ScopesOfTool {
+    tool: String,
+    #[schema(required)]
+    scope_requirements: Option<ScopeRequirements>,
+}
+
+#[derive(ToSchema)]
+pub(crate) struct GrantContext {
+    auth_scheme: String,
+    toolkit_version: String,
+    /// What scopes depend on besides the tools: nothing does.
+    grant_context_dimensions: Vec<Map<String, Value>>,
+    default_grant_context: Map<String, Value>,
+}
+
+#[derive(ToSchema)]
+pub(crate) struct RecommendedScopes {
+    auth_scheme: String,
+    toolkit_version: String,
+    grant_context: Map<String, Value>,
+    scopes: ScopeChoices,
+}
+
+#[derive(ToSchema)]
+struct ScopeChoices {
+    least_privilege: Vec<String>,
+    fewest: Vec<String>,
+    conditional: Vec<Map<String, Value>>,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub(crate) enum LegacyKind {
+    ConnectedAccount,
+    AuthConfig,
+    TriggerInstance,
+}
+
+#[derive(ToSchema)]
+pub(crate) struct NanoId {
+    nanoid: String,
+}

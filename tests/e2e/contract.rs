@@ -1,0 +1,375 @@
+//! The server is what its description says: the same routes, every described answer is given, and no other.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use harness::{Answer, Client, Guest, Host, client::Body, guest, host::Setup};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::{
+    description::{Key, OPERATIONS, Operation, TEXT, Takes, WHOLE},
+    given,
+};
+
+/// Described with every operation, and provoked elsewhere: by faults of the store and full queues, by a body that never comes.
+const ELSEWHERE: [u16; 3] = [408, 500, 503];
+
+#[tokio::test]
+async fn the_committed_description_is_the_servers_own() {
+    let setup = Setup::new();
+    let printed = setup.command(&["openapi"]).succeeded();
+    assert!(
+        printed == TEXT,
+        "the description has changed: `toolhost openapi > docs/openapi.json`, and look at what changed"
+    );
+    let host = Host::shared().await;
+    for client in [host.anonymous(), host.anonymous().newer()] {
+        let served = client.get("/openapi.json").await.expect(200);
+        assert_eq!(served.header("content-type"), "application/json");
+        assert!(served.text == TEXT, "what is served is not what is printed");
+    }
+}
+
+#[test]
+fn the_table_of_routes_and_the_description_have_the_same_operations() {
+    let source = include_str!("../../host/server/src/routes.rs");
+    let table = source.split_once("fn table()").expect("the table of routes").1;
+    let table: String = table.split_once("\n}").expect("the table ends").0.split_whitespace().collect();
+    let mut served = BTreeMap::new();
+    for row in table.split("(\"/").skip(1) {
+        let (path, handlers) = row.split_once('"').expect("a path ends");
+        let (_, handlers) = handlers.split_once("routes!(").expect("a row names its handlers in `routes!`");
+        let handlers = handlers.split_once(')').expect("the handlers end").0;
+        served.insert(format!("/{path}"), handlers.split(',').filter(|handler| !handler.is_empty()).count());
+    }
+    let mut described = BTreeMap::new();
+    for operation in OPERATIONS.iter() {
+        *described.entry(operation.path.clone()).or_insert(0) += 1;
+    }
+    assert!(served.len() >= 20, "the table was not understood: {served:?}");
+    assert_eq!(served, described, "the table, then docs/openapi.json: `toolhost openapi > docs/openapi.json`");
+}
+
+#[test]
+fn every_operation_is_described_whole() {
+    let mut names = BTreeSet::new();
+    for operation in OPERATIONS.iter() {
+        let help = format!(
+            "{} {}: a handler tells of itself in its doc comment and in `#[utoipa::path]`; see its neighbours",
+            operation.method, operation.path
+        );
+        assert!(operation.described["summary"].as_str().is_some_and(|text| text.len() > 5), "no summary. {help}");
+        assert!(names.insert(operation.id()), "another operation is called {}. {help}", operation.id());
+        for status in operation.statuses().filter(|status| *status < 300 && *status != 204) {
+            let schema = operation.answer_schema(status);
+            assert!(schema["type"].is_string(), "no schema of the answer with {status}. {help}");
+        }
+        assert!(operation.statuses().any(|status| status < 400), "no answer that succeeds. {help}");
+        for parameter in ["query", "header"].into_iter().flat_map(|place| operation.parameters(place)) {
+            assert!(parameter["description"].is_string(), "{} is not described. {help}", parameter["name"]);
+        }
+    }
+}
+
+#[test]
+fn every_reference_in_the_description_leads_somewhere() {
+    fn walk(value: &Value) {
+        if let Some(place) = value["$ref"].as_str() {
+            assert!(WHOLE.pointer(place.trim_start_matches('#')).is_some(), "{place} leads nowhere");
+        }
+        match value {
+            Value::Object(members) => members.values().for_each(walk),
+            Value::Array(items) => items.iter().for_each(walk),
+            _ => {}
+        }
+    }
+    walk(&WHOLE);
+}
+
+#[tokio::test]
+async fn requests_made_of_the_schemas_get_described_answers() {
+    let host = Host::shared().await;
+    let mut seen = Seen::default();
+    let (project, organisation) = (host.new_project().await, host.as_org());
+    for operation in OPERATIONS.iter().filter(|operation| operation.id() != "org_create") {
+        let right = if operation.key() == Key::Project { &project } else { &organisation };
+        for all in [false, true] {
+            let answer = send(right, operation, &operation.addressed(), operation.body(all)).await;
+            seen.check(operation, &answer);
+        }
+    }
+}
+
+#[tokio::test]
+async fn every_described_answer_is_given_and_is_as_described() {
+    let mut seen = Seen::default();
+    let host = Setup::new().with("logs.cassettes", "all").with("limits.rate", "0").start().await;
+    successes(&host, &mut seen).await;
+    particular_refusals(&host, &mut seen).await;
+    common_refusals(&host, &mut seen).await;
+    with_a_model(&mut seen).await;
+    let few = Setup::new().with("limits.rate", "1").start().await;
+    too_many(&few, &mut seen).await;
+    for operation in OPERATIONS.iter() {
+        for status in operation.statuses().filter(|status| !ELSEWHERE.contains(status)) {
+            assert!(
+                seen.0.contains(&(operation.id().to_owned(), status)),
+                "{} is described to answer {status} and was not made to: add a call to tests/e2e/contract.rs",
+                operation.id()
+            );
+        }
+    }
+}
+
+/// What was answered so far, by operation.
+#[derive(Default)]
+struct Seen(BTreeSet<(String, u16)>);
+
+impl Seen {
+    /// Sends a request to an operation by its name, and holds the answer to the description.
+    async fn call(&mut self, client: &Client, id: &str, values: &[(&str, &str)], body: Value) -> Answer {
+        let body = if body.is_null() { Body::None } else { Body::Json(body) };
+        self.call_with(client, id, values, "", body, &[]).await
+    }
+
+    async fn call_with(
+        &mut self,
+        client: &Client,
+        id: &str,
+        values: &[(&str, &str)],
+        query: &str,
+        body: Body,
+        headers: &[(&str, &str)],
+    ) -> Answer {
+        let operation = OPERATIONS.iter().find(|operation| operation.id() == id);
+        let operation = operation.unwrap_or_else(|| panic!("there is no operation {id}"));
+        let method = Method::from_bytes(operation.method.as_bytes()).unwrap();
+        let answer = client.send(method, &format!("{}{query}", operation.filled(values)), body, headers).await;
+        self.check(operation, &answer);
+        answer
+    }
+
+    /// Its status is described, and its body is as the schema of that status says.
+    fn check(&mut self, operation: &Operation, answer: &Answer) {
+        let named = format!("{} {}", operation.method, operation.path);
+        assert!(operation.statuses().any(|status| status == answer.status), "{named} does not tell of {answer:#?}");
+        let schema = operation.answer_schema(answer.status);
+        let validator = jsonschema::validator_for(&schema).unwrap();
+        let problems: Vec<_> = validator
+            .iter_errors(&answer.json)
+            .map(|problem| format!("{}: {problem}", problem.instance_path()))
+            .collect();
+        assert!(problems.is_empty(), "{named} with {}: {problems:#?}\n{}", answer.status, answer.text);
+        self.0.insert((operation.id().to_owned(), answer.status));
+    }
+}
+
+async fn send(client: &Client, operation: &Operation, path: &str, body: Body) -> Answer {
+    client.send(Method::from_bytes(operation.method.as_bytes()).unwrap(), path, body, &[]).await
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_else(|| panic!("{value} is no text")).to_owned()
+}
+
+/// Each operation does its work once.
+async fn successes(host: &Host, seen: &mut Seen) {
+    let (org, project) = (host.as_org(), host.as_project());
+    let (no, none) = (&[][..], Value::Null);
+
+    let body = json!({ "name": "contract", "should_create_api_key": true, "config": { "display_name": "Contract" } });
+    let made = seen.call(&org, "org_create", no, body).await.expect(200);
+    let id = [("nano_id", &*text(&made["id"]))];
+    seen.call(&org, "org_list", no, none.clone()).await.expect(200);
+    seen.call(&org, "org_read", &id, none.clone()).await.expect(200);
+    seen.call(&org, "org_regenerate_key", &id, none.clone()).await.expect(200);
+    seen.call(&org, "org_remove", &id, none.clone()).await.expect(200);
+    seen.call(&project, "auth_info", no, none.clone()).await.expect(200);
+
+    let slug = given::slug();
+    let manifest = guest::manifest_with_key(&slug, given::bearer());
+    let component = Body::Raw("application/wasm", guest::with_manifest(Guest::echo().component(), &manifest));
+    let version = [("slug", &*slug), ("version", "20260101_00")];
+    seen.call_with(&org, "toolkits_publish", &version, "", component.clone(), &[]).await.expect(201);
+    seen.call_with(&org, "toolkits_publish", &version, "", component, &[]).await.expect(200);
+    seen.call(&org, "toolkits_read_version", &version, none.clone()).await.expect(200);
+    seen.call(&org, "org_published", no, none.clone()).await.expect(200);
+    seen.call(&project, "toolkits_list", no, none.clone()).await.expect(200);
+    seen.call(&project, "toolkits_categories", no, none.clone()).await.expect(200);
+    seen.call(&project, "toolkits_changelog", no, none.clone()).await.expect(200);
+    seen.call(&project, "toolkits_read", &[("slug", &slug)], none.clone()).await.expect(200);
+    seen.call(&project, "toolkits_several", no, json!({ "toolkits": [slug] })).await.expect(200);
+    seen.call(&project, "toolkits_grant_context", &[("slug", &slug)], none.clone()).await.expect(200);
+    let tool = guest::tool(&slug);
+    let body = json!({ "tools": [tool] });
+    seen.call(&project, "toolkits_recommend", &[("slug", &slug)], body.clone()).await.expect(200);
+    seen.call(&project, "tools_scopes", no, body).await.expect(200);
+    seen.call(&project, "tools_list", no, none.clone()).await.expect(200);
+    seen.call(&project, "tools_slugs", no, none.clone()).await.expect(200);
+    let tool = [("tool_slug", &*tool)];
+    seen.call(&project, "tools_read", &tool, none.clone()).await.expect(200);
+
+    let config = json!({
+        "toolkit": { "slug": slug },
+        "auth_config": { "type": "use_custom_auth", "authScheme": "API_KEY", "name": "mine", "credentials": {} },
+    });
+    let config = text(&seen.call(&project, "auth_configs_create", no, config).await.expect(201)["auth_config"]["id"]);
+    let account = given::account(&config, "amy", "k-0123456789");
+    let account = text(&seen.call(&project, "connected_accounts_create", no, account).await.expect(201)["id"]);
+    let (config, account) = ([("nanoid", &*config), ("status", "DISABLED")], [("nanoid", &*account)]);
+    seen.call(&project, "auth_configs_list", no, none.clone()).await.expect(200);
+    seen.call(&project, "auth_configs_read", &config, none.clone()).await.expect(200);
+    seen.call(&project, "connected_accounts_list", no, none.clone()).await.expect(200);
+    seen.call(&project, "connected_accounts_read", &account, none.clone()).await.expect(200);
+
+    let call = json!({ "user_id": "amy", "arguments": { "said": "hello" } });
+    let ran = seen.call(&project, "tools_execute", &tool, call).await.expect(200);
+    let log = [("id", &*text(&ran["log_id"]))];
+    seen.call(&project, "logs_list", no, json!({})).await.expect(200);
+    seen.call(&project, "logs_read", &log, none.clone()).await.expect(200);
+    seen.call(&project, "logs_cassette", &log, none.clone()).await.expect(200);
+
+    seen.call(&project, "internal_fields", no, none.clone()).await.expect(200);
+    seen.call(&project, "internal_list", no, json!({})).await.expect(200);
+    seen.call(&project, "internal_read", &log, none.clone()).await.expect(200);
+
+    let older = project.get(&format!("/connected_accounts/{}", account[0].1)).await.expect(200);
+    let older = format!("?type=CONNECTED_ACCOUNT&uuid={}", text(&older["deprecated"]["uuid"]));
+    seen.call_with(&project, "migration_nanoid", no, &older, Body::None, &[]).await.expect(200);
+    seen.call(&project, "connected_accounts_set_status", &account, json!({ "enabled": false })).await.expect(200);
+    seen.call(&project, "connected_accounts_remove", &account, none.clone()).await.expect(200);
+    seen.call_with(&project, "migration_nanoid", no, &older, Body::None, &[]).await.expect(410);
+    let unknown = "?type=CONNECTED_ACCOUNT&uuid=00000000-0000-4000-8000-000000000000";
+    seen.call_with(&project, "migration_nanoid", no, unknown, Body::None, &[]).await.expect(404);
+    seen.call(&project, "auth_configs_set_status", &config, none.clone()).await.expect(200);
+    seen.call(&project, "auth_configs_remove", &config, none.clone()).await.expect(200);
+    seen.call(&org, "toolkits_deprecate", &version, none).await.expect(200);
+}
+
+/// What only some operations refuse.
+async fn particular_refusals(host: &Host, seen: &mut Seen) {
+    let (org, project) = (host.as_org(), host.as_project());
+    let (no, none) = (&[][..], Value::Null);
+    let slug = given::slug();
+    let manifest = guest::manifest_with_key(&slug, given::bearer());
+    host.publish(Guest::echo().component(), &manifest).await;
+    let component = |guest: Guest, manifest: &Value| {
+        Body::Raw("application/wasm", guest::with_manifest(guest.component(), manifest))
+    };
+    let version = [("slug", &*slug), ("version", "20260101_00")];
+    let other = component(Guest::constant(), &manifest);
+    seen.call_with(&org, "toolkits_publish", &version, "", other.clone(), &[]).await.expect(409);
+    let unsigned = [("x-toolkit-signature", "not base64")];
+    seen.call_with(&org, "toolkits_publish", &version, "", other, &unsigned).await.expect(403);
+    let mut breaking = manifest.clone();
+    breaking["version"] = json!("20260101_01");
+    breaking["tools"][0]["input"] = json!({ "type": "object", "required": ["a"], "properties": { "a": {} } });
+    let next = [("slug", &*slug), ("version", "20260101_01")];
+    let breaking = component(Guest::echo(), &breaking);
+    seen.call_with(&org, "toolkits_publish", &next, "", breaking, &[]).await.expect(422);
+
+    let unknown = "?auth_config_ids=ac_AAAAAAAAAAAA";
+    seen.call_with(&project, "tools_list", no, unknown, Body::None, &[]).await.expect(404);
+    let config = |toolkit: &str| {
+        json!({
+            "toolkit": { "slug": toolkit },
+            "auth_config": { "type": "use_custom_auth", "authScheme": "API_KEY", "credentials": {} },
+        })
+    };
+    seen.call(&project, "auth_configs_create", no, config("no_such_toolkit")).await.expect(404);
+    let mut proxied = config(&slug);
+    proxied["auth_config"]["proxy_config"] = json!({ "proxy_url": "http://proxy.example" });
+    seen.call(&project, "auth_configs_create", no, proxied).await.expect(501);
+    let mut restricted = config(&slug);
+    restricted["auth_config"]["restrict_to_following_tools"] = json!(["ANOTHER_TOOL"]);
+    let restricted = seen.call(&project, "auth_configs_create", no, restricted).await.expect(201);
+    let open = seen.call(&project, "auth_configs_create", no, config(&slug)).await.expect(201);
+    let connect = async |config: &Answer, user: &str| {
+        let body = given::account(config["auth_config"]["id"].as_str().unwrap(), user, "k-0123456789");
+        text(&project.post("/connected_accounts", &body).await.expect(201)["id"])
+    };
+    connect(&restricted, "bob").await;
+    let paused = connect(&open, "eve").await;
+    let unknown = given::account("ac_AAAAAAAAAAAA", "amy", "k-0123456789");
+    seen.call(&project, "connected_accounts_create", no, unknown).await.expect(404);
+    let mut tested = given::account(open["auth_config"]["id"].as_str().unwrap(), "amy", "k-0123456789");
+    tested["validate_credentials"] = json!(true);
+    seen.call(&project, "connected_accounts_create", no, tested).await.expect(501);
+
+    let name = guest::tool(&slug);
+    let tool = [("tool_slug", &*name)];
+    seen.call(&project, "tools_execute", &tool, json!({ "user_id": "bob" })).await.expect(403);
+    let sentence = json!({ "user_id": "eve", "text": "say hello" });
+    seen.call(&project, "tools_execute", &tool, sentence).await.expect(501);
+    seen.call(&project, "tools_input", &tool, json!({ "text": "say hello" })).await.expect(501);
+    let pause = json!({ "enabled": false });
+    seen.call(&project, "connected_accounts_set_status", &[("nanoid", &paused)], pause).await.expect(200);
+    let named = json!({ "user_id": "eve", "connected_account_id": paused });
+    seen.call(&project, "tools_execute", &tool, named).await.expect(422);
+    seen.call(&org, "toolkits_deprecate", &version, none.clone()).await.expect(200);
+    let newest = project.clone().newer();
+    seen.call(&newest, "tools_execute", &tool, json!({})).await.expect(410);
+    seen.call(&newest, "tools_read", &tool, none).await.expect(410);
+    seen.call(&newest, "tools_input", &tool, json!({ "text": "say hello" })).await.expect(410);
+}
+
+/// What is done and refused where there is a language model: one that answers well and then badly, and one that fails.
+async fn with_a_model(seen: &mut Seen) {
+    let tag = harness::unique(6);
+    let answers = Host::application().model(&tag, &["{}", "no JSON"]);
+    let failing = format!("{}/status/{tag}/500", Host::application().origin);
+    let say = json!({ "text": "say hello" });
+    for (model, statuses) in [(answers, &[200, 422][..]), (failing, &[502])] {
+        let host = Setup::new().with("llm.base_url", model).with("llm.model", "m").start().await;
+        let tool = given::echo(&host).await;
+        let tool = [("tool_slug", &*tool)];
+        for status in statuses {
+            seen.call(&host.as_project(), "tools_input", &tool, say.clone()).await.expect(*status);
+        }
+        let last = statuses[statuses.len() - 1];
+        seen.call(&host.as_project(), "tools_execute", &tool, say.clone()).await.expect(last);
+    }
+}
+
+/// What every operation of a kind refuses.
+async fn common_refusals(host: &Host, seen: &mut Seen) {
+    for operation in OPERATIONS.iter() {
+        let right = if operation.key() == Key::Project { host.as_project() } else { host.as_org() };
+        let path = operation.addressed();
+        let anonymous = send(&host.anonymous(), operation, &path, operation.body(false)).await.expect(401);
+        seen.check(operation, &anonymous);
+        let has = |status: u16| operation.statuses().any(|one| one == status);
+        if has(404) && !operation.unknown().is_empty() {
+            seen.check(operation, &send(&right, operation, &path, operation.body(false)).await.expect(404));
+        }
+        if has(400) {
+            let unreadable: Vec<_> = operation.unknown().into_iter().map(|(name, _)| (name, "%FF")).collect();
+            let path = format!("{}?cursor=%00", operation.filled(&unreadable));
+            let body = match operation.takes() {
+                Takes::Json => Body::Raw("application/json", b"{".to_vec()),
+                _ => operation.body(false),
+            };
+            seen.check(operation, &send(&right, operation, &path, body).await.expect(400));
+        }
+        if has(413) {
+            let large = Body::Raw("application/json", vec![b' '; 25 << 20]);
+            seen.check(operation, &send(&right, operation, &path, large).await.expect(413));
+        }
+        if has(415) {
+            let packed = [("content-encoding", "gzip")];
+            let method = Method::from_bytes(operation.method.as_bytes()).unwrap();
+            let answer = right.send(method, &path, operation.body(false), &packed).await.expect(415);
+            seen.check(operation, &answer);
+        }
+    }
+}
+
+/// Every operation of a server that lets one request through.
+async fn too_many(host: &Host, seen: &mut Seen) {
+    host.as_project().get("/auth/session/info").await.expect(200);
+    for operation in OPERATIONS.iter() {
+        let right = if operation.key() == Key::Project { host.as_project() } else { host.as_org() };
+        let answer = send(&right, operation, &operation.addressed(), operation.body(false)).await.expect(429);
+        seen.check(operation, &answer);
+    }
+}

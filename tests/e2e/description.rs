@@ -1,0 +1,199 @@
+//! The committed description of the API, taken apart. The tests of every route are driven by it, so that a new route is
+//! covered by itself; what they cannot know of it they ask for here.
+
+use std::sync::LazyLock;
+
+use harness::client::Body;
+use serde_json::{Map, Value, json};
+
+/// The description as it is committed.
+pub(crate) const TEXT: &str = include_str!("../../docs/openapi.json");
+
+/// The same as JSON.
+pub(crate) static WHOLE: LazyLock<Value> = LazyLock::new(|| serde_json::from_str(TEXT).unwrap());
+
+/// Every operation, in the order of the paths.
+pub(crate) static OPERATIONS: LazyLock<Vec<Operation>> = LazyLock::new(|| {
+    let paths = WHOLE["paths"].as_object().unwrap();
+    let of_path = |(path, item): (&String, &Value)| {
+        let methods = item.as_object().unwrap().clone().into_iter();
+        let path = path.clone();
+        methods.map(move |(method, described)| Operation {
+            method: method.to_uppercase(),
+            path: path.clone(),
+            described,
+        })
+    };
+    paths.iter().flat_map(of_path).collect()
+});
+
+/// What parameters of paths stand for: where, which, and one that nothing has. The part before the `_` is the kind of id.
+const UNKNOWN: [(&str, &str, &str); 9] = [
+    ("/org/owner/project/", "nano_id", "proj_AAAAAAAAAAAA"),
+    ("/toolkits/", "slug", "no_such_toolkit"),
+    ("/toolkits/", "version", "20260101_00"),
+    ("/tools/", "tool_slug", "NO_SUCH_TOOL"),
+    ("/logs/", "id", "log_AAAAAAAAAAAA"),
+    ("/internal/action_execution/", "id", "log_AAAAAAAAAAAA"),
+    ("/auth_configs/", "nanoid", "ac_AAAAAAAAAAAA"),
+    ("/auth_configs/", "status", "DISABLED"),
+    ("/connected_accounts/", "nanoid", "ca_AAAAAAAAAAAA"),
+];
+
+/// Who may call an operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Key {
+    Project,
+    Organisation,
+}
+
+/// What an operation takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Takes {
+    Nothing,
+    Json,
+    Component,
+}
+
+/// One method of one path.
+#[derive(Debug)]
+pub(crate) struct Operation {
+    pub method: String,
+    pub path: String,
+    /// As the description has it.
+    pub described: Value,
+}
+
+impl Operation {
+    /// Its name.
+    pub(crate) fn id(&self) -> &str {
+        self.described["operationId"].as_str().unwrap_or_default()
+    }
+
+    pub(crate) fn key(&self) -> Key {
+        match self.described["security"][0]["organization"] {
+            Value::Null => Key::Project,
+            _ => Key::Organisation,
+        }
+    }
+
+    pub(crate) fn takes(&self) -> Takes {
+        let content = &self.described["requestBody"]["content"];
+        match (content["application/json"].is_object(), content["application/wasm"].is_object()) {
+            (true, _) => Takes::Json,
+            (_, true) => Takes::Component,
+            _ => Takes::Nothing,
+        }
+    }
+
+    /// The statuses it may answer.
+    pub(crate) fn statuses(&self) -> impl Iterator<Item = u16> {
+        self.described["responses"].as_object().unwrap().keys().map(|status| status.parse().unwrap())
+    }
+
+    /// The schema of the body with a status, whole and closed: nothing but what it names may be there.
+    pub(crate) fn answer_schema(&self, status: u16) -> Value {
+        let mut response = &self.described["responses"][status.to_string()];
+        if let Some(place) = response["$ref"].as_str() {
+            response = WHOLE.pointer(place.trim_start_matches('#')).unwrap();
+        }
+        resolved(&response["content"]["application/json"]["schema"])
+    }
+
+    /// Its parameters that stand in a place.
+    pub(crate) fn parameters(&self, place: &str) -> Vec<&Value> {
+        let all = self.described["parameters"].as_array().map(Vec::as_slice).unwrap_or_default();
+        all.iter().filter(|parameter| parameter["in"] == place).collect()
+    }
+
+    /// The names in its path, each with a value that nothing has.
+    pub(crate) fn unknown(&self) -> Vec<(&str, &'static str)> {
+        let names = self.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
+        let value = |name| {
+            let known = UNKNOWN.iter().find(|(start, own, _)| self.path.starts_with(start) && *own == name);
+            let Some((.., value)) = known else {
+                panic!("say in `UNKNOWN` of tests/e2e/description.rs what `{{{name}}}` of {} stands for", self.path)
+            };
+            (name, *value)
+        };
+        names.map(value).collect()
+    }
+
+    /// Its path with values that nothing has.
+    pub(crate) fn addressed(&self) -> String {
+        self.filled(&self.unknown())
+    }
+
+    /// Its path with these values.
+    pub(crate) fn filled(&self, values: &[(&str, &str)]) -> String {
+        values.iter().fold(self.path.clone(), |path, (name, value)| path.replace(&format!("{{{name}}}"), value))
+    }
+
+    /// A body made of its schema: what it requires alone, or all that it names.
+    pub(crate) fn body(&self, all: bool) -> Body {
+        match self.takes() {
+            Takes::Nothing => Body::None,
+            Takes::Component => Body::Raw("application/wasm", vec![0; 64]),
+            Takes::Json => Body::Json(sample(&self.request_schema(), all)),
+        }
+    }
+
+    /// The schema of its JSON body, whole.
+    pub(crate) fn request_schema(&self) -> Value {
+        resolved(&self.described["requestBody"]["content"]["application/json"]["schema"])
+    }
+}
+
+/// A schema with every reference replaced by what it refers to, parts of one object joined, and every object closed.
+fn resolved(schema: &Value) -> Value {
+    if let Some(place) = schema["$ref"].as_str() {
+        return resolved(WHOLE.pointer(place.trim_start_matches('#')).unwrap());
+    }
+    if let Some(parts) = schema["allOf"].as_array() {
+        let mut whole = json!({ "type": "object", "properties": {}, "required": [], "additionalProperties": false });
+        for part in parts.iter().map(resolved) {
+            whole["properties"].as_object_mut().unwrap().extend(part["properties"].as_object().unwrap().clone());
+            let required = part["required"].as_array().cloned().unwrap_or_default();
+            whole["required"].as_array_mut().unwrap().extend(required);
+        }
+        return whole;
+    }
+    match schema {
+        Value::Object(members) => {
+            let mut closed: Map<_, _> = members.iter().map(|(name, value)| (name.clone(), resolved(value))).collect();
+            if members.get("type").is_some_and(|kind| kind.is_string()) && members.contains_key("properties") {
+                closed.entry("additionalProperties").or_insert(json!(false));
+            }
+            Value::Object(closed)
+        }
+        Value::Array(items) => items.iter().map(resolved).collect(),
+        other => other.clone(),
+    }
+}
+
+/// A value that fits a schema.
+fn sample(schema: &Value, all: bool) -> Value {
+    if let Some(first) = schema["enum"].get(0) {
+        return first.clone();
+    }
+    for several in ["oneOf", "anyOf"] {
+        if let Some(variants) = schema[several].as_array() {
+            let other = variants.iter().find(|variant| variant["type"] != "null").unwrap();
+            return sample(other, all);
+        }
+    }
+    let kind = schema["type"].as_array().map_or(&schema["type"], |kinds| kinds.iter().find(|k| *k != "null").unwrap());
+    match kind.as_str() {
+        Some("object") => {
+            let required = schema["required"].as_array().cloned().unwrap_or_default();
+            let members = schema["properties"].as_object().cloned().unwrap_or_default().into_iter();
+            let wanted = members.filter(|(name, _)| all || required.contains(&json!(name)));
+            wanted.map(|(name, schema)| (name, sample(&schema, all))).collect::<Map<_, _>>().into()
+        }
+        Some("array") => json!([sample(&schema["items"], all)]),
+        Some("string") => json!("word"),
+        Some("integer" | "number") => schema["minimum"].as_i64().unwrap_or(1).max(1).into(),
+        Some("boolean") => json!(true),
+        _ => json!({}),
+    }
+}

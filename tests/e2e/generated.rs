@@ -1,0 +1,63 @@
+//! Requests that a program makes of the description, good and bad: no fault of the server, no answer it does not tell of.
+
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use harness::{Finished, Guest, Host, guest, host::Setup};
+use tempfile::TempDir;
+
+use crate::{
+    description::{Key, OPERATIONS, Operation, Takes},
+    given,
+};
+
+/// A refusal of what the server does not have is no fault of it.
+const SETTINGS: &str = r#"
+[checks.not_a_server_error]
+expected-statuses = ["2xx", "3xx", "4xx", "501"]
+"#;
+const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance,\
+                      unsupported_method,allow_header_conformance";
+
+#[tokio::test]
+async fn generated_requests_meet_no_fault_and_no_answer_that_is_not_described() {
+    let host = Setup::new().start().await;
+    let manifest = guest::manifest_with_key(&given::slug(), given::bearer());
+    host.publish(Guest::echo().component(), &manifest).await;
+    for (key, header) in [(Key::Project, "x-api-key"), (Key::Organisation, "x-org-api-key")] {
+        let secret = if key == Key::Project { &host.project_key } else { &host.org_key };
+        let tried = try_out(&host, key, &format!("{header}: {secret}"));
+        assert_eq!(tried.code, Some(0), "{}\n{}", tried.stdout, tried.stderr);
+    }
+}
+
+/// Runs the program on every operation of one kind of key.
+fn try_out(host: &Host, key: Key, header: &str) -> Finished {
+    let folder = TempDir::new().unwrap();
+    let settings = folder.path().join("settings.toml");
+    std::fs::write(&settings, SETTINGS).unwrap();
+    let mut command = Command::new(program());
+    command.current_dir(folder.path()).arg("--config-file").arg(settings).arg("run").arg(description());
+    command.args(["--url", &format!("{}/api/v3.1", host.url), "--header", header, "--checks", CHECKS]);
+    command.args(["--phases", "examples,coverage,fuzzing", "--max-examples", "20", "--seed", "1", "--no-shrink"]);
+    command.args(["--suppress-health-check", "all", "--warnings", "off", "--no-color", "--request-timeout", "60"]);
+    // It cannot make components; what is no component is sent in `refused`.
+    let made = |operation: &&Operation| operation.key() == key && operation.takes() != Takes::Component;
+    for operation in OPERATIONS.iter().filter(made) {
+        command.args(["--include-operation-id", operation.id()]);
+    }
+    Finished::of(command)
+}
+
+fn description() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/openapi.json")
+}
+
+/// Where `tests/setup` puts it.
+fn program() -> PathBuf {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/parts/schemathesis-4.32.5/bin/st");
+    assert!(path.is_file(), "{} is not there: run `tests/setup`", path.display());
+    path
+}
