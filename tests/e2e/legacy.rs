@@ -39,6 +39,16 @@ async fn the_uuid_of_an_object_leads_to_its_id_until_it_is_deleted_and_says_so_t
 }
 
 #[tokio::test]
+async fn loading_beside_a_server_that_holds_the_store_is_refused_in_words() {
+    let host = Setup::embedded().start().await;
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let refused = host.setup().command(&["import-legacy", &file.path().display().to_string()]).failed();
+    assert!(refused.contains("stop it"), "{refused}");
+    let missing = host.setup().command(&["import-legacy", "no-such-file"]).failed();
+    assert!(missing.contains("cannot read no-such-file"), "{missing}");
+}
+
+#[tokio::test]
 async fn the_operator_loads_the_ids_of_an_older_system_wholly_or_not_at_all() {
     let host = Setup::new().start().await;
     let id = host.as_project().get("/auth/session/info").await.expect(200)["project"]["nano_id"].clone();

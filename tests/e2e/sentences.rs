@@ -39,7 +39,7 @@ async fn say(project: &Client, tool: &str, text: &str, headers: &[(&str, &str)])
 #[tokio::test]
 async fn a_sentence_becomes_arguments_that_fit_and_the_log_tells_what_it_took() {
     let (_host, project, tag, tool) = with_model(Setup::new(), &[r#"{"count": 3}"#]).await;
-    let gateway = r#"{"X-Team": "blue", "x-other": "no", "authorization": "Bearer mine"}"#;
+    let gateway = r#"{"X-Team": "blue", "x-other": 7, "authorization": "Bearer mine"}"#;
     let answer = say(&project, &tool, "three of them, please", &[("x-llm-gateway-headers", gateway)]).await;
     let id = answer["log_id"].as_str().unwrap_or_default().to_owned();
     assert_eq!(answer.data(), json!({ "count": 3 }));
@@ -68,6 +68,16 @@ async fn a_sentence_becomes_arguments_that_fit_and_the_log_tells_what_it_took() 
         )
         .await
         .expect(400);
+}
+
+#[tokio::test]
+async fn nothing_is_asked_for_a_user_whose_call_is_refused_anyway() {
+    let (host, project, tag, _) = with_model(Setup::new(), &["{}"]).await;
+    let manifest = guest::manifest_with_key(&given::slug(), given::bearer());
+    host.publish(Guest::echo().component(), &manifest).await;
+    let tool = guest::tool(manifest["slug"].as_str().unwrap());
+    assert_eq!(say(&project, &tool, "go", &[]).await.expect(404)["error"]["code"], 1810);
+    assert!(asked(Host::application(), &tag).is_empty());
 }
 
 #[tokio::test]

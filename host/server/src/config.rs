@@ -26,6 +26,18 @@ const FILE: &str = "toolhost.toml";
 const OTHER_NAMES: [&str; 5] =
     ["TOOLHOST_URL", "TOOLHOST_API_KEY", "TOOLHOST_ORG_API_KEY", "TOOLHOST_PROJECT_ID", "TOOLHOST_PASSPHRASE"];
 
+/// Headers of a request to a language model that say what is in it and where it goes.
+const OURS: [&str; 8] = [
+    "host",
+    "connection",
+    "content-length",
+    "content-type",
+    "transfer-encoding",
+    "accept-encoding",
+    "expect",
+    "upgrade",
+];
+
 /// Structs of settings that know their keys: what stands over a field is also what `toolhost serve --help` says of it.
 macro_rules! settings {
     ($(#[$attribute:meta])* pub(crate) struct $name:ident { $($(#[doc = $text:literal])+ pub $key:ident: $type:ty,)+ }) => {
@@ -501,6 +513,13 @@ impl Config {
                 "`llm.base_url` is {url}: it must be an http address without a query"
             );
         }
+        for name in &llm.headers {
+            let known = name.parse::<net::header::HeaderName>();
+            ensure!(
+                known.is_ok_and(|name| !OURS.contains(&name.as_str())),
+                "`llm.headers`: `{name}` is not the name of a header that a caller may set"
+            );
+        }
         ensure!((1..=300).contains(&llm.timeout_s), "`llm.timeout_s` must be 1 to 300");
         ensure!((1..=65_536).contains(&llm.max_tokens), "`llm.max_tokens` must be 1 to 65536");
         ensure!((1..=1_024).contains(&llm.at_once), "`llm.at_once` must be 1 to 1024");
@@ -806,6 +825,7 @@ mod tests {
             ("TOOLHOST_LIMITS__IN_FLIGHT", "many"),
             ("TOOLHOST_LLM__MODEL", "alone"),
             ("TOOLHOST_LLM__TIMEOUT_S", "0"),
+            ("TOOLHOST_LLM__HEADERS", "x-team,Host"),
         ] {
             read(&[(name, value)], &Flags::default()).unwrap_err();
         }

@@ -459,12 +459,16 @@ fn no_nul(name: &str, text: Option<&str>) -> Reply<()> {
 /// Headers for a language model.
 type Gateway = Vec<(String, String)>;
 
-/// What the header for headers holds: a JSON object of texts.
+/// What the header for headers holds: a JSON object.
 fn gateway(headers: &HeaderMap) -> Reply<Gateway> {
     let Some(given) = headers.get(GATEWAY) else { return Ok(Gateway::new()) };
-    let object = serde_json::from_slice::<BTreeMap<String, String>>(given.as_bytes());
-    let headers = object.map_err(|_| Error::invalid(format!("{GATEWAY}: must be a JSON object of texts")))?;
-    Ok(headers.into_iter().collect())
+    let object = serde_json::from_slice::<BTreeMap<String, Value>>(given.as_bytes());
+    let headers = object.map_err(|_| Error::invalid(format!("{GATEWAY}: must be a JSON object")))?;
+    let text = |value| match value {
+        Value::String(text) => text,
+        other => other.to_string(),
+    };
+    Ok(headers.into_iter().map(|(name, value)| (name, text(value))).collect())
 }
 
 #[derive(Deserialize, ToSchema)]
