@@ -140,6 +140,25 @@ create table "legacy_ids" (
 );
 create index "legacy_ids_by_created_at" on "legacy_ids" (project, created_at, id) where deleted_at is null;
 
+create table "files" (
+    id text collate "C" primary key,
+    project text collate "C" not null,
+    revision bigint not null,
+    created_at bigint not null,
+    updated_at bigint not null,
+    deleted_at bigint,
+    body json not null,
+    "toolkit" text collate "C" generated always as (case when json_typeof(body->'toolkit') in ('string', 'boolean') then body->>'toolkit' end) stored,
+    "tool" text collate "C" generated always as (case when json_typeof(body->'tool') in ('string', 'boolean') then body->>'tool' end) stored,
+    "state" text collate "C" generated always as (case when json_typeof(body->'state') in ('string', 'boolean') then body->>'state' end) stored,
+    "content" text collate "C" generated always as (case when json_typeof(body->'content') in ('string', 'boolean') then body->>'content' end) stored
+);
+create index "files_by_created_at" on "files" (project, created_at, id) where deleted_at is null;
+create index "files_by_toolkit" on "files" (project, "toolkit" nulls first, created_at, id) where deleted_at is null;
+create index "files_by_tool" on "files" (project, "tool" nulls first, created_at, id) where deleted_at is null;
+create index "files_by_state" on "files" (project, "state" nulls first, created_at, id) where deleted_at is null;
+create unique index "files_one_content" on "files" (project, "content" nulls first) where deleted_at is null;
+
 create table "execution_pages" (
     id text collate "C" primary key,
     project text collate "C" not null,

@@ -93,6 +93,23 @@ impl Guest<'static> {
     }
 }
 
+impl Guest<'static> {
+    /// Copies the file it is given and answers the copy.
+    #[must_use]
+    pub fn copy() -> Self {
+        Self {
+            imports: concat!(
+                r#"(import "toolhost:toolkit/blob@1.0.0" "read" (func $read (param i32 i32 i64 i32 i32)))"#,
+                r#"(import "toolhost:toolkit/blob@1.0.0" "create" (func $create (param i32 i32 i32 i32 i32)))"#,
+                r#"(import "toolhost:toolkit/blob@1.0.0" "append" (func $append (param i32 i32 i32 i32 i32)))"#
+            ),
+            items: include_str!("copy.wat"),
+            execute: "(call $copy (local.get $args) (local.get $args_len))",
+            ..Self::default()
+        }
+    }
+}
+
 impl Guest<'_> {
     /// The core module.
     ///
@@ -339,6 +356,7 @@ mod tests {
             Guest::echo().component(),
             Guest::constant().component(),
             Guest::fetch().component(),
+            Guest::copy().component(),
             with_manifest(Guest::fetch().component(), &manifest("x")),
             with_instances(Guest::fetch().component(), &empty, 3),
             with_empty_import(Guest::fetch().component(), "wasi:sockets/tcp@0.2.0"),

@@ -108,6 +108,7 @@ async fn every_described_answer_is_given_and_is_as_described() {
     particular_refusals(&host, &mut seen).await;
     common_refusals(&host, &mut seen).await;
     with_a_model(&mut seen).await;
+    with_an_application(&mut seen).await;
     let few = Setup::new().with("limits.rate", "1").start().await;
     too_many(&few, &mut seen).await;
     for operation in OPERATIONS.iter() {
@@ -329,6 +330,46 @@ async fn with_a_model(seen: &mut Seen) {
         let last = statuses[statuses.len() - 1];
         seen.call(&host.as_project(), "tools_execute", &tool, say.clone()).await.expect(last);
     }
+}
+
+/// What is done and refused where there is an application: one that answers, one that does not in time, and one that is away.
+async fn with_an_application(seen: &mut Seen) {
+    let origin = &Host::application().origin;
+    let pairs = format!("https://api.example.com={origin},https://other.example.com=http://127.0.0.1:1");
+    let host = Setup::new().with("net.rewrite", pairs).start().await;
+    let (project, no) = (host.as_project(), &[][..]);
+    let slug = given::slug();
+    host.publish(Guest::echo().component(), &guest::manifest_with_key(&slug, given::bearer())).await;
+    let account = project.connect(&slug, "API_KEY", "default", json!({ "api_key": "k-0123456789" })).await;
+    let call = |account: &str, endpoint: &str| json!({ "connected_account_id": account, "endpoint": endpoint, "method": "GET" });
+    for (endpoint, status) in [
+        ("/echo/x", 200),
+        ("/bytes/x/100", 200),
+        ("/redirect/x?to=https://files.example.net/", 403),
+        ("https://other.example.com/", 502),
+        ("/hang/x", 504),
+    ] {
+        seen.call(&project, "tools_proxy", no, call(&account, endpoint)).await.expect(status);
+    }
+    seen.call(&project, "tools_proxy", no, call("ca_AAAAAAAAAAAA", "/")).await.expect(404);
+    let brought = json!({ "authScheme": "OAUTH1", "toolkitSlug": slug, "val": {} });
+    let brought = json!({ "custom_connection_data": brought, "endpoint": "/", "method": "GET" });
+    seen.call(&project, "tools_proxy", no, brought).await.expect(501);
+    project.patch(&format!("/connected_accounts/{account}/status"), &json!({ "enabled": false })).await.expect(200);
+    seen.call(&project, "tools_proxy", no, call(&account, "/")).await.expect(422);
+
+    let upload = |toolkit: &str| {
+        json!({
+            "toolkit_slug": toolkit, "tool_slug": guest::tool(&slug), "filename": "a.txt", "mimetype": "text/plain",
+            "md5": "900150983cd24fb0d6963f7d28e17f72",
+        })
+    };
+    let asked = seen.call(&project, "files_request", no, upload(&slug)).await.expect(200);
+    let put = project.exchange(Method::PUT, &text(&asked["new_presigned_url"]), &[], b"abc".to_vec()).await;
+    assert_eq!(put.status, 200);
+    seen.call(&project, "files_request", no, upload(&slug)).await.expect(200);
+    seen.call(&project, "files_request", no, upload("no_such_toolkit")).await.expect(404);
+    seen.call(&project, "files_list", no, Value::Null).await.expect(200);
 }
 
 /// What every operation of a kind refuses.

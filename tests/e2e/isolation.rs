@@ -88,6 +88,8 @@ fn places(wanted: &str) -> Vec<(&'static str, String, Value)> {
         "ca" => {
             let call = json!({ "arguments": {}, "version": "latest", "connected_account_id": "ID", "user_id": "amy" });
             places.push(("POST", "/tools/execute/TOOL".into(), call));
+            let proxied = json!({ "endpoint": "/x", "method": "GET", "connected_account_id": "ID" });
+            places.push(("POST", "/tools/execute/proxy".into(), proxied));
         }
         _ => {}
     }

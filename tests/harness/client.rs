@@ -25,6 +25,14 @@ pub struct Answer {
     pub json: Value,
 }
 
+/// What an address outside the API answered.
+#[derive(Debug, Clone)]
+pub struct Exchanged {
+    pub status: u16,
+    pub headers: HeaderMap,
+    pub bytes: Vec<u8>,
+}
+
 /// What a request carries.
 #[derive(Debug, Clone)]
 pub enum Body {
@@ -130,6 +138,18 @@ impl Client {
         account["id"].as_str().expect("an account has an id").to_owned()
     }
 
+    /// Sends bytes to an address outside the API, a link for example, with nothing but these headers.
+    pub async fn exchange(&self, method: Method, url: &str, headers: &[(&str, &str)], body: Vec<u8>) -> Exchanged {
+        let mut request = self.http.request(method, url).body(body);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let response = request.send().await.expect("the address answers");
+        let (status, headers) = (response.status().as_u16(), response.headers().clone());
+        let bytes = response.bytes().await.expect("the answer arrives").to_vec();
+        Exchanged { status, headers, bytes }
+    }
+
     /// Status of a path outside the prefixes; none when nobody answers.
     pub async fn try_get_root(&self, path: &str) -> Option<u16> {
         let answer = self.http.get(format!("{}{path}", self.url)).send().await.ok()?;
@@ -147,6 +167,13 @@ impl Client {
         let read = socket.read_to_end(&mut answer);
         tokio::time::timeout(crate::PATIENCE, read).await.expect("the server closes the connection").ok();
         String::from_utf8_lossy(&answer).into_owned()
+    }
+}
+
+impl Exchanged {
+    /// A header's value; empty without it.
+    pub fn header(&self, name: &str) -> &str {
+        self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
     }
 }
 

@@ -13,7 +13,7 @@ use std::{
 use axum::{
     Router,
     body::{Body, Bytes},
-    extract::State,
+    extract::{DefaultBodyLimit, State},
     http::{HeaderMap, Method, StatusCode, Uri, header},
     response::{IntoResponse, Response},
 };
@@ -53,7 +53,7 @@ impl FakeApp {
             runtime.expect("a runtime can be made").block_on(async move {
                 let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("loopback can be used");
                 port.send(listener.local_addr().expect("a bound socket has an address").port()).ok();
-                axum::serve(listener, Router::new().fallback(answer).with_state(shared)).await.ok();
+                axum::serve(listener, router(shared)).await.ok();
             });
         });
         let port = bound.recv().expect("the application starts");
@@ -109,6 +109,10 @@ impl Seen {
     }
 }
 
+fn router(seen: Arc<Mutex<Vec<Seen>>>) -> Router {
+    Router::new().fallback(answer).layer(DefaultBodyLimit::disable()).with_state(seen)
+}
+
 async fn answer(
     State(all): State<Arc<Mutex<Vec<Seen>>>>,
     method: Method,
@@ -157,6 +161,10 @@ async fn answer(
         "big" => {
             let filler = "x".repeat(usize::try_from(number()).unwrap_or(0));
             json!({ "filler": filler }).to_string().into_response()
+        }
+        "bytes" => {
+            let bytes: Vec<u8> = (0..number()).map(|number| (number % 256) as u8).collect();
+            ([(header::CONTENT_TYPE, "application/x-bytes")], bytes).into_response()
         }
         "bomb" => ([(header::CONTENT_ENCODING, "gzip")], Body::from(gzip_of_spaces(64 << 20))).into_response(),
         "once401" if before == 0 => (StatusCode::UNAUTHORIZED, "{}").into_response(),

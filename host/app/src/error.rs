@@ -263,6 +263,50 @@ pub enum Error {
         uuid: uuid::Uuid,
     },
 
+    // requests of the caller's own
+    /// Neither an account nor a credential came with it.
+    #[error("the request names neither an account nor a credential to send it with")]
+    AuthContextMissing,
+    /// It would leave the application that the credential belongs to.
+    #[error("{endpoint} is not an address of {toolkit}")]
+    OriginMismatch {
+        /// As given, without its query.
+        endpoint: String,
+        /// Slug.
+        toolkit: String,
+    },
+    /// The way out does not lead there.
+    #[error("the request was not let through: {0}")]
+    PassageDenied(String),
+    /// The application did not answer properly.
+    #[error("the application gave no answer: {0}")]
+    UpstreamFailed(String),
+    /// The application did not answer in time.
+    #[error("the application did not answer in time: {0}")]
+    UpstreamTimeout(String),
+
+    // files
+    /// No such file in the project.
+    #[error("file {0} not found")]
+    FileNotFound(String),
+    /// A place was made for the file, and nothing was put there.
+    #[error("file {0} was never uploaded")]
+    FileNotUploaded(String),
+    /// Other bytes than those announced. Nothing was kept.
+    #[error("the file has MD5 {found}, and {announced} was announced")]
+    FileDigest {
+        /// When the upload was asked for.
+        announced: String,
+        /// Of what came.
+        found: String,
+    },
+    /// Not a link of this server, or changed.
+    #[error("the link to the file is not valid")]
+    LinkInvalid,
+    /// A link past its end.
+    #[error("the link to the file has expired")]
+    LinkExpired,
+
     /// No such record in the project.
     #[error("log {0} not found")]
     LogNotFound(String),
@@ -359,6 +403,18 @@ impl Error {
 
             Self::LegacyNotFound { .. } => row(2601, "Migration_NotFound", 404, "check `uuid` and `type`; pairs of an older system come in by `toolhost import-legacy`"),
             Self::LegacyGone { .. } => row(2602, "Migration_ObjectDeleted", 410, "make a new one; what is deleted does not come back"),
+
+            Self::AuthContextMissing => row(1830, "MissingAuthContext", 400, "send `connected_account_id` or `custom_connection_data`"),
+            Self::OriginMismatch { .. } => row(1831, "OriginMismatch", 400, "send a path below the application's base URL, or an absolute https URL of the same domain"),
+            Self::PassageDenied(_) => row(1832, "ActionProxy_Denied", 403, "send the request to a public address of the application; it may redirect within its own domain only"),
+            Self::UpstreamFailed(_) => row(1833, "ActionProxy_UpstreamFailed", 502, "try again, or look whether the application is down"),
+            Self::UpstreamTimeout(_) => row(1834, "ActionProxy_UpstreamTimeout", 504, "try again; ask the application for less at once if it happens again"),
+
+            Self::FileNotFound(_) => row(2701, "File_NotFound", 404, "ask for a new upload with `files/upload/request`"),
+            Self::FileNotUploaded(_) => row(2702, "File_NotUploaded", 400, "PUT the bytes to the `new_presigned_url` of its upload request first"),
+            Self::FileDigest { .. } => row(2703, "File_DigestMismatch", 400, "send the bytes that the upload was asked for, or ask for an upload of these"),
+            Self::LinkInvalid => row(2704, "File_LinkInvalid", 403, "use the link as it was answered, with the method it is for"),
+            Self::LinkExpired => row(2705, "File_LinkExpired", 403, "ask for a new link"),
 
             Self::LogNotFound(_) => row(801, "Log_NotFound", 404, "list the logs of the project"),
             Self::NoCassette(_) => row(802, "Log_NoCassette", 404, "runs are recorded as `logs.cassettes` says, up to `logs.cassette_kib`, for projects that store data"),
@@ -501,6 +557,16 @@ mod tests {
             Error::Unsupported("x"),
             Error::LegacyNotFound { kind: "x", uuid: uuid::Uuid::nil() },
             Error::LegacyGone { kind: "x", uuid: uuid::Uuid::nil() },
+            Error::FileNotFound(text()),
+            Error::FileNotUploaded(text()),
+            Error::FileDigest { announced: text(), found: text() },
+            Error::LinkInvalid,
+            Error::LinkExpired,
+            Error::AuthContextMissing,
+            Error::OriginMismatch { endpoint: text(), toolkit: text() },
+            Error::PassageDenied(text()),
+            Error::UpstreamFailed(text()),
+            Error::UpstreamTimeout(text()),
             Error::LogNotFound(text()),
             Error::NoCassette(text()),
             Error::StorageFull,
@@ -514,7 +580,9 @@ mod tests {
         for error in samples() {
             let row = error.row();
             assert!((400..600).contains(&row.status), "{error:?}");
-            assert!(row.slug.contains('_') && !row.fix.is_empty() && !row.fix.ends_with('.'), "{error:?}");
+            // Clients know these two by name.
+            let is_named = row.slug.contains('_') || ["MissingAuthContext", "OriginMismatch"].contains(&row.slug);
+            assert!(is_named && !row.fix.is_empty() && !row.fix.ends_with('.'), "{error:?}");
         }
     }
 

@@ -79,6 +79,10 @@ id!(
     TriggerInstanceId, "a trigger instance", ["ti_"]
 );
 id!(
+    /// A file.
+    FileId, "a file", ["file_"]
+);
+id!(
     /// An execution and its record.
     LogId, "a log", ["log_"]
 );

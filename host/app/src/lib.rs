@@ -9,6 +9,7 @@ pub mod catalog;
 pub mod clock;
 pub mod connections;
 mod error;
+pub mod files;
 pub mod ids;
 mod jobs;
 pub mod json;
@@ -41,6 +42,7 @@ pub static COLLECTIONS: &[&Collection] = &[
     &connections::COLLECTION,
     &connections::CREDENTIALS,
     &legacy::COLLECTION,
+    &files::COLLECTION,
     &tools::log::PAGES,
     &tools::log::DETAILS,
     &tools::log::CASSETTES,
@@ -66,6 +68,8 @@ pub struct App {
     /// Keys in memory.
     pub keys: projects::Keys,
     pub(crate) log: tools::log::Log,
+    /// Files of projects.
+    pub files: files::Files,
     /// Ids of logs and requests.
     pub sequence: ids::Sequence,
     /// Held while a running number is taken, so that creations on one node do not run into each other.
@@ -84,6 +88,8 @@ pub struct Parts {
     pub clock: Clock,
     /// The execution log.
     pub log: tools::log::Settings,
+    /// Files.
+    pub files: files::Settings,
     /// Who may sign components.
     pub trusted: catalog::TrustedKeys,
     /// The language model; none when the operator has set none.
@@ -96,11 +102,12 @@ impl App {
     /// # Errors
     /// When the catalogue cannot be read.
     pub async fn open(parts: Parts) -> Result<(Self, tools::log::Writer)> {
-        let Parts { store, vault, sandbox, clock, log, trusted, model } = parts;
+        let Parts { store, vault, sandbox, clock, log, files, trusted, model } = parts;
         let catalog = catalog::load(&store).await?;
         let usage = Arc::new(catalog::Usage::default());
         let (log, writer) = tools::log::open(log, store.clone(), vault.clone(), clock.clone(), usage.clone());
         let keys = projects::Keys::new(&vault);
+        let files = files::Files::new(files::Links::new(&vault), files);
         let app = Self {
             store,
             vault,
@@ -112,6 +119,7 @@ impl App {
             model: model.map(tools::text::Model::new),
             keys,
             log,
+            files,
             sequence: ids::Sequence::new(),
             numbering: tokio::sync::Mutex::default(),
         };

@@ -29,6 +29,26 @@ pub struct Call {
     pub state: BTreeMap<String, Vec<u8>>,
 }
 
+/// One request that a caller sends itself, with the credential of an account.
+pub struct Pass {
+    /// On whose account it counts, as that of a [`Call`].
+    pub tenant: Arc<str>,
+    /// Where it may go.
+    pub policy: Arc<Policy>,
+    /// Gives the credential; none for an anonymous request.
+    pub grant: Option<Arc<dyn Grant>>,
+    /// What it may use.
+    pub limits: Limits,
+    /// Upper case.
+    pub method: String,
+    /// Absolute, `https`.
+    pub url: String,
+    /// Those that only the platform may write are left out.
+    pub headers: Vec<(String, String)>,
+    /// The body; at most [`Limits::file`] bytes.
+    pub body: Option<Bytes>,
+}
+
 /// What a toolkit can be asked to do.
 #[derive(Debug, Clone)]
 pub enum Action {

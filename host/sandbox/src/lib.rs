@@ -59,11 +59,12 @@ pub use check::{gives, instead};
 pub use compile::compile_child;
 pub use digest::{Digest, InvalidDigest};
 pub use grant::{Credential, Grant, GrantError, Secret};
-pub use input::{Action, Call, Context, File, Inbound, Policy};
+pub use input::{Action, Call, Context, File, Inbound, Pass, Policy};
 pub use install::{InstallError, Installed};
 pub use limits::Limits;
 pub use outcome::{
-    Answer, Cause, Event, Failure, Gauges, Level, LogLine, Outcome, Refusal, RequestRecord, Usage, kind,
+    Answer, Cause, Event, Failure, Gauges, Level, LogLine, Outcome, Passed, PassedAnswer, PassedFailure, Refusal,
+    RequestRecord, Usage, kind,
 };
 pub use settings::{Allocator, Clock, CompileLimits, Compiler, Settings};
 
@@ -181,6 +182,19 @@ impl Sandbox {
             state: cassette.state.iter().map(|(key, value)| (key.clone(), value.bytes().into())).collect(),
         };
         self.run(call, Some(Arc::new(Tape::play(cassette))), Some(cassette.remaining_ms)).await
+    }
+
+    /// Sends one request of the caller's own, as if a guest had sent it.
+    ///
+    /// # Errors
+    /// When there is no place for it; nothing was sent.
+    pub async fn pass(&self, pass: Pass) -> Result<Passed, Refusal> {
+        let inner = &*self.inner;
+        let _place = inner.admission.enter(&pass.tenant).await?;
+        if inner.memory.full() {
+            return Err(Refusal::NodeBusy);
+        }
+        Ok(host::http::pass(&inner.settings.net, &inner.memory, pass).await)
     }
 
     async fn run(&self, call: Call, tape: Option<Arc<Tape>>, remaining_ms: Option<u64>) -> Result<Outcome, Refusal> {

@@ -23,6 +23,39 @@ pub struct Outcome {
     pub state: BTreeMap<String, Vec<u8>>,
 }
 
+/// A request of a caller's own that was sent, or refused on its way.
+#[derive(Debug)]
+pub struct Passed {
+    /// What the application answered, or why there is no answer.
+    pub answer: Result<PassedAnswer, PassedFailure>,
+    /// What was sent: one, or more when one was sent again.
+    pub requests: Vec<RequestRecord>,
+    /// What was left out.
+    pub log: Vec<LogLine>,
+    /// From start to end.
+    pub wall: Duration,
+}
+
+/// What the application answered: any status, secrets removed.
+#[derive(Debug)]
+pub struct PassedAnswer {
+    /// The application's.
+    pub status: u16,
+    /// Names in lower case, without cookies.
+    pub headers: Vec<(String, String)>,
+    /// Decompressed.
+    pub body: Bytes,
+}
+
+/// Why an application gave no answer.
+#[derive(Debug)]
+pub struct PassedFailure {
+    /// As the contract of toolkits names it: `denied`, `invalid_request`, `dns`, `timeout` and so on.
+    pub kind: String,
+    /// For people, secrets removed.
+    pub message: String,
+}
+
 /// What a guest answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {

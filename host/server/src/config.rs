@@ -14,6 +14,7 @@ use std::{
 
 use anyhow::{Context, Result, ensure};
 use app::catalog::TrustedKeys;
+use app::files::Settings as FileSettings;
 use app::tools::log::{Keep, Retention};
 use config::{Environment, File, FileFormat};
 use serde::Deserialize;
@@ -87,6 +88,8 @@ pub(crate) struct Config {
     pub limits: Limits,
     /// The execution log.
     pub logs: Logs,
+    /// Files.
+    pub files: Files,
     /// API keys.
     pub keys: Keys,
     /// Publishing toolkits.
@@ -121,6 +124,9 @@ pub(crate) struct S3 {
     pub secret_access_key: Option<Secret>,
     /// The token of a temporary key. Default `AWS_SESSION_TOKEN`.
     pub session_token: Option<Secret>,
+    /// Clients get files from the bucket itself, and put them there, by links that it gives; they must reach its endpoint, and
+    /// send with an upload the headers that its answer lists. Otherwise files pass through this server. Default false.
+    pub presigned: bool,
 }
 }
 
@@ -250,6 +256,18 @@ pub(crate) struct Logs {
 }
 
 settings! {
+/// `files.*`
+#[derive(Debug, Clone, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Files {
+    /// One file that a client uploads, and all files of one call together, in MiB. Default 100, at most 1024.
+    pub size_mib: u64,
+    /// Days that a file is kept; 0 for ever. Default 30, at most 36500.
+    pub keep_days: u32,
+}
+}
+
+settings! {
 /// `keys.*`
 #[derive(Debug, Clone, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -325,6 +343,7 @@ impl Default for Config {
             sandbox: Sandbox::default(),
             limits: Limits::default(),
             logs: Logs::default(),
+            files: Files::default(),
             keys: Keys::default(),
             publish: Publish::default(),
             llm: Llm::default(),
@@ -380,6 +399,12 @@ impl Default for Logs {
             cassettes: Keep::Off,
             cassette_kib: 256,
         }
+    }
+}
+
+impl Default for Files {
+    fn default() -> Self {
+        Self { size_mib: 100, keep_days: 30 }
     }
 }
 
@@ -523,6 +548,8 @@ impl Config {
         ensure!((1..=300).contains(&llm.timeout_s), "`llm.timeout_s` must be 1 to 300");
         ensure!((1..=65_536).contains(&llm.max_tokens), "`llm.max_tokens` must be 1 to 65536");
         ensure!((1..=1_024).contains(&llm.at_once), "`llm.at_once` must be 1 to 1024");
+        ensure!((1..=1_024).contains(&self.files.size_mib), "`files.size_mib` must be 1 to 1024");
+        ensure!(self.files.keep_days <= 36_500, "`files.keep_days` must be at most 36500");
         self.bucket()?;
         if let Some(store) = &self.store {
             let known = ["postgres://", "postgresql://"].iter().any(|scheme| store.0.starts_with(scheme));
@@ -572,6 +599,7 @@ impl Config {
             access_key_id: access_key_id.clone(),
             secret_access_key: secret.0.to_string(),
             session_token: s3.session_token.as_ref().map(|token| token.0.to_string()),
+            presigned: s3.presigned,
         }))
     }
 
@@ -580,6 +608,13 @@ impl Config {
         let Logs { keep_days, keep_count, .. } = self.logs;
         let age = Duration::from_secs(u64::from(keep_days) * 86_400);
         Retention { age: (keep_days > 0).then_some(age), runs: (keep_count > 0).then_some(keep_count) }
+    }
+
+    /// What files may be.
+    pub(crate) fn files(&self) -> FileSettings {
+        let Files { size_mib, keep_days } = self.files;
+        let keep = Duration::from_secs(u64::from(keep_days) * 86_400);
+        FileSettings { size: size_mib << 20, keep: (keep_days > 0).then_some(keep) }
     }
 
     /// Who may sign what is published.
@@ -673,6 +708,7 @@ impl S3 {
                 .or_else(|| take("AWS_SECRET_ACCESS_KEY"))
                 .map(Secret::from),
             session_token: take("TOOLHOST_S3__SESSION_TOKEN").or_else(|| take("AWS_SESSION_TOKEN")).map(Secret::from),
+            presigned: false,
         })
     }
 
@@ -694,6 +730,7 @@ pub(crate) fn help() -> String {
         ("sandbox", Sandbox::KEYS),
         ("limits", Limits::KEYS),
         ("logs", Logs::KEYS),
+        ("files", Files::KEYS),
         ("keys", Keys::KEYS),
         ("publish", Publish::KEYS),
         ("llm", Llm::KEYS),

@@ -46,15 +46,31 @@ impl<T: DeserializeOwned> FromRequest<Arc<Server>> for Json<T> {
 
     async fn from_request(request: Request, server: &Arc<Server>) -> Reply<Self> {
         is_json(request.headers())?;
-        let bytes = read(request, server.config.limits.body_kib * 1024).await?;
-        let bytes: &[u8] = if bytes.is_empty() { b"{}" } else { &bytes };
-        let value = json::read(bytes).map_err(|cause| Error::invalid(format!("body: {cause}")))?;
-        // A struct would take an array for its members in order.
-        if !value.is_object() {
-            return Err(Error::invalid("body: must be a JSON object").into());
-        }
-        serde_json::from_value(value).map(Self).map_err(|cause| Error::invalid(format!("body: {cause}")).into())
+        object(&read(request, server.config.limits.body_kib * 1024, BODY).await?).map(Self)
     }
+}
+
+/// A JSON body that may hold a request's own body of 4 MiB, as base64.
+pub(crate) struct ProxyJson<T>(pub T);
+
+impl<T: DeserializeOwned> FromRequest<Arc<Server>> for ProxyJson<T> {
+    type Rejection = Failure;
+
+    async fn from_request(request: Request, _: &Arc<Server>) -> Reply<Self> {
+        is_json(request.headers())?;
+        object(&read(request, 6 << 20, BODY).await?).map(Self)
+    }
+}
+
+/// Reads a JSON object strictly; nothing stands for an empty one.
+fn object<T: DeserializeOwned>(bytes: &[u8]) -> Reply<T> {
+    let bytes = if bytes.is_empty() { b"{}" } else { bytes };
+    let value = json::read(bytes).map_err(|cause| Error::invalid(format!("body: {cause}")))?;
+    // A struct would take an array for its members in order.
+    if !value.is_object() {
+        return Err(Error::invalid("body: must be a JSON object").into());
+    }
+    serde_json::from_value(value).map_err(|cause| Error::invalid(format!("body: {cause}")).into())
 }
 
 /// A JSON body of at most `limits.execute_body_kib`, not yet read as JSON.
@@ -65,7 +81,7 @@ impl FromRequest<Arc<Server>> for ExecuteBytes {
 
     async fn from_request(request: Request, server: &Arc<Server>) -> Reply<Self> {
         is_json(request.headers())?;
-        read(request, server.config.limits.execute_body_kib * 1024).await.map(Self)
+        read(request, server.config.limits.execute_body_kib * 1024, BODY).await.map(Self)
     }
 }
 
@@ -76,7 +92,7 @@ impl FromRequest<Arc<Server>> for ComponentBytes {
     type Rejection = Failure;
 
     async fn from_request(request: Request, _: &Arc<Server>) -> Reply<Self> {
-        read(request, 24 << 20).await.map(Self)
+        read(request, 24 << 20, BODY).await.map(Self)
     }
 }
 
@@ -88,7 +104,8 @@ fn is_json(headers: &HeaderMap) -> Reply<()> {
     if json { Ok(()) } else { Err(Wire::WrongType.into()) }
 }
 
-async fn read(request: Request, limit: usize) -> Reply<Bytes> {
+/// Reads a body of at most so many bytes within a time.
+pub(crate) async fn read(request: Request, limit: usize, within: Duration) -> Reply<Bytes> {
     let encoding = request.headers().get(header::CONTENT_ENCODING);
     if encoding.is_some_and(|value| !value.as_bytes().eq_ignore_ascii_case(b"identity")) {
         return Err(Wire::Encoded.into());
@@ -99,7 +116,7 @@ async fn read(request: Request, limit: usize) -> Reply<Bytes> {
         swallow(body).await;
         return Err(Wire::TooLarge(limit).into());
     }
-    let collected = tokio::time::timeout(BODY, Limited::new(&mut body, limit).collect()).await;
+    let collected = tokio::time::timeout(within, Limited::new(&mut body, limit).collect()).await;
     match collected {
         Ok(Ok(bytes)) => Ok(own(bytes.to_bytes())),
         Ok(Err(cause)) if cause.is::<LengthLimitError>() => {

@@ -76,10 +76,10 @@ fn too_long(request: &Request<Body>) -> Option<Wire> {
     (headers > HEADERS).then_some(Wire::LongHeaders)
 }
 
-/// A run has limits of its own, a publication those of the compiler.
+/// A run has limits of its own, a publication those of the compiler, a file those of its transfer.
 fn has_deadline(request: &Request<Body>) -> bool {
     let path = request.uri().path();
-    !(path.contains("/tools/execute/") || path.contains("/versions/"))
+    !(path.contains("/tools/execute/") || path.contains("/versions/") || path.starts_with("/files/"))
 }
 
 /// The client's own id, when it can stand in a header and a log.

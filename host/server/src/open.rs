@@ -102,7 +102,8 @@ pub(crate) async fn open(config: &Config) -> Result<Opened, Stop> {
         retention: config.retention(),
     };
     let model = config.model()?;
-    let parts = Parts { store: store.clone(), vault, sandbox, clock, log, trusted, model };
+    let files = config.files();
+    let parts = Parts { store: store.clone(), vault, sandbox, clock, log, files, trusted, model };
     let (app, writer) = App::open(parts).await?;
     Ok(Opened { app, writer, store, new })
 }

@@ -14,8 +14,8 @@ use utoipa_axum::{router::UtoipaMethodRouter, routes};
 
 use crate::{
     Server,
-    api::{action_logs, auth_configs, connected_accounts, logs, migration, projects, session, toolkits, tools},
-    doors::{docs, health},
+    api::{action_logs, auth_configs, connected_accounts, files, logs, migration, projects, session, toolkits, tools},
+    doors::{self, docs, health},
     openapi, respond,
 };
 
@@ -57,6 +57,7 @@ pub(crate) fn table() -> Vec<Row> {
         ("/tools/scopes/required", routes!(tools::scopes)),
         ("/tools/{tool_slug}", routes!(tools::read)),
         // running
+        ("/tools/execute/proxy", routes!(tools::proxy)),
         ("/tools/execute/{tool_slug}", routes!(tools::execute)),
         ("/tools/execute/{tool_slug}/input", routes!(tools::input)),
         ("/logs/tool_execution", routes!(logs::list)),
@@ -65,6 +66,8 @@ pub(crate) fn table() -> Vec<Row> {
         ("/internal/action_execution/fields", replaced(routes!(action_logs::fields), "/logs/tool_execution")),
         ("/internal/action_execution/logs", replaced(routes!(action_logs::list), "/logs/tool_execution")),
         ("/internal/action_execution/log/{id}", replaced(routes!(action_logs::read), "/logs/tool_execution")),
+        ("/files/list", routes!(files::list)),
+        ("/files/upload/request", routes!(files::request)),
         // connecting
         ("/auth_configs", routes!(auth_configs::list, auth_configs::create)),
         ("/auth_configs/{nanoid}", routes!(auth_configs::read, auth_configs::remove)),
@@ -97,7 +100,10 @@ fn replaced(row: UtoipaMethodRouter<Arc<Server>>, by: &'static str) -> UtoipaMet
 
 /// The router over the table.
 pub(crate) fn router(server: Arc<Server>) -> Router {
-    let mut router = Router::new().route("/health/live", get(health::live)).route("/health/ready", get(health::ready));
+    let mut router = Router::new()
+        .route("/health/live", get(health::live))
+        .route("/health/ready", get(health::ready))
+        .route("/files/{project}/{id}", get(doors::files::get).put(doors::files::put));
     let table = table();
     let description = docs::description(openapi::text(&table, &server.words));
     for prefix in PREFIXES {

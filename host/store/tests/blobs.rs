@@ -45,6 +45,7 @@ fn settings(service: &BucketService) -> BucketSettings {
         access_key_id: ACCESS_KEY.to_owned(),
         secret_access_key: SECRET_KEY.to_owned(),
         session_token: None,
+        presigned: false,
     }
 }
 

@@ -65,6 +65,12 @@ impl AuthScheme {
         Filled { placements, secrets }
     }
 
+    /// The base URL of the application's API; none when the scheme has none or lacks a value for it.
+    #[must_use]
+    pub fn filled_base_url(&self, value: impl Fn(&str) -> Option<String>) -> Option<String> {
+        fill(self.base_url.as_deref()?, &value)
+    }
+
     /// The values that a toolkit may read: those of declared fields that are not secret.
     #[must_use]
     pub fn open_fields(&self, value: impl Fn(&str) -> Option<String>) -> Vec<(String, String)> {

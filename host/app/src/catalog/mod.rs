@@ -19,7 +19,7 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
-use manifest::{Hints, Manifest, Version};
+use manifest::{EgressRule, Hints, Manifest, Version};
 use sandbox::{Digest, Limits, Policy};
 use serde_json::{Value, json, value::RawValue};
 use store::Time;
@@ -37,7 +37,7 @@ pub(crate) use usage::{USAGE, Usage};
 pub use versions::{BASE, LATEST};
 use versions::{Unresolved, resolve};
 
-use crate::{Error, Result};
+use crate::{Error, Result, files};
 
 /// The catalogue.
 pub struct Catalog {
@@ -83,6 +83,8 @@ pub struct Release {
     pub version: Version,
     /// Ways to connect an account.
     pub auth: Vec<AuthScheme>,
+    /// Hosts it may reach.
+    pub egress: Vec<EgressRule>,
     /// In the order of the manifest.
     pub tools: Vec<Arc<Tool>>,
     places: HashMap<Arc<str>, usize>,
@@ -125,6 +127,8 @@ pub struct Tool {
     pub policy: Arc<Policy>,
     /// What one call may use.
     pub limits: Limits,
+    /// Whether its arguments may name files.
+    pub takes_files: bool,
 }
 
 /// A tool and the version it belongs to.
@@ -306,6 +310,7 @@ impl Release {
             categories: manifest.categories,
             version: manifest.version,
             auth: manifest.auth,
+            egress: manifest.egress,
             tools,
             places,
             triggers: manifest.triggers.len(),
@@ -349,6 +354,7 @@ impl Tool {
             slug: tool.slug.to_ascii_uppercase().into(),
             name: tool.name,
             description: tool.description,
+            takes_files: files::takes(tool.input.get()),
             input: Schema::new(tool.input),
             output: if tool.loose_output { Schema::loose(tool.output) } else { Schema::new(tool.output) },
             hints: tool.hints,

@@ -13,7 +13,7 @@ use store::{Query, Record};
 use super::{Account, Status, Values, open, record, scheme};
 use crate::{
     App, Error, Result, auth_configs,
-    catalog::Found,
+    catalog::{Found, LATEST, Release},
     ids::{AccountId, AuthConfigId},
     projects::Project,
 };
@@ -131,29 +131,34 @@ async fn newest(app: &App, project: &Project, found: &Found, user: &str) -> Resu
 }
 
 async fn of_account(app: &App, project: &Project, found: &Found, record: Record<Account>) -> Result<Granted> {
-    let not_active = |state: &str| Error::AccountNotActive { account: record.id.clone(), state: state.to_owned() };
-    if record.body.status != Status::Active {
-        return Err(not_active(record.body.status.as_str()));
-    }
-    let config = auth_configs::find(app, project, &record.body.auth_config).await?;
-    let config = config.ok_or_else(|| not_active("without its auth config, which was deleted"))?;
-    if !config.body.allows(&found.tool.slug) {
-        return Err(Error::ToolNotAllowed { config: config.id, tool: found.tool.slug.to_string() });
-    }
-    let values = open(app, project, &record).await?;
-    let mut granted = of_values(found, record.body.scheme, &values)?;
+    let values = usable(app, project, &found.tool.slug, &record).await?;
+    let mut granted = of_values(&found.release, record.body.scheme, &values)?;
     granted.account = Some(AccountId::parse(&record.id)?);
     granted.auth_config = Some(record.body.auth_config);
     granted.source = Source::ConnectedAccount;
     Ok(granted)
 }
 
-fn of_values(found: &Found, mode: AuthMode, values: &Values) -> Result<Granted> {
-    let Some(scheme) = found.release.scheme(mode) else {
+/// The values of an account that may be used now, and by this tool.
+async fn usable(app: &App, project: &Project, tool: &str, record: &Record<Account>) -> Result<Values> {
+    let not_active = |state: &str| Error::AccountNotActive { account: record.id.clone(), state: state.to_owned() };
+    if record.body.status != Status::Active {
+        return Err(not_active(record.body.status.as_str()));
+    }
+    let config = auth_configs::find(app, project, &record.body.auth_config).await?;
+    let config = config.ok_or_else(|| not_active("without its auth config, which was deleted"))?;
+    if !config.body.allows(tool) {
+        return Err(Error::ToolNotAllowed { config: config.id, tool: tool.to_owned() });
+    }
+    open(app, project, record).await
+}
+
+fn of_values(release: &Release, mode: AuthMode, values: &Values) -> Result<Granted> {
+    let Some(scheme) = release.scheme(mode) else {
         if mode == AuthMode::NoAuth {
             return Ok(Granted::nothing());
         }
-        let toolkit = found.release.slug.to_string();
+        let toolkit = release.slug.to_string();
         return Err(Error::SchemeNotOffered { toolkit, scheme: mode.as_str().to_owned() });
     };
     let fields = scheme::open_fields(scheme, values);
@@ -167,12 +172,8 @@ fn custom_grant(found: &Found, custom: Custom) -> Result<Granted> {
                 let text = format!("custom_connection_data.toolkitSlug: the tool belongs to {}", found.release.slug);
                 return Err(Error::invalid(text));
             }
-            let mode = auth_configs::offered(&found.release, &scheme)?;
-            let values = match found.release.scheme(mode) {
-                Some(scheme) => scheme::complete(scheme, values).map_err(Error::AccountFields)?,
-                None => values,
-            };
-            of_values(found, mode, &values)
+            let (mode, values) = brought(&found.release, &scheme, values)?;
+            of_values(&found.release, mode, &values)
         }
         Custom::Parameters { placed, base_url } => {
             let secrets =
@@ -182,6 +183,63 @@ fn custom_grant(found: &Found, custom: Custom) -> Result<Granted> {
             Ok(Granted::of(Credential { placements, secrets }, fields, Source::CustomAuth))
         }
     }
+}
+
+/// The fields of a scheme that came with a request, checked.
+fn brought(release: &Release, scheme: &str, values: Values) -> Result<(AuthMode, Values)> {
+    let mode = auth_configs::offered(release, scheme)?;
+    let values = match release.scheme(mode) {
+        Some(scheme) => scheme::complete(scheme, values).map_err(Error::AccountFields)?,
+        None => values,
+    };
+    Ok((mode, values))
+}
+
+/// What a request of the caller's own needs: where its application is, and the credential for it.
+pub(crate) struct Passage {
+    pub release: Arc<Release>,
+    pub user: String,
+    /// Base URL of the application's API for this account, if it is known.
+    pub base: Option<String>,
+    pub granted: Granted,
+}
+
+/// Chooses the credential for a request of the caller's own, called `tool` where a config must allow it.
+pub(crate) async fn passage(
+    app: &App,
+    project: &Project,
+    tool: &str,
+    account: Option<AccountId>,
+    custom: Option<Custom>,
+) -> Result<Passage> {
+    if let Some(Custom::Connection { scheme, toolkit, values }) = custom {
+        let release = app.catalog.release(&toolkit, LATEST)?;
+        let (mode, values) = brought(&release, &scheme, values)?;
+        let granted = of_values(&release, mode, &values)?;
+        return Ok(Passage { user: super::user(None)?, base: base(&release, mode, &values), release, granted });
+    }
+    let id = account.ok_or(Error::AuthContextMissing)?;
+    let record = record(app, project, &id).await.map_err(|cause| match cause {
+        Error::AccountNotFound(_) => Error::NamedAccountNotFound(id.to_string()),
+        other => other,
+    })?;
+    let release = app.catalog.release(&record.body.toolkit, LATEST)?;
+    let values = usable(app, project, tool, &record).await?;
+    let mode = record.body.scheme;
+    let mut granted = of_values(&release, mode, &values)?;
+    (granted.account, granted.source) = (Some(id), Source::ConnectedAccount);
+    granted.auth_config = Some(record.body.auth_config);
+    Ok(Passage { user: record.body.user_id, base: base(&release, mode, &values), release, granted })
+}
+
+/// What the scheme says, or else the first host that the toolkit names.
+fn base(release: &Release, mode: AuthMode, values: &Values) -> Option<String> {
+    let named = release.scheme(mode).and_then(|scheme| scheme::base_url(scheme, values));
+    named.or_else(|| {
+        let rule = release.egress.iter().find(|rule| !rule.host.starts_with('*'))?;
+        let port = rule.port.map(|port| format!(":{port}")).unwrap_or_default();
+        Some(format!("https://{}{port}", rule.host))
+    })
 }
 
 /// The value, and what follows the name of the scheme in a value such as `Bearer abc`.

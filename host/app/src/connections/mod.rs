@@ -13,7 +13,7 @@ use serde_json::Value;
 use store::{Batch, Collection, CommitError, Document, Field, Found, Kind, Query, Record, Time};
 use uuid::Uuid;
 
-pub(crate) use grant::{Choice, grant};
+pub(crate) use grant::{Choice, Granted, Passage, grant, passage};
 pub use grant::{Custom, Placed, Source};
 pub use scheme::{Values, mask};
 

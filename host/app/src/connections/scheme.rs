@@ -72,6 +72,11 @@ pub(super) fn credential(scheme: &AuthScheme, values: &Values) -> Credential {
     Credential { placements, secrets: secrets.into_iter().map(Secret::from).collect() }
 }
 
+/// Base URL of the application's API, where the scheme has one and its fields are filled.
+pub(super) fn base_url(scheme: &AuthScheme, values: &Values) -> Option<String> {
+    scheme.filled_base_url(|name| values.get(name).and_then(text))
+}
+
 /// The fields a toolkit may read: declared, and not secret.
 pub(super) fn open_fields(scheme: &AuthScheme, values: &Values) -> Vec<(String, String)> {
     scheme.open_fields(|name| values.get(name).and_then(text))

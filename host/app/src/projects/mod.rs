@@ -17,7 +17,7 @@ pub(crate) use keys::refresh;
 pub use keys::{Holder, KeyKind, Keys, Owner, ShownKey, authenticate};
 
 use crate::{
-    App, Error, INSTALLATION, Result,
+    App, Error, INSTALLATION, Result, files,
     ids::{OrganisationId, ProjectId},
 };
 
@@ -233,7 +233,12 @@ pub async fn remove(app: &App, organisation: &OrganisationId, id: &ProjectId) ->
     for key in keys::of(app, id.as_str()).await? {
         batch = batch.remove(&key);
     }
-    app.keys.forget(id.as_str(), app.store.commit(batch)).await.map_err(Into::into)
+    app.keys.forget(id.as_str(), app.store.commit(batch)).await?;
+    // What cannot be let go now goes with the next run of the job that looks for it.
+    if let Err(cause) = files::forget(app, id).await {
+        tracing::warn!(%cause, project = %id, "files of a removed project wait to be erased");
+    }
+    Ok(())
 }
 
 /// Deletes every key of a project and makes one new one.

@@ -1,6 +1,7 @@
 //! Running a tool. [`execute`] is the only way to do it.
 
 pub mod log;
+mod proxy;
 pub mod text;
 
 use std::collections::BTreeMap;
@@ -10,16 +11,22 @@ use sandbox::{Action, Answer, Call, Context, Digest, Failure, Outcome, Refusal, 
 use serde::Serialize;
 use serde_json::value::RawValue;
 
+pub use proxy::{Answered, Proxy, ProxyBody, Said, proxy};
+
 use crate::{
     App, Error, Result,
     catalog::{self, Found, Release},
     connections::{self, Choice, Custom},
+    files,
     ids::{AccountId, LogId},
     projects::SharedProject,
 };
 
 /// Told when calls wait for their records and one could not be written. The tool ran.
 const NOT_WRITTEN: &str = "log_not_written: the tool ran, but its record could not be written";
+
+/// Kind of a failure: the tool ran, and what it made could not be kept.
+const NOT_KEPT: &str = "file_not_kept";
 
 /// A tool to be run.
 #[derive(Debug)]
@@ -80,18 +87,29 @@ struct FailureData<'a> {
 /// [`Execution`].
 pub async fn execute(app: &App, project: &SharedProject, request: Execute) -> Result<Execution> {
     let found = app.catalog.tool(&request.tool, &request.version)?;
-    if let Input::Arguments(arguments) = &request.input {
-        let check = found.tool.input.check_strictly(arguments);
-        check.map_err(|problems| Error::ArgumentsInvalid { tool: found.tool.slug.to_string(), problems })?;
-    }
+    let mut files = Vec::new();
+    let input = match request.input {
+        Input::Arguments(mut arguments) => {
+            if found.tool.takes_files {
+                (arguments, files) = files::given(app, project, &found.tool, arguments).await?;
+            }
+            let check = found.tool.input.check_strictly(&arguments);
+            check.map_err(|problems| Error::ArgumentsInvalid { tool: found.tool.slug.to_string(), problems })?;
+            Input::Arguments(arguments)
+        }
+        sentence @ Input::Sentence(_) => sentence,
+    };
     let user = connections::user(request.user_id.clone())?;
     let choice = Choice { user_id: request.user_id, account: request.account, custom: request.custom };
     let granted = connections::grant(app, project, &found, &user, choice).await?;
     // Last of what may refuse the call: a model costs money.
-    let (arguments, tokens) = match request.input {
+    let (arguments, tokens) = match input {
         Input::Arguments(arguments) => (arguments, None),
         Input::Sentence(sentence) => {
-            let (arguments, tokens) = text::arguments(app, &found.tool, &sentence).await?;
+            let (mut arguments, tokens) = text::arguments(app, &found.tool, &sentence).await?;
+            if found.tool.takes_files {
+                (arguments, files) = files::given(app, project, &found.tool, arguments).await?;
+            }
             (arguments, Some(tokens))
         }
     };
@@ -107,12 +125,22 @@ pub async fn execute(app: &App, project: &SharedProject, request: Execute) -> Re
         policy: found.tool.policy.clone(),
         grant: granted.grant.clone(),
         limits: found.tool.limits,
-        files: Vec::new(),
+        files: files.clone(),
         state: BTreeMap::new(),
     };
     let recorded = app.log.recorder.room(project);
-    let (outcome, cassette) = run(app, &found.release, call, recorded).await?;
-    let told = told(&found, &outcome);
+    let (mut outcome, cassette) = run(app, &found.release, call, recorded).await?;
+    let mut told = told(&found, &outcome);
+    // The record keeps the names of files: links open them for whoever reads it.
+    let data = told.data.clone();
+    let made = std::mem::take(&mut outcome.files);
+    if told.error.is_none() && !(made.is_empty() && files.is_empty()) {
+        let given: Vec<_> = files.into_iter().map(|file| file.id).collect();
+        told = match files::linked(app, project, &found, &told.data, made, &given).await {
+            Ok(data) => Told { data, error: None },
+            Err(cause) => failed(NOT_KEPT, &format!("the tool ran, but a file it made is lost: {cause}"), None),
+        };
+    }
     let written = slot.enter(log::Entry {
         id: log_id.clone(),
         project: project.clone(),
@@ -125,10 +153,11 @@ pub async fn execute(app: &App, project: &SharedProject, request: Execute) -> Re
         ended_at: app.clock.now(),
         arguments,
         tokens,
-        data: told.data.clone(),
+        data: if told.error.is_none() { data } else { told.data.clone() },
         error: told.error.clone(),
         cassette: cassette.and_then(|cassette| app.log.recorder.keep(cassette, told.error.is_some())),
-        found,
+        tool: found.tool.slug.clone(),
+        release: found.release,
         outcome,
     });
     let error = if written.await { told.error } else { Some(NOT_WRITTEN.to_owned()) };

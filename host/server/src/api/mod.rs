@@ -3,6 +3,7 @@
 pub(crate) mod action_logs;
 pub(crate) mod auth_configs;
 pub(crate) mod connected_accounts;
+pub(crate) mod files;
 pub(crate) mod logs;
 pub(crate) mod migration;
 pub(crate) mod projects;

@@ -8,25 +8,27 @@ use std::{
 use app::{
     Error,
     catalog::{self, Found, Index, Tool, ToolFilter, VersionWish},
+    clock::iso,
     connections::{Custom, Placed},
     ids::{AccountId, AuthConfigId},
-    tools::{self, Execute, Input, text::Sentence},
+    tools::{self, Execute, Input, Proxy, ProxyBody as Content, Said, text::Sentence},
 };
 use axum::{
     extract::State,
     http::{HeaderMap, StatusCode},
     response::Response,
 };
+use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json, value::RawValue};
+use serde_json::{Map, Value, json, map::Entry, value::RawValue};
 use utoipa::ToSchema;
 
 use crate::{
     Server,
     api::{object, toolkits::moment},
     auth::ProjectKey,
-    extract::{ExecuteBytes, Json, Path, Prefix, Query},
+    extract::{ExecuteBytes, Json, Path, Prefix, ProxyJson, Query},
     respond::{self, Page, Reply, ok, request_id},
     shapes,
 };
@@ -411,6 +413,142 @@ fn request(tool: String, prefix: Prefix, bytes: &Bytes, headers: Gateway) -> Rep
         custom: custom(body.custom_auth_params, body.custom_connection_data)?,
         input,
         request_id: request_id(),
+    })
+}
+
+/// A request of the caller's own to an application.
+#[derive(Deserialize, ToSchema)]
+#[schema(as = Proxy)]
+pub(crate) struct ProxyBody {
+    /// A path below the account's base URL, or an absolute https URL of the same domain.
+    endpoint: String,
+    /// GET, POST, PUT, DELETE, PATCH or HEAD.
+    method: String,
+    #[serde(default)]
+    connected_account_id: Option<String>,
+    #[serde(default)]
+    body: Option<Value>,
+    #[serde(default)]
+    binary_body: Option<BinaryBody>,
+    #[serde(default)]
+    parameters: Option<Vec<ProxyParameter>>,
+    #[serde(default)]
+    custom_connection_data: Option<ConnectionData>,
+}
+
+/// Bytes to send: of an address, or given here, at most 4 MiB.
+#[derive(Deserialize, ToSchema)]
+struct BinaryBody {
+    #[serde(default)]
+    url: Option<String>,
+    #[serde(default)]
+    base64: Option<String>,
+    #[serde(default, alias = "contentType")]
+    content_type: Option<String>,
+}
+
+#[derive(Deserialize, ToSchema)]
+struct ProxyParameter {
+    name: String,
+    value: String,
+    r#type: In,
+}
+
+/// Sends a request with the credential of an account. Whatever the application answers is an answer.
+#[utoipa::path(
+    post,
+    path = "/tools/execute/proxy",
+    request_body = ProxyBody,
+    responses(
+        (status = 200, description = "What the application answered, whatever its status", body = shapes::Proxied),
+        (status = 403, description = "The auth config lists other tools, or the way leads where it must not"),
+        (status = 404, description = "There is no such account in the project, or no such toolkit"),
+        (status = 422, description = "The account cannot be used in its state"),
+        (status = 501, description = "The server cannot connect by this scheme"),
+        (status = 502, description = "The application gave no answer"),
+        (status = 504, description = "The application gave no answer in time"),
+    ),
+)]
+pub(crate) async fn proxy(
+    key: ProjectKey,
+    State(server): State<Arc<Server>>,
+    ProxyJson(body): ProxyJson<ProxyBody>,
+) -> Reply<Response> {
+    let answered = tools::proxy(&server.app, &key.project, passage(body)?).await?;
+    let mut headers = Map::new();
+    for (name, value) in answered.headers {
+        match headers.entry(name) {
+            Entry::Vacant(place) => drop(place.insert(value.into())),
+            Entry::Occupied(mut place) => {
+                let before = place.get().as_str().unwrap_or_default();
+                let joined = format!("{before}, {value}");
+                place.insert(joined.into());
+            }
+        }
+    }
+    let mut view = json!({"status": answered.status, "headers": headers, "log_id": answered.log_id});
+    match answered.said {
+        Said::Nothing => view["data"] = Value::Null,
+        Said::Json(data) => view["data"] = data,
+        Said::Text(text) => view["data"] = text.into(),
+        Said::File(link) => {
+            view["data"] = json!({});
+            view["binary_data"] = json!({
+                "url": link.url,
+                "content_type": link.media_type,
+                "size": link.size,
+                "expires_at": iso(link.expires_at),
+            });
+        }
+    }
+    ok(&view)
+}
+
+fn passage(body: ProxyBody) -> Reply<Proxy> {
+    const METHODS: [&str; 6] = ["GET", "POST", "PUT", "DELETE", "PATCH", "HEAD"];
+    let method = body.method.to_ascii_uppercase();
+    if !METHODS.contains(&method.as_str()) {
+        return Err(Error::invalid(format!("method: must be one of {}", METHODS.join(", "))).into());
+    }
+    let parameters = body.parameters.unwrap_or_default();
+    if parameters.len() > 100 {
+        return Err(Error::invalid("parameters: at most 100").into());
+    }
+    let (mut headers, mut query) = (Vec::new(), Vec::new());
+    for ProxyParameter { name, value, r#type } in parameters {
+        match r#type {
+            In::Header => headers.push((name, value)),
+            In::Query => query.push((name, value)),
+        }
+    }
+    let account = body.connected_account_id.filter(|id| !id.trim().is_empty());
+    Ok(Proxy {
+        account: account.map(|id| AccountId::parse(id.trim())).transpose()?,
+        custom: custom(None, body.custom_connection_data)?,
+        endpoint: body.endpoint.trim().to_owned(),
+        method,
+        headers,
+        query,
+        body: content(body.body.filter(|body| !body.is_null()), body.binary_body)?,
+        request_id: request_id(),
+    })
+}
+
+fn content(body: Option<Value>, binary: Option<BinaryBody>) -> Reply<Option<Content>> {
+    Ok(match (body, binary) {
+        (None, None) => None,
+        (Some(_), Some(_)) => return Err(Error::invalid("binary_body: cannot stand beside `body`").into()),
+        (Some(Value::String(text)), None) => Some(Content::Bytes(text.into(), None)),
+        (Some(value), None) => Some(Content::Json(value.to_string().into())),
+        (None, Some(BinaryBody { url: Some(url), base64: None, content_type })) => {
+            Some(Content::From(url, content_type))
+        }
+        (None, Some(BinaryBody { url: None, base64: Some(text), content_type })) => {
+            let bytes = BASE64.decode(text).map_err(|_| Error::invalid("binary_body.base64: is not base64"))?;
+            let media_type = content_type.unwrap_or_else(|| "application/octet-stream".to_owned());
+            Some(Content::Bytes(bytes.into(), Some(media_type)))
+        }
+        (None, Some(_)) => return Err(Error::invalid("binary_body: must have either `url` or `base64`").into()),
     })
 }
 

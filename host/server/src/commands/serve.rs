@@ -67,6 +67,7 @@ pub(crate) async fn run(config: Config, args: Args, terminal: Terminal) -> Resul
     let server = Arc::new(Server::new(app, config));
     let keys = if new { first_run::make(&server.app).await? } else { first_run::find(&server.app).await? };
     let url = url(&server.config, address);
+    server.app.files.links.lead_to(&url);
     first_run::write_env(&server.config.env_file(), &url, &keys, new || fresh)?;
 
     let mut writing = JoinSet::new();

@@ -1,4 +1,5 @@
 //! What is reached without a key.
 
 pub(crate) mod docs;
+pub(crate) mod files;
 pub(crate) mod health;

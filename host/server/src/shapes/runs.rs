@@ -1,5 +1,7 @@
 //! Runs of tools, and the records of them.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
@@ -263,4 +265,73 @@ struct ActionLogStep {
 struct ActionLogError {
     #[schema(nullable = false)]
     message: Option<String>,
+}
+
+/// What an application answered to a request of the caller's own.
+#[derive(ToSchema)]
+pub(crate) struct Proxied {
+    /// The application's.
+    status: u16,
+    /// Names in lower case, without cookies.
+    headers: BTreeMap<String, String>,
+    /// Parsed JSON, else text; null when there was no body, and empty when it is a file.
+    data: Value,
+    #[schema(nullable = false)]
+    binary_data: Option<ProxiedFile>,
+    log_id: String,
+}
+
+/// A body that is no text, kept as a file.
+#[derive(ToSchema)]
+struct ProxiedFile {
+    /// A link to get it from.
+    url: String,
+    content_type: String,
+    size: u64,
+    /// Then the link ends.
+    expires_at: String,
+}
+
+#[derive(ToSchema)]
+pub(crate) struct File {
+    toolkit_slug: String,
+    tool_slug: String,
+    filename: String,
+    mimetype: String,
+    md5: String,
+}
+
+/// Where to put a file, and how to name it in arguments.
+#[derive(ToSchema)]
+pub(crate) struct Upload {
+    id: String,
+    /// The `s3key` of arguments.
+    key: String,
+    r#type: UploadKind,
+    new_presigned_url: String,
+    #[serde(rename = "newPresignedUrl")]
+    new_presigned_url_older: String,
+    #[schema(nullable = false)]
+    existing_url: Option<String>,
+    #[serde(rename = "existingUrl")]
+    #[schema(nullable = false)]
+    existing_url_older: Option<String>,
+    metadata: UploadMetadata,
+    /// Headers that the PUT must have, where the bucket itself takes it.
+    #[schema(nullable = false)]
+    headers: Option<BTreeMap<String, String>>,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+enum UploadKind {
+    New,
+    /// The same content is there already.
+    Existing,
+}
+
+#[derive(ToSchema)]
+struct UploadMetadata {
+    /// `s3`: a plain PUT.
+    storage_backend: String,
 }

@@ -3,13 +3,16 @@
 //! Objects hold the bytes as they were put, so that others may be given a link to one; the checksum stands in their
 //! metadata. A bucket that does not answer is *unavailable* after a few seconds; nothing here waits for it to come back.
 
-use super::{Blobs, check};
+use super::{Blobs, Signed, SignedUrl, check};
 use crate::Error;
 use async_trait::async_trait;
+use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt};
+use md5::{Digest, Md5};
 use object_store::aws::{AmazonS3, AmazonS3Builder, Checksum};
 use object_store::path::Path;
+use object_store::signer::{HeaderName, HeaderValue, Method, SignedUrlOptions, Signer};
 use object_store::{Attribute, Attributes, ClientOptions, ObjectStore, ObjectStoreExt, PutOptions, RetryConfig};
 use std::fmt::{Display, Formatter};
 use std::time::Duration;
@@ -22,6 +25,10 @@ const TRYING: Duration = Duration::from_secs(5);
 const TRIES_MORE: usize = 2;
 /// Where the checksum of an object stands: eight hexadecimal digits.
 const CHECKSUM: Attribute = Attribute::Metadata(std::borrow::Cow::Borrowed("crc32"));
+
+/// The same of an object that a client put itself: its MD5, in hexadecimal.
+const DIGEST: Attribute = Attribute::Metadata(std::borrow::Cow::Borrowed("md5"));
+const DIGEST_HEADER: &str = "x-amz-meta-md5";
 
 /// Which bucket, where, and who asks.
 #[derive(Clone)]
@@ -38,6 +45,8 @@ pub struct BucketSettings {
     pub access_key_id: String,
     /// The key that signs. It appears in no error and no log.
     pub secret_access_key: String,
+    /// Whether the bucket is told of in links, so that clients get and put blobs there themselves.
+    pub presigned: bool,
     /// Of temporary credentials.
     pub session_token: Option<String>,
 }
@@ -83,6 +92,7 @@ pub struct Bucket {
     prefix: Path,
     /// For messages: `s3://bucket/prefix at endpoint`.
     at: String,
+    presigned: bool,
 }
 
 impl Bucket {
@@ -91,8 +101,16 @@ impl Bucket {
     /// # Errors
     /// [`BucketError::Settings`].
     pub fn new(settings: BucketSettings) -> Result<Bucket, BucketError> {
-        let BucketSettings { bucket, prefix, endpoint, region, access_key_id, secret_access_key, session_token } =
-            settings;
+        let BucketSettings {
+            bucket,
+            prefix,
+            endpoint,
+            region,
+            access_key_id,
+            secret_access_key,
+            session_token,
+            presigned,
+        } = settings;
         let place = endpoint.as_deref().map_or_else(|| region.clone(), str::to_owned);
         let at = format!("the bucket s3://{bucket}/{prefix} at {place}");
         let plain = endpoint.as_ref().is_some_and(|endpoint| endpoint.starts_with("http://"));
@@ -115,7 +133,7 @@ impl Bucket {
         let bad = |reason: &dyn Display| BucketError::Settings { at: at.clone(), reason: reason.to_string() };
         let prefix = Path::parse(&prefix).map_err(|cause| bad(&cause))?;
         let store = builder.build().map_err(|cause| bad(&cause))?;
-        Ok(Bucket { store, prefix, at })
+        Ok(Bucket { store, prefix, at, presigned })
     }
 
     /// Asks whether the bucket is there and lets us in.
@@ -195,13 +213,15 @@ impl Blobs for Bucket {
             Err(object_store::Error::NotFound { .. }) => return Ok(None),
             found => found.map_err(|error| self.trouble(key, &error))?,
         };
+        let of_client = found.attributes.get(&DIGEST).map(|value| value.to_string());
         let expected = found.attributes.get(&CHECKSUM).map(|value| value.to_string());
         let bytes = found.bytes().await.map_err(|error| self.trouble(key, &error))?;
         let damaged = |reason: &str| Error::Damaged { what: format!("blob {key}"), reason: reason.into() };
         match expected {
             Some(expected) if expected == checksum(&bytes) => Ok(Some(bytes)),
             Some(_) => Err(damaged("its checksum does not fit")),
-            None => Err(damaged("its object has no checksum in its metadata")),
+            None if of_client.is_some_and(|md5| md5 == hex::encode(Md5::digest(&bytes))) => Ok(Some(bytes)),
+            None => Err(damaged("its object has no checksum in its metadata, or another one")),
         }
     }
 
@@ -210,6 +230,40 @@ impl Blobs for Bucket {
             Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
             Err(error) => Err(self.trouble(key, &error)),
         }
+    }
+
+    async fn signed(
+        &self,
+        key: &str,
+        way: Signed,
+        md5: &str,
+        media_type: &str,
+        lasts: Duration,
+    ) -> Result<Option<SignedUrl>, Error> {
+        if !self.presigned {
+            return Ok(None);
+        }
+        let path = self.path(key)?;
+        let (method, headers) = match way {
+            Signed::Get => (Method::GET, Vec::new()),
+            Signed::Put => {
+                let encoded = BASE64.encode(hex::decode(md5).map_err(|_| Error::Key(md5.to_owned()))?);
+                let bound = [
+                    ("content-md5", encoded),
+                    ("content-type", media_type.to_owned()),
+                    (DIGEST_HEADER, md5.to_owned()),
+                ];
+                (Method::PUT, bound.map(|(name, value)| (name.to_owned(), value)).into())
+            }
+        };
+        let options = headers.iter().try_fold(SignedUrlOptions::new(), |options, (name, value)| {
+            let value = HeaderValue::from_str(value).ok()?;
+            Some(options.with_signed_header(HeaderName::from_bytes(name.as_bytes()).ok()?, value))
+        });
+        let options = options.ok_or_else(|| Error::Key(media_type.to_owned()))?;
+        let url = self.store.signed_url_opts(method, &path, lasts, &options).await;
+        let url = url.map_err(|error| self.trouble(key, &error))?.into();
+        Ok(Some(SignedUrl { url, headers }))
     }
 
     async fn keys(&self) -> Result<Vec<String>, Error> {

@@ -11,9 +11,39 @@ mod folder;
 use crate::Error;
 use async_trait::async_trait;
 use bytes::Bytes;
+use std::time::Duration;
 
 pub use bucket::{Bucket, BucketError, BucketSettings};
 pub use folder::Folder;
+
+/// What a signed link is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Signed {
+    /// Reading a blob.
+    Get,
+    /// Putting one.
+    Put,
+}
+
+impl Signed {
+    /// The method of the one request it allows.
+    #[must_use]
+    pub fn method(self) -> &'static str {
+        match self {
+            Signed::Get => "GET",
+            Signed::Put => "PUT",
+        }
+    }
+}
+
+/// A link that the place of the blobs answers itself.
+#[derive(Debug, Clone)]
+pub struct SignedUrl {
+    /// With everything it needs.
+    pub url: String,
+    /// Headers that a request must have, with these values.
+    pub headers: Vec<(String, String)>,
+}
 
 /// A store of byte strings by key.
 ///
@@ -26,6 +56,18 @@ pub trait Blobs: Send + Sync {
     async fn get(&self, key: &str) -> Result<Option<Bytes>, Error>;
     /// Forgets `key`; one that is not there is no error.
     async fn remove(&self, key: &str) -> Result<(), Error>;
+    /// A link for one request past this server, for so long; none where links are not given. Bytes that are put so must have
+    /// this MD5 (in hexadecimal) and media type.
+    async fn signed(
+        &self,
+        _key: &str,
+        _way: Signed,
+        _md5: &str,
+        _media_type: &str,
+        _lasts: Duration,
+    ) -> Result<Option<SignedUrl>, Error> {
+        Ok(None)
+    }
     /// Every key there is, in order.
     async fn keys(&self) -> Result<Vec<String>, Error>;
     /// Reads every blob and answers with the keys of those that are damaged, and how many there are.

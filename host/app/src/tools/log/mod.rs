@@ -43,7 +43,7 @@ use cassette::Recorder;
 
 use crate::{
     Error, Result,
-    catalog::{Found, Usage},
+    catalog::{Release, Usage},
     clock::Clock,
     connections::Source,
     ids::{AccountId, AuthConfigId, LogId},
@@ -61,7 +61,8 @@ const PLACE: Duration = Duration::from_secs(2);
 pub(crate) struct Entry {
     pub id: LogId,
     pub project: SharedProject,
-    pub found: Found,
+    pub tool: Arc<str>,
+    pub release: Arc<Release>,
     pub user: String,
     pub account: Option<AccountId>,
     pub auth_config: Option<AuthConfigId>,

@@ -97,7 +97,7 @@ impl Writer {
             written => written == Written::Yes,
         };
         for entry in &entries {
-            self.usage.count(&entry.found.release.slug);
+            self.usage.count(&entry.release.slug);
         }
         if written {
             for done in waiting {
@@ -187,9 +187,9 @@ fn record(entry: &Entry) -> Executed {
     let usage = entry.outcome.usage;
     Executed {
         id: entry.id.clone(),
-        tool: entry.found.tool.slug.to_string(),
-        toolkit: entry.found.release.slug.to_string(),
-        version: entry.found.release.version.to_string(),
+        tool: entry.tool.to_string(),
+        toolkit: entry.release.slug.to_string(),
+        version: entry.release.version.to_string(),
         status: if failure.is_some() { Status::Failed } else { Status::Success },
         user: entry.user.clone(),
         account: entry.account.clone(),

@@ -27,12 +27,19 @@ pub(super) fn header_names(credential: &Credential) -> Vec<String> {
     credential.placements.iter().filter_map(name).collect()
 }
 
+/// Names of the query parameters that a credential fills.
+pub(super) fn query_names(credential: &Credential) -> Vec<&str> {
+    let named = credential.placements.iter().filter_map(|placement| match placement {
+        Placement::Query { name, .. } => Some(name.as_str()),
+        Placement::Header { .. } | Placement::Basic { .. } | Placement::Path { .. } => None,
+    });
+    named.collect()
+}
+
 /// Refuses a URL in which the guest already fills a query parameter of the credential.
 pub(super) fn check_query(credential: &Credential, url: &Url) -> Result<(), Error> {
-    for placement in &credential.placements {
-        if let Placement::Query { name, .. } = placement
-            && url.query_pairs().any(|(given, _)| given.eq_ignore_ascii_case(name))
-        {
+    for name in query_names(credential) {
+        if url.query_pairs().any(|(given, _)| given.eq_ignore_ascii_case(name)) {
             let why = "is the host's to write; leave it out";
             return Err(error("invalid_request", format!("the query parameter `{name}` {why}")));
         }

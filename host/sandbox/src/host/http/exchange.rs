@@ -34,7 +34,7 @@ const SEARCHED_HERE: usize = 256 << 10;
 pub(crate) struct Outgoing {
     net: net::Client,
     policy: Arc<Policy>,
-    grant: Option<Arc<dyn Grant>>,
+    pub(super) grant: Option<Arc<dyn Grant>>,
     pub(super) limits: Limits,
     trace: Arc<Trace>,
     /// The runtime of whoever asked for the call.

@@ -6,6 +6,7 @@
 
 mod credential;
 mod exchange;
+mod passed;
 mod rules;
 
 use std::{sync::Arc, time::Duration};
@@ -15,6 +16,7 @@ use futures::{StreamExt, stream};
 use wasmtime::Result;
 
 pub(crate) use exchange::Outgoing;
+pub(crate) use passed::pass;
 
 use crate::{
     abi::v1::http::{self, Error, Host, Request, Response},

@@ -107,7 +107,7 @@ pub(super) fn redirect(policy: &Policy, answer: &net::Response) -> Result<(), Er
     Err(error("denied", format!("{from} redirects to {to}: the tool's manifest does not list that under `egress`")))
 }
 
-fn host_matches(rule: &EgressRule, url: &Url) -> bool {
+pub(super) fn host_matches(rule: &EgressRule, url: &Url) -> bool {
     let Some(name) = url.domain() else { return false };
     let listed = match rule.host.strip_prefix("*.") {
         Some(parent) => name.strip_suffix(parent).is_some_and(|below| below.len() > 1 && below.ends_with('.')),

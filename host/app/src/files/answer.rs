@@ -1,0 +1,69 @@
+//! Files in answers: those that a tool made and names in its answer are kept, and links stand where their names stood.
+
+use bytes::Bytes;
+use sandbox::File as MadeFile;
+use serde_json::Value;
+
+use super::{Link, Made, get_link, keep, record};
+use crate::{App, Error, Result, catalog::Found, ids::FileId, projects::Project};
+
+/// Where an answer names a file.
+const PLACE: &str = "s3url";
+
+/// A tool's answer with links to its files: those that it made, and those that it was given.
+///
+/// # Errors
+/// When a file cannot be kept.
+pub(crate) async fn linked(
+    app: &App,
+    project: &Project,
+    found: &Found,
+    data: &Bytes,
+    made: Vec<MadeFile>,
+    given: &[String],
+) -> Result<Bytes> {
+    let unreadable = |cause| Error::Internal(format!("a tool's data is not JSON after it was checked: {cause}"));
+    let mut value: Value = serde_json::from_slice(data).map_err(unreadable)?;
+    let mut names = Vec::new();
+    named(&mut value, &mut |place| names.extend(place.as_str().map(str::to_owned)));
+    names.sort_unstable();
+    names.dedup();
+    let mut links: Vec<(String, Link)> = Vec::new();
+    for file in made.into_iter().filter(|file| names.contains(&file.id)) {
+        let (toolkit, tool) = (&*found.release.slug, &*found.tool.slug);
+        let MadeFile { id, name, media_type, bytes } = file;
+        links
+            .push((id, keep(app, project, Made { toolkit, tool, name: &name, media_type: &media_type, bytes }).await?));
+    }
+    for id in given.iter().filter(|id| names.contains(id)) {
+        let record = record(app, project.id.as_str(), &FileId::parse(id)?).await?;
+        links.push((id.clone(), get_link(app, project, &record).await?));
+    }
+    if links.is_empty() {
+        return Ok(data.clone());
+    }
+    named(&mut value, &mut |place| {
+        let link = links.iter().find(|(id, _)| *place == **id);
+        if let Some((_, link)) = link {
+            *place = link.url.clone().into();
+        }
+    });
+    Ok(value.to_string().into())
+}
+
+/// Does something with every place that may name a file.
+fn named(value: &mut Value, act: &mut impl FnMut(&mut Value)) {
+    match value {
+        Value::Object(members) => {
+            for (name, value) in members {
+                if name == PLACE && value.is_string() {
+                    act(value);
+                } else {
+                    named(value, act);
+                }
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| named(item, act)),
+        _ => {}
+    }
+}

@@ -1,0 +1,459 @@
+//! Files: what callers upload for tools, and what tools and applications answer that is no text.
+//!
+//! A record says whose a file is and what it is; its bytes are a blob. They travel by signed links, so that clients need no key
+//! for them: see `link`. An upload is known by project, toolkit, tool and digest: the same content again is not sent again.
+//! The bytes lie as they came, not sealed: a bucket may hand them out itself.
+
+mod answer;
+mod arguments;
+mod link;
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use md5::{Digest, Md5};
+use serde::{Deserialize, Serialize};
+use store::{Batch, Collection, CommitError, Document, Field, Found, Kind, Query, Record, Time};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+pub(crate) use answer::linked;
+pub(crate) use arguments::{given, takes};
+pub use link::{Link, Links, Parameters, Ticket};
+pub use store::Signed;
+
+use crate::{
+    App, Error, Result,
+    ids::{FileId, ProjectId},
+    jobs::Lease,
+    projects::{self, Project},
+};
+
+/// How often it is looked for what is old.
+pub(crate) const EVERY: Duration = Duration::from_secs(3_600);
+/// Files that are sent or received at once; each is held in memory.
+const TRANSFERS: usize = 16;
+/// Bytes from which a digest is computed on another thread.
+const LARGE: usize = 256 << 10;
+/// Records looked at together.
+const TOGETHER: u64 = 64;
+/// Characters of a name, bytes of a media type.
+const NAME: usize = 255;
+
+/// The collection this room owns.
+pub(crate) static COLLECTION: Collection = Collection {
+    name: "files",
+    fields: &[
+        Field::new("toolkit", Kind::Text),
+        Field::new("tool", Kind::Text),
+        Field::new("state", Kind::Text),
+        Field::unique("content", Kind::Text),
+    ],
+};
+
+/// A file, as stored.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct File {
+    /// Slug of the toolkit it is for, or from.
+    pub toolkit: String,
+    /// Slug of the tool it is for, or from.
+    pub tool: String,
+    /// For people; never a path.
+    pub name: String,
+    /// For example `text/csv`.
+    pub media_type: String,
+    /// Of its bytes, in hexadecimal.
+    pub md5: String,
+    state: State,
+    /// What makes an upload the same as another: absent for what tools made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    content: Option<String>,
+}
+
+impl Document for File {
+    const COLLECTION: &'static Collection = &COLLECTION;
+}
+
+/// Whether the bytes are there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum State {
+    Awaited,
+    Kept,
+}
+
+/// What the operator decides about files.
+#[derive(Debug, Clone, Copy)]
+pub struct Settings {
+    /// Bytes of one.
+    pub size: u64,
+    /// How long one is kept; none for ever.
+    pub keep: Option<Duration>,
+}
+
+/// The room's part of the app.
+pub struct Files {
+    /// Makes and reads links.
+    pub links: Links,
+    /// What the operator decides.
+    pub settings: Settings,
+    transfers: Arc<Semaphore>,
+}
+
+impl Files {
+    pub(crate) fn new(links: Links, settings: Settings) -> Self {
+        Self { links, settings, transfers: Arc::new(Semaphore::new(TRANSFERS)) }
+    }
+
+    /// Waits for a place to hold a file in memory.
+    pub async fn place(&self) -> Option<OwnedSemaphorePermit> {
+        self.transfers.clone().acquire_owned().await.ok()
+    }
+}
+
+/// A file that somebody wants to upload.
+#[derive(Debug)]
+pub struct Wanted {
+    /// Slug.
+    pub toolkit: String,
+    /// Slug.
+    pub tool: String,
+    /// For people.
+    pub name: String,
+    /// For example `text/csv`.
+    pub media_type: String,
+    /// In hexadecimal.
+    pub md5: String,
+}
+
+/// What to do to upload a file.
+#[derive(Debug)]
+pub struct Upload {
+    /// Names it in arguments of tools.
+    pub id: FileId,
+    /// Where to put it.
+    pub put: Link,
+    /// Where it is, when it is there already.
+    pub existing: Option<Link>,
+}
+
+/// Bytes that became a file here.
+pub(crate) struct Made<'a> {
+    pub toolkit: &'a str,
+    pub tool: &'a str,
+    pub name: &'a str,
+    pub media_type: &'a str,
+    pub bytes: Bytes,
+}
+
+/// Makes a place for a file, or finds the one with the same content.
+///
+/// # Errors
+/// When toolkit or tool are unknown, or name, media type or digest are not what they must be.
+pub async fn request(app: &App, project: &Project, wanted: Wanted) -> Result<Upload> {
+    let file = checked(app, wanted)?;
+    let content = file.content.clone().unwrap_or_default();
+    let record = match same(app, project, &content).await? {
+        Some(record) => record,
+        None => {
+            let id = FileId::random();
+            let made = Batch::at(app.clock.now()).insert(project.id.as_str(), id.as_str(), &file);
+            match app.store.commit(made).await {
+                // Somebody else asked for the same at the same time.
+                Ok(()) | Err(CommitError::Taken { .. }) => {}
+                Err(cause) => return Err(cause.into()),
+            }
+            let made = same(app, project, &content).await?;
+            made.ok_or_else(|| Error::Unavailable("the file was removed while it was asked for".into()))?
+        }
+    };
+    let id = FileId::parse(&record.id)?;
+    let there = match record.body.state {
+        State::Kept => true,
+        State::Awaited => adopt(app, project, &record).await?.is_some(),
+    };
+    let existing = if there { Some(get_link(app, project, &record).await?) } else { None };
+    Ok(Upload { put: put_link(app, project, &record).await?, id, existing })
+}
+
+fn checked(app: &App, wanted: Wanted) -> Result<File> {
+    let index = app.catalog.index();
+    let toolkit = index.toolkit(&wanted.toolkit).ok_or_else(|| Error::ToolkitNotFound(crate::cut(&wanted.toolkit)))?;
+    let unknown = || Error::ToolNotFound { slug: crate::cut(&wanted.tool), version: String::new() };
+    let owner = index.toolkit_of(&wanted.tool).filter(|owner| owner.slug == toolkit.slug);
+    owner.ok_or_else(unknown)?;
+    let mut problems = Vec::new();
+    let is_path = |name: &str| name == "." || name == ".." || name.contains(['/', '\\']);
+    let name = wanted.name.trim();
+    if name.is_empty() || name.chars().count() > NAME || is_path(name) || name.chars().any(char::is_control) {
+        problems.push(format!("filename: must be a name of 1 to {NAME} characters, not a path"));
+    }
+    let media_type = wanted.media_type.trim();
+    if media_type.len() > NAME || !is_media_type(media_type) {
+        problems.push("mimetype: must be a media type, such as `text/csv`".to_owned());
+    }
+    let md5 = wanted.md5.trim().to_ascii_lowercase();
+    if md5.len() != 32 || !md5.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        problems.push("md5: must be 32 hexadecimal digits".to_owned());
+    }
+    if !problems.is_empty() {
+        return Err(Error::Invalid(problems));
+    }
+    let (toolkit, tool) = (toolkit.slug.to_string(), wanted.tool.to_ascii_uppercase());
+    Ok(File {
+        content: Some(format!("{toolkit}/{tool}/{md5}")),
+        toolkit,
+        tool,
+        name: name.to_owned(),
+        media_type: media_type.to_owned(),
+        md5,
+        state: State::Awaited,
+    })
+}
+
+/// `type/subtype`, parameters allowed (RFC 9110, 8.3.1), and able to stand in a header.
+fn is_media_type(text: &str) -> bool {
+    let token =
+        |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_alphanumeric() || b"!#$&^_.+-".contains(&b));
+    let essence = text.split(';').next().unwrap_or_default().trim();
+    let named = essence.split_once('/').is_some_and(|(family, rest)| token(family) && token(rest));
+    named && text.bytes().all(|byte| (0x20..0x7f).contains(&byte))
+}
+
+async fn same(app: &App, project: &Project, content: &str) -> Result<Option<Record<File>>> {
+    let query = Query::of(project.id.as_str()).is("content", content).page(0, 1);
+    Ok(app.store.find::<File>(&query).await?.records.into_iter().next())
+}
+
+/// A page of the project's files, newest first, with their total.
+///
+/// # Errors
+/// When the store cannot be read.
+pub async fn list(
+    app: &App,
+    project: &Project,
+    toolkit: Option<&str>,
+    tool: Option<&str>,
+    offset: u64,
+    limit: u64,
+) -> Result<(Vec<Record<File>>, u64)> {
+    let mut query = Query::of(project.id.as_str()).is("state", "kept").newest().page(offset, limit);
+    if let Some(toolkit) = toolkit {
+        query = query.is("toolkit", toolkit.to_ascii_lowercase());
+    }
+    if let Some(tool) = tool {
+        query = query.is("tool", tool.to_ascii_uppercase());
+    }
+    let Found { records, total } = app.store.find::<File>(&query).await?;
+    Ok((records, total))
+}
+
+/// Keeps the bytes of an upload, as its link allows.
+///
+/// # Errors
+/// When the file is gone, or the bytes are not those that were announced.
+pub async fn put(app: &App, ticket: &Ticket, bytes: Bytes) -> Result<()> {
+    let record = record(app, ticket.project.as_str(), &ticket.id).await?;
+    let found = digest(bytes.clone()).await?;
+    if found != record.body.md5 {
+        return Err(Error::FileDigest { announced: record.body.md5, found });
+    }
+    app.store.blobs().put(&blob(&record.id), bytes).await?;
+    kept(app, &record).await
+}
+
+/// A file and its bytes, as its link allows.
+///
+/// # Errors
+/// When the file is gone.
+pub async fn get(app: &App, ticket: &Ticket) -> Result<(File, Bytes)> {
+    let record = record(app, ticket.project.as_str(), &ticket.id).await?;
+    let bytes = app.store.blobs().get(&blob(&record.id)).await?;
+    let bytes = bytes.ok_or_else(|| Error::FileNotFound(ticket.id.to_string()))?;
+    Ok((record.body, bytes))
+}
+
+/// Keeps bytes as a file of the project and answers where they are.
+///
+/// # Errors
+/// When the store refuses.
+pub(crate) async fn keep(app: &App, project: &Project, made: Made<'_>) -> Result<Link> {
+    let id = FileId::random();
+    let file = File {
+        toolkit: made.toolkit.to_owned(),
+        tool: made.tool.to_owned(),
+        name: named(made.name),
+        media_type: if is_media_type(made.media_type) { made.media_type } else { "application/octet-stream" }
+            .to_owned(),
+        md5: digest(made.bytes.clone()).await?,
+        state: State::Kept,
+        content: None,
+    };
+    // The record first: bytes without one would never be let go.
+    let batch = Batch::at(app.clock.now()).insert(project.id.as_str(), id.as_str(), &file);
+    app.store.commit(batch).await?;
+    let size = made.bytes.len() as u64;
+    app.store.blobs().put(&blob(id.as_str()), made.bytes).await?;
+    let link = link(app, project, id.as_str(), &file, Signed::Get).await?;
+    Ok(Link { size: Some(size), ..link })
+}
+
+/// A name from outside as one that is no path.
+fn named(given: &str) -> String {
+    let name: String = given.chars().filter(|c| !c.is_control() && !matches!(c, '/' | '\\')).take(NAME).collect();
+    if name.trim_matches('.').is_empty() { "file".to_owned() } else { name }
+}
+
+/// The file that arguments name, with its bytes.
+async fn read(app: &App, project: &Project, key: &str) -> Result<(Record<File>, Bytes)> {
+    let id = FileId::parse(key)?;
+    let record = record(app, project.id.as_str(), &id).await?;
+    let bytes = match record.body.state {
+        State::Kept => app.store.blobs().get(&blob(&record.id)).await?,
+        State::Awaited => adopt(app, project, &record).await?,
+    };
+    let bytes = bytes.ok_or_else(|| Error::FileNotUploaded(id.to_string()))?;
+    Ok((record, bytes))
+}
+
+/// Takes what was put past this server, where that can be: into a bucket that gives links of its own.
+async fn adopt(app: &App, project: &Project, record: &Record<File>) -> Result<Option<Bytes>> {
+    let found = match app.store.blobs().get(&blob(&record.id)).await {
+        Ok(None) => return Ok(None),
+        Ok(Some(bytes)) if bytes.len() as u64 > app.files.settings.size => None,
+        Ok(Some(bytes)) => (digest(bytes.clone()).await? == record.body.md5).then_some(bytes),
+        // Not what its own metadata promise.
+        Err(store::Error::Damaged { .. }) => None,
+        Err(cause) => return Err(cause.into()),
+    };
+    let Some(bytes) = found else {
+        tracing::warn!(project = %project.id, file = record.id, "what was put into the bucket is not what was announced");
+        app.store.blobs().remove(&blob(&record.id)).await?;
+        return Ok(None);
+    };
+    kept(app, record).await?;
+    Ok(Some(bytes))
+}
+
+async fn kept(app: &App, record: &Record<File>) -> Result<()> {
+    if record.body.state == State::Kept {
+        return Ok(());
+    }
+    let keep = |file: &mut File| {
+        file.state = State::Kept;
+        Ok::<_, Error>(())
+    };
+    let done = app.store.edit(&record.project, &record.id, app.clock.now(), keep).await?;
+    done.ok_or_else(|| Error::FileNotFound(record.id.clone()))
+}
+
+async fn record(app: &App, project: &str, id: &FileId) -> Result<Record<File>> {
+    let found = app.store.get::<File>(project, id.as_str()).await?;
+    found.ok_or_else(|| Error::FileNotFound(id.to_string()))
+}
+
+async fn get_link(app: &App, project: &Project, record: &Record<File>) -> Result<Link> {
+    link(app, project, &record.id, &record.body, Signed::Get).await
+}
+
+async fn put_link(app: &App, project: &Project, record: &Record<File>) -> Result<Link> {
+    link(app, project, &record.id, &record.body, Signed::Put).await
+}
+
+/// The bucket's own link where it gives any, or else one of this server.
+async fn link(app: &App, project: &Project, id: &str, file: &File, way: Signed) -> Result<Link> {
+    let expires_at = link::expiry(app.clock.now());
+    let own = app.store.blobs().signed(&blob(id), way, &file.md5, &file.media_type, link::LASTS).await?;
+    let (url, headers) = match own {
+        Some(signed) => (signed.url, signed.headers),
+        None => {
+            let ticket = Ticket { project: project.id.clone(), id: FileId::parse(id)?, expires_at };
+            (app.files.links.sign(way, &ticket, file, app.files.settings.size), Vec::new())
+        }
+    };
+    Ok(Link { url, headers, media_type: file.media_type.clone(), size: None, expires_at })
+}
+
+fn blob(id: &str) -> String {
+    format!("file.{id}")
+}
+
+async fn digest(bytes: Bytes) -> Result<String> {
+    // A small one is computed sooner than handed over.
+    if bytes.len() < LARGE {
+        return Ok(hex::encode(Md5::digest(&bytes)));
+    }
+    let computed = tokio::task::spawn_blocking(move || hex::encode(Md5::digest(&bytes))).await;
+    computed.map_err(|cause| Error::Internal(format!("a digest could not be computed: {cause}")))
+}
+
+/// Lets go of all files of a project.
+///
+/// # Errors
+/// When the store refuses.
+pub(crate) async fn forget(app: &App, project: &ProjectId) -> Result<()> {
+    erase(app, project.as_str(), Time(i64::MAX), &|batch| batch).await
+}
+
+/// Lets old files go, and those of removed projects: a job, run by one server at a time.
+pub(crate) async fn retain(app: &App, lease: &Lease) -> Result<()> {
+    let age = |keep: Duration| i64::try_from(keep.as_millis()).unwrap_or(i64::MAX);
+    let old = app.files.settings.keep.map_or(i64::MIN, |keep| app.clock.now().0.saturating_sub(age(keep)));
+    let mut after = String::new();
+    loop {
+        let found = app.store.scan(&projects::PROJECTS, &after, TOGETHER).await?;
+        let Some(last) = found.last() else { return Ok(()) };
+        after.clone_from(&last.id);
+        for project in &found {
+            let before = if project.is_live() { Time(old) } else { Time(i64::MAX) };
+            erase(app, &project.id, before, &|batch| lease.fence(batch)).await?;
+        }
+    }
+}
+
+/// Erases a project's files that were made before a time, oldest first.
+async fn erase(app: &App, project: &str, before: Time, fence: &(dyn Fn(Batch) -> Batch + Sync)) -> Result<()> {
+    loop {
+        let oldest = app.store.find::<File>(&Query::of(project).page(0, TOGETHER)).await?.records;
+        let old: Vec<_> = oldest.into_iter().filter(|record| record.created_at < before).collect();
+        if old.is_empty() {
+            return Ok(());
+        }
+        for record in &old {
+            app.store.blobs().remove(&blob(&record.id)).await?;
+        }
+        let batch = old.iter().fold(Batch::at(app.clock.now()), |batch, record| batch.purge(record));
+        match app.store.commit(fence(batch)).await {
+            // Somebody else was at it: the next look shows what is left.
+            Ok(()) | Err(CommitError::Stale) => tokio::task::yield_now().await,
+            Err(cause) => return Err(cause.into()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_media_type_can_stand_in_a_header() {
+        for text in ["text/csv", "image/svg+xml", "text/plain; charset=utf-8", "application/vnd.a.b-c+json"] {
+            assert!(is_media_type(text), "{text}");
+        }
+        for text in ["", "text", "/", "text/", "a b/c", "text/plain\r\nx: y", "text/plain; é", "te/xt/x"] {
+            assert!(!is_media_type(text), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_name_from_outside_is_never_a_path() {
+        for (given, name) in [
+            ("report.pdf", "report.pdf"),
+            ("../../etc/passwd", "....etcpasswd"),
+            ("..", "file"),
+            ("", "file"),
+            ("a\0b", "ab"),
+        ] {
+            assert_eq!(named(given), name);
+        }
+    }
+}

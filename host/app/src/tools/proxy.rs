@@ -1,0 +1,365 @@
+//! A request of the caller's own to an application, with the credential of an account.
+//!
+//! The credential must not leave the application it belongs to: a request goes below the account's base URL, to a host of the
+//! same registrable domain, or to one that the toolkit itself may reach; anything else is refused before something is sent.
+//! It leaves through the sandbox as a guest's request does, so guard, injection and redaction are the same.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use bytes::Bytes;
+use manifest::EgressRule;
+use sandbox::{Cause, Failure, Limits, Outcome, Pass, Passed, PassedAnswer, PassedFailure, Policy, Usage};
+use serde_json::{Value, json};
+use url::Url;
+
+use super::log;
+use crate::{
+    App, Error, Result,
+    catalog::Release,
+    connections::{self, Custom, Granted, Passage},
+    files::{self, Link},
+    ids::{AccountId, LogId},
+    projects::SharedProject,
+};
+
+/// Names these requests in the execution log, and where an auth config lists the tools it allows.
+const NAME: &str = "PROXY_EXECUTE";
+/// Bytes of a body that comes with the request.
+const BODY: usize = 4 << 20;
+/// Bytes of text in an answer; more becomes a file.
+const TEXT: usize = 4 << 20;
+/// Families of media types that are no text, whatever their bytes look like.
+const BINARY: [&str; 7] =
+    ["image/", "audio/", "video/", "font/", "application/octet-stream", "application/pdf", "application/zip"];
+
+/// A request to be sent.
+#[derive(Debug)]
+pub struct Proxy {
+    /// With this account's credential.
+    pub account: Option<AccountId>,
+    /// With a credential that came along, a whole one.
+    pub custom: Option<Custom>,
+    /// A path below the account's base URL, or an absolute URL.
+    pub endpoint: String,
+    /// Upper case.
+    pub method: String,
+    /// Names and values.
+    pub headers: Vec<(String, String)>,
+    /// Names and values.
+    pub query: Vec<(String, String)>,
+    /// What to send.
+    pub body: Option<ProxyBody>,
+    /// Names the request in the log.
+    pub request_id: String,
+}
+
+/// The body of such a request.
+#[derive(Debug)]
+pub enum ProxyBody {
+    /// JSON text.
+    Json(Bytes),
+    /// Sent as it is, at most 4 MiB; with its media type.
+    Bytes(Bytes, Option<String>),
+    /// What this address answers to everybody; with its media type, if it is not to be the address's own.
+    From(String, Option<String>),
+}
+
+/// What the application answered, whatever its status.
+#[derive(Debug)]
+pub struct Answered {
+    /// Names the record of it.
+    pub log_id: LogId,
+    /// The application's.
+    pub status: u16,
+    /// Names in lower case.
+    pub headers: Vec<(String, String)>,
+    /// The body.
+    pub said: Said,
+}
+
+/// The body of an answer.
+#[derive(Debug)]
+pub enum Said {
+    /// It was empty.
+    Nothing,
+    /// It was JSON.
+    Json(Value),
+    /// It was another text.
+    Text(String),
+    /// It was neither, or large, and is kept as a file.
+    File(Link),
+}
+
+/// Sends a request with the credential of an account and keeps a record of it.
+///
+/// # Errors
+/// When nothing may be sent, or the application gave no answer.
+pub async fn proxy(app: &App, project: &SharedProject, request: Proxy) -> Result<Answered> {
+    let Passage { release, user, base, granted } =
+        connections::passage(app, project, NAME, request.account, request.custom).await?;
+    let (mut url, policy) = target(&release, base.as_deref(), &request.endpoint)?;
+    if !request.query.is_empty() {
+        url.query_pairs_mut().extend_pairs(&request.query);
+    }
+    let mut headers = request.headers;
+    let body = match request.body {
+        None => None,
+        Some(body) => Some(content(app, project, body, &mut headers).await?),
+    };
+    let slot = app.log.reserve().await?;
+    let started_at = app.clock.now();
+    let log_id = app.sequence.log(started_at);
+    let asked =
+        json!({"endpoint": shown(&request.endpoint), "method": request.method, "bytes": body.as_ref().map(Bytes::len)});
+    let Granted { grant, account, auth_config, source, .. } = granted;
+    let pass = Pass {
+        tenant: project.tenant.clone(),
+        policy: Arc::new(policy),
+        grant,
+        limits: Limits::default(),
+        method: request.method,
+        url: url.into(),
+        headers,
+        body,
+    };
+    let passed = app.sandbox.pass(pass).await.map_err(|refusal| super::refused(refusal, &release))?;
+    let Passed { answer, requests, log, wall } = passed;
+    let (told, failure) = match &answer {
+        Ok(answer) => (json!({"status": answer.status, "bytes": answer.body.len()}), None),
+        Err(failed) => (json!({}), Some(format!("{}: {}", failed.kind, failed.message))),
+    };
+    let outcome = Outcome {
+        answer: Err(unused()),
+        requests,
+        log,
+        usage: Usage { wall, ..Usage::default() },
+        files: Vec::new(),
+        state: BTreeMap::new(),
+    };
+    let toolkit = release.slug.clone();
+    let written = slot.enter(log::Entry {
+        id: log_id.clone(),
+        project: project.clone(),
+        user,
+        account,
+        auth_config,
+        source,
+        request_id: request.request_id,
+        started_at,
+        ended_at: app.clock.now(),
+        arguments: asked.to_string().into(),
+        tokens: None,
+        data: told.to_string().into(),
+        error: failure,
+        cassette: None,
+        tool: NAME.into(),
+        release,
+        outcome,
+    });
+    if !written.await {
+        return Err(Error::Unavailable("the request was sent, but its record could not be written".into()));
+    }
+    let PassedAnswer { status, headers, body } = answer.map_err(unanswered)?;
+    let said = said(app, project, &toolkit, &headers, body).await?;
+    Ok(Answered { log_id, status, headers, said })
+}
+
+/// Where a request goes, and where it may be redirected.
+fn target(release: &Release, base: Option<&str>, endpoint: &str) -> Result<(Url, Policy)> {
+    let mismatch =
+        || Error::OriginMismatch { endpoint: crate::cut(shown(endpoint)), toolkit: release.slug.to_string() };
+    let base = base.and_then(|base| Url::parse(base).ok());
+    let policy = Policy { egress: origins(release, base.as_ref()), read_only: false };
+    let begins = endpoint.split(['/', '?', '#']).next().unwrap_or_default();
+    let relative = !begins.ends_with(':') && !endpoint.starts_with("//") && !begins.starts_with(['\\', '@']);
+    let url = if relative {
+        let base = base.ok_or_else(mismatch)?;
+        Url::parse(&format!("{}/{}", base.as_str().trim_end_matches('/'), endpoint.trim_start_matches('/')))
+    } else {
+        Url::parse(endpoint)
+    };
+    let url = url.map_err(|_| mismatch())?;
+    let plain = url.username().is_empty() && url.password().is_none();
+    if plain && policy.reaches(&url) { Ok((url, policy)) } else { Err(mismatch()) }
+}
+
+/// Without its query, which may hold what nobody else should read.
+fn shown(endpoint: &str) -> &str {
+    endpoint.split(['?', '#']).next().unwrap_or_default()
+}
+
+/// The hosts that a credential of the toolkit may be sent to: its own, and all of the base URL's registrable domain.
+fn origins(release: &Release, base: Option<&Url>) -> Vec<EgressRule> {
+    let rule = |host: String, port: Option<u16>| EgressRule { host, port, methods: Vec::new(), path_prefix: None };
+    let mut rules: Vec<_> = release.egress.iter().map(|own| rule(own.host.clone(), own.port)).collect();
+    if let Some(base) = base
+        && let Some(host) = base.domain()
+    {
+        rules.push(rule(host.to_owned(), base.port()));
+        if let Some(domain) = psl::domain_str(host) {
+            rules.push(rule(domain.to_owned(), base.port()));
+            rules.push(rule(format!("*.{domain}"), base.port()));
+        }
+    }
+    rules
+}
+
+/// The bytes to send; their media type goes to the headers unless one stands there.
+async fn content(
+    app: &App,
+    project: &SharedProject,
+    body: ProxyBody,
+    headers: &mut Vec<(String, String)>,
+) -> Result<Bytes> {
+    let (bytes, media_type) = match body {
+        ProxyBody::Json(bytes) => (bytes, Some("application/json".to_owned())),
+        ProxyBody::Bytes(bytes, media_type) => (bytes, media_type),
+        ProxyBody::From(url, media_type) => {
+            let (bytes, own) = download(app, project, &url).await?;
+            (bytes, media_type.or(own))
+        }
+    };
+    if bytes.len() > BODY {
+        return Err(Error::invalid(format!("the body has {} bytes; at most {BODY} can be sent", bytes.len())));
+    }
+    if let Some(media_type) = media_type
+        && !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("content-type"))
+    {
+        headers.push(("content-type".to_owned(), media_type));
+    }
+    Ok(bytes)
+}
+
+/// What an address answers to a request without a credential.
+async fn download(app: &App, project: &SharedProject, address: &str) -> Result<(Bytes, Option<String>)> {
+    let invalid = |why: &str| Error::invalid(format!("binary_body.url: {why}"));
+    let url = Url::parse(address).map_err(|_| invalid("is not a URL"))?;
+    let host = url.domain().ok_or_else(|| invalid("addresses cannot be reached, only names"))?.to_owned();
+    let rule = EgressRule { host, port: url.port(), methods: Vec::new(), path_prefix: None };
+    let pass = Pass {
+        tenant: project.tenant.clone(),
+        policy: Arc::new(Policy { egress: vec![rule], read_only: true }),
+        grant: None,
+        limits: Limits { file: BODY as u64, ..Limits::default() },
+        method: "GET".to_owned(),
+        url: url.into(),
+        headers: Vec::new(),
+        body: None,
+    };
+    let passed = app.sandbox.pass(pass).await.map_err(|refusal| match refusal {
+        sandbox::Refusal::TenantBusy => Error::ProjectBusy,
+        _ => Error::NodeBusy,
+    })?;
+    let answer = passed.answer.map_err(|failed| invalid(&failed.message))?;
+    if !(200..300).contains(&answer.status) {
+        return Err(invalid(&format!("answers {}", answer.status)));
+    }
+    let media_type = header(&answer.headers, "content-type").map(str::to_owned);
+    Ok((answer.body, media_type))
+}
+
+fn header<'a>(headers: &'a [(String, String)], name: &str) -> Option<&'a str> {
+    headers.iter().find(|(own, _)| own == name).map(|(_, value)| value.as_str())
+}
+
+/// The body of an answer as callers get it.
+async fn said(
+    app: &App,
+    project: &SharedProject,
+    toolkit: &str,
+    headers: &[(String, String)],
+    body: Bytes,
+) -> Result<Said> {
+    if body.is_empty() {
+        return Ok(Said::Nothing);
+    }
+    let media_type = header(headers, "content-type").unwrap_or_default().to_ascii_lowercase();
+    let binary = BINARY.iter().any(|family| media_type.starts_with(family)) && !media_type.starts_with("image/svg");
+    match std::str::from_utf8(&body) {
+        Ok(text) if !binary && text.len() <= TEXT && !text.contains('\0') => {
+            Ok(serde_json::from_str(text).map_or_else(|_| Said::Text(text.to_owned()), Said::Json))
+        }
+        _ => {
+            let media_type = if media_type.is_empty() { "application/octet-stream" } else { &media_type };
+            let made = files::Made { toolkit, tool: NAME, name: "answer", media_type, bytes: body };
+            Ok(Said::File(files::keep(app, project, made).await?))
+        }
+    }
+}
+
+fn unanswered(failed: PassedFailure) -> Error {
+    let PassedFailure { kind, message } = failed;
+    match kind.as_str() {
+        "denied" => Error::PassageDenied(message),
+        "invalid_request" => Error::invalid(message),
+        "credential" => Error::AccountRefused(message),
+        "timeout" => Error::UpstreamTimeout(message),
+        _ => Error::UpstreamFailed(message),
+    }
+}
+
+/// Stands where a run has its answer: the log of such a request does not read it.
+fn unused() -> Failure {
+    Failure {
+        cause: Cause::Host,
+        kind: String::new(),
+        message: String::new(),
+        retry_after: None,
+        upstream_status: None,
+        details: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sandbox::Digest;
+    use store::Time;
+
+    use super::*;
+
+    fn release(egress: Value) -> Release {
+        let manifest = json!({
+            "abi": "1.0.0", "sdk": "s", "slug": "acme", "name": "n", "description": "d", "version": "20260101_00",
+            "egress": egress, "tools": [],
+        });
+        Release::new(serde_json::from_str(&manifest.to_string()).unwrap(), Digest::of(b""), 0, Time(0))
+    }
+
+    #[test]
+    fn a_path_goes_below_the_base_url_and_an_absolute_url_stays_within_its_domain() {
+        let release = release(json!([{"host": "api.acme.co.uk"}, {"host": "files.acme-cdn.net"}]));
+        let base = Some("https://api.acme.co.uk/v1/");
+        for (endpoint, expected) in [
+            ("items?a=b", Some("https://api.acme.co.uk/v1/items?a=b")),
+            ("/items?to=https://evil.net", Some("https://api.acme.co.uk/v1/items?to=https://evil.net")),
+            ("/items", Some("https://api.acme.co.uk/v1/items")),
+            ("https://api.acme.co.uk/v2", Some("https://api.acme.co.uk/v2")),
+            ("https://uploads.acme.co.uk/x", Some("https://uploads.acme.co.uk/x")),
+            ("https://acme.co.uk/x", Some("https://acme.co.uk/x")),
+            ("https://files.acme-cdn.net/x", Some("https://files.acme-cdn.net/x")),
+            ("https://evil.co.uk/x", None),
+            ("https://acme.co.uk.evil.net/x", None),
+            ("https://notacme.co.uk/x", None),
+            ("http://api.acme.co.uk/x", None),
+            ("https://api.acme.co.uk:8443/x", None),
+            ("https://u:p@api.acme.co.uk/x", None),
+            ("https://api.acme.co.uk@evil.net/x", None),
+            ("//evil.net/x", None),
+            ("\\\\evil.net/x", None),
+            ("@evil.net/x", None),
+            ("https://127.0.0.1/x", None),
+            ("https://[::1]/x", None),
+            ("file:///etc/passwd", None),
+        ] {
+            let found = target(&release, base, endpoint).ok().map(|(url, _)| url.to_string());
+            assert_eq!(found.as_deref(), expected, "{endpoint}");
+        }
+    }
+
+    #[test]
+    fn the_domains_of_others_below_a_public_suffix_are_not_the_applications() {
+        let release = release(json!([{"host": "acme.github.io"}]));
+        assert!(target(&release, Some("https://acme.github.io"), "https://other.github.io/").is_err());
+        assert!(target(&release, None, "/relative").is_err());
+    }
+}

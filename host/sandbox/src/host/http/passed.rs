@@ -1,0 +1,103 @@
+//! One request of a caller's own, without a guest: by the same rules, guard, credential and redaction as a guest's.
+//!
+//! What only the platform may write is left out of it instead of refused: a caller's HTTP library writes some of it unasked, and
+//! the credential of the account is the one that counts.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use net::Url;
+use tokio::runtime::Handle;
+
+use super::{Outgoing, credential, rules};
+use crate::{
+    File, Level, LogLine, Pass, Passed, PassedAnswer, PassedFailure,
+    abi::v1::http::{Body, Content, Request},
+    host::blob::Files,
+    limiter::NodeMemory,
+    trace::Trace,
+};
+
+/// The body's name among the files of the request.
+const BODY: &str = "body";
+
+/// Sends the request and reads the whole answer.
+pub(crate) async fn pass(net: &net::Client, memory: &Arc<NodeMemory>, pass: Pass) -> Passed {
+    let limits = pass.limits.clamped();
+    let started = Instant::now();
+    let trace = Arc::new(Trace::new(started, limits));
+    let given = pass.body.map(|bytes| File { id: BODY.into(), name: BODY.into(), media_type: String::new(), bytes });
+    let body = if given.is_some() { Body::Content(Content::Blob(BODY.into())) } else { Body::Empty };
+    let files = Files::new(given.into_iter().collect(), memory.reserve(), limits);
+    let outgoing = Outgoing::new(net.clone(), pass.policy, pass.grant, limits, trace.clone(), Handle::current());
+    let mut request = Request {
+        method: pass.method,
+        url: pass.url,
+        headers: pass.headers,
+        body,
+        credential: String::new(),
+        timeout_ms: 0,
+        into_blob: true,
+    };
+    let left_out = outgoing.leave_out(&mut request).await;
+    let answer = Arc::new(outgoing).send(request, files.clone(), limits.wall).await;
+    let answer = match answer {
+        Ok(answer) => {
+            // The one file that was made is the body of the answer, also after a request that was sent again.
+            let body = files.take_made().pop().map(|file| file.bytes).unwrap_or_default();
+            Ok(PassedAnswer { status: answer.status, headers: answer.headers, body })
+        }
+        Err(failed) => Err(PassedFailure { kind: failed.kind, message: failed.message }),
+    };
+    let (mut log, requests) = trace.take();
+    log.extend(left_out.into_iter().map(|name| LogLine {
+        level: Level::Warn,
+        at: Duration::ZERO,
+        message: crate::trace::one_line(&format!("`{name}` is the platform's to write and was left out")),
+    }));
+    Passed { answer, requests, log, wall: started.elapsed() }
+}
+
+impl Outgoing {
+    /// Takes out of a request what only the platform writes, and says what that was.
+    async fn leave_out(&self, request: &mut Request) -> Vec<String> {
+        // Without a credential the request is refused when it is sent.
+        let credential = match &self.grant {
+            Some(grant) => grant.credential().await.ok(),
+            None => None,
+        };
+        let filled = credential.as_deref().map(credential::header_names).unwrap_or_default();
+        let is_ours = |name: &str| manifest::is_platforms(name) || filled.contains(&name.to_ascii_lowercase());
+        let mut left_out: Vec<String> = Vec::new();
+        request.headers.retain(|(name, _)| {
+            let ours = is_ours(name);
+            if ours {
+                left_out.push(crate::trace::cut(name, 100).to_owned());
+            }
+            !ours
+        });
+        if let Some(credential) = &credential
+            && let Ok(mut url) = Url::parse(&request.url)
+        {
+            let names = credential::query_names(credential);
+            let is_ours = |given: &str| names.iter().any(|name| given.eq_ignore_ascii_case(name));
+            if url.query_pairs().any(|(name, _)| is_ours(&name)) {
+                let kept: Vec<_> = url.query_pairs().into_owned().filter(|(name, _)| !is_ours(name)).collect();
+                url.query_pairs_mut().clear().extend_pairs(kept);
+                request.url = url.into();
+                left_out.extend(names.into_iter().map(str::to_owned));
+            }
+        }
+        left_out
+    }
+}
+
+impl crate::Policy {
+    /// Whether a rule names the host and the port of a URL.
+    #[must_use]
+    pub fn reaches(&self, url: &Url) -> bool {
+        url.scheme() == "https" && self.egress.iter().any(|rule| rules::host_matches(rule, url))
+    }
+}

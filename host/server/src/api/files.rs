@@ -1,0 +1,104 @@
+//! Files: what is there, and how to upload one.
+
+use std::sync::Arc;
+
+use app::files::{self, File, Upload, Wanted};
+use axum::{extract::State, response::Response};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use utoipa::ToSchema;
+
+use crate::{
+    Server,
+    auth::ProjectKey,
+    extract::{Json, Query},
+    respond::{Reply, cursor_list, ok},
+    shapes,
+};
+
+#[derive(Deserialize, ToSchema)]
+#[schema(as = RequestUpload)]
+pub(crate) struct UploadBody {
+    toolkit_slug: String,
+    tool_slug: String,
+    /// A name, not a path.
+    filename: String,
+    mimetype: String,
+    /// Of the bytes, 32 hexadecimal digits.
+    md5: String,
+}
+
+/// Lists files, newest first.
+#[utoipa::path(
+    get,
+    path = "/files/list",
+    params(
+        ("toolkit_slug" = Option<String>, Query, description = "For this toolkit, or made by it"),
+        ("tool_slug" = Option<String>, Query, description = "For this tool, or made by it"),
+        shapes::Paging,
+    ),
+    responses((status = 200, description = "A page of files", body = shapes::Listed<shapes::File>)),
+)]
+pub(crate) async fn list(key: ProjectKey, State(server): State<Arc<Server>>, query: Query) -> Reply<Response> {
+    let page = query.page()?;
+    let (toolkit, tool) = (query.text("toolkit_slug")?, query.text("tool_slug")?);
+    let (records, total) = files::list(&server.app, &key.project, toolkit, tool, page.offset(), page.limit).await?;
+    let items = records.iter().map(|record| view(&record.body)).collect();
+    ok(&cursor_list("items", items, page, total))
+}
+
+/// Answers where to put a file, or that it is there already.
+#[utoipa::path(
+    post,
+    path = "/files/upload/request",
+    request_body = UploadBody,
+    responses(
+        (status = 200, description = "A link to put the bytes to, and the key to name them by", body = shapes::Upload),
+        (status = 404, description = "There is no such toolkit, or it has no such tool"),
+    ),
+)]
+pub(crate) async fn request(
+    key: ProjectKey,
+    State(server): State<Arc<Server>>,
+    Json(body): Json<UploadBody>,
+) -> Reply<Response> {
+    let wanted = Wanted {
+        toolkit: body.toolkit_slug,
+        tool: body.tool_slug,
+        name: body.filename,
+        media_type: body.mimetype,
+        md5: body.md5,
+    };
+    ok(&upload(&files::request(&server.app, &key.project, wanted).await?))
+}
+
+fn view(file: &File) -> Value {
+    json!({
+        "toolkit_slug": file.toolkit,
+        "tool_slug": file.tool,
+        "filename": file.name,
+        "mimetype": file.media_type,
+        "md5": file.md5,
+    })
+}
+
+/// Clients read `new_presigned_url` whatever the type is.
+fn upload(upload: &Upload) -> Value {
+    let mut view = json!({
+        "id": upload.id,
+        "key": upload.id,
+        "type": if upload.existing.is_some() { "existing" } else { "new" },
+        "new_presigned_url": upload.put.url,
+        "newPresignedUrl": upload.put.url,
+        "metadata": {"storage_backend": "s3"},
+    });
+    if let Some(existing) = &upload.existing {
+        view["existing_url"] = existing.url.clone().into();
+        view["existingUrl"] = existing.url.clone().into();
+    }
+    if !upload.put.headers.is_empty() {
+        let headers = upload.put.headers.iter().map(|(name, value)| (name.clone(), value.clone().into()));
+        view["headers"] = headers.collect::<Map<_, _>>().into();
+    }
+    view
+}

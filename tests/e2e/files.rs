@@ -1,0 +1,317 @@
+//! Files: uploaded once by a link, read by tools, answered as links, and gone with their project.
+
+use harness::{Answer, BucketService, Client, Guest, Host, client::Exchanged, guest, host::Setup, unique, wait_until};
+use md5::{Digest, Md5};
+use reqwest::Method;
+use serde_json::{Value, json};
+use tokio::sync::OnceCell;
+
+use crate::given;
+
+/// Publishes a toolkit whose tool copies the file it is given; its slug.
+async fn copier(host: &Host) -> String {
+    let slug = given::slug();
+    let mut manifest = guest::manifest(&slug);
+    let file = |mark: &str, place: &str| {
+        json!({
+            "type": "object", mark: true, "required": ["name", "mimetype", place],
+            "properties": { "name": { "type": "string" }, "mimetype": { "type": "string" }, place: { "type": "string" } },
+        })
+    };
+    let tool = &mut manifest["tools"][0];
+    let input = json!({ "anyOf": [file("file_uploadable", "s3key"), { "type": "null" }] });
+    tool["input"] = json!({ "type": "object", "properties": { "file": input } });
+    let output = file("file_downloadable", "s3url");
+    tool["output"] = json!({ "type": "object", "properties": { "file": output } });
+    host.publish(Guest::copy().component(), &manifest).await;
+    slug
+}
+
+/// The one of the shared server.
+async fn shared() -> (&'static Host, &'static str) {
+    static SLUG: OnceCell<String> = OnceCell::const_new();
+    let host = Host::shared().await;
+    (host, SLUG.get_or_init(|| copier(host)).await)
+}
+
+fn hex_md5(bytes: &[u8]) -> String {
+    hex::encode(Md5::digest(bytes))
+}
+
+async fn ask(project: &Client, slug: &str, bytes: &[u8], changes: Value) -> Answer {
+    let mut body = json!({
+        "toolkit_slug": slug, "tool_slug": guest::tool(slug), "filename": "note é.txt", "mimetype": "text/plain",
+        "md5": hex_md5(bytes),
+    });
+    for (name, value) in changes.as_object().into_iter().flatten() {
+        body[name] = value.clone();
+    }
+    project.post("/files/upload/request", &body).await
+}
+
+fn url(answer: &Answer) -> &str {
+    answer["new_presigned_url"].as_str().unwrap()
+}
+
+async fn put(project: &Client, url: &str, bytes: &[u8]) -> Exchanged {
+    project.exchange(Method::PUT, url, &[], bytes.to_vec()).await
+}
+
+async fn get(project: &Client, url: &str) -> Exchanged {
+    project.exchange(Method::GET, url, &[], vec![]).await
+}
+
+async fn copy(project: &Client, slug: &str, key: &str) -> Answer {
+    let file = json!({ "name": "note.txt", "mimetype": "text/plain", "s3key": key });
+    project.execute(&guest::tool(slug), json!({ "file": file })).await
+}
+
+/// Uploads a file and answers its key.
+async fn uploaded(project: &Client, slug: &str, bytes: &[u8]) -> String {
+    let asked = ask(project, slug, bytes, json!({})).await.expect(200);
+    assert_eq!(put(project, url(&asked), bytes).await.status, 200);
+    asked["key"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn an_uploaded_file_reaches_the_tool_and_what_it_makes_comes_back_as_a_link() {
+    let (host, slug) = shared().await;
+    let project = host.new_project().await;
+    let bytes = [unique(1000).into_bytes(), vec![0, 255, 10]].concat();
+    for client in [project.clone(), project.clone().newer()] {
+        let asked = ask(&client, slug, &bytes, json!({})).await.expect(200);
+        assert_eq!(asked["newPresignedUrl"], asked["new_presigned_url"]);
+        assert_eq!(asked["metadata"]["storage_backend"], "s3");
+        let headers = [("content-type", "text/plain")];
+        let done = client.exchange(Method::PUT, url(&asked), &headers, bytes.clone()).await;
+        assert_eq!(done.status, 200);
+        let answer = copy(&client, slug, asked["key"].as_str().unwrap()).await;
+        let file = answer.clone().data()["file"].clone();
+        assert_eq!((&file["name"], &file["mimetype"]), (&"copy.bin".into(), &"application/x-copy".into()));
+        let got = get(&client, file["s3url"].as_str().unwrap()).await;
+        assert_eq!((got.status, got.header("content-type")), (200, "application/x-copy"));
+        assert_eq!(got.bytes, bytes);
+        assert!(got.header("content-disposition").starts_with("attachment;"));
+        let log = format!("/logs/tool_execution/{}", answer["log_id"].as_str().unwrap());
+        let log = client.get(&log).await.expect(200).text;
+        assert!(log.contains("new-0") && !log.contains("signature="), "the log holds no link that works: {log}");
+    }
+}
+
+#[tokio::test]
+async fn the_same_content_for_the_same_tool_is_uploaded_once() {
+    let (host, slug) = shared().await;
+    let project = host.new_project().await;
+    let bytes = unique(100).into_bytes();
+    let first = ask(&project, slug, &bytes, json!({})).await.expect(200);
+    assert_eq!(first["type"], "new");
+    let again = ask(&project, slug, &bytes, json!({})).await.expect(200);
+    assert_eq!((&again["type"], &again["key"]), (&"new".into(), &first["key"]), "nothing was put yet");
+    assert_eq!(put(&project, url(&first), &bytes).await.status, 200);
+    let upper = json!({ "md5": hex_md5(&bytes).to_uppercase(), "tool_slug": guest::tool(slug).to_lowercase() });
+    let existing = ask(&project, slug, &bytes, upper).await.expect(200);
+    assert_eq!((&existing["type"], &existing["key"]), (&"existing".into(), &first["key"]));
+    assert_eq!(existing["existingUrl"], existing["existing_url"]);
+    assert_eq!(get(&project, existing["existing_url"].as_str().unwrap()).await.bytes, bytes);
+    assert_eq!(put(&project, url(&existing), &bytes).await.status, 200, "putting it again does no harm");
+
+    let other_tool = copier(host).await;
+    for (client, slug) in [(&project, other_tool.as_str()), (&host.new_project().await, slug)] {
+        let other = ask(client, slug, &bytes, json!({})).await.expect(200);
+        assert_eq!(other["type"], "new");
+        assert_ne!(other["key"], first["key"]);
+    }
+    let list = project.get(&format!("/files/list?toolkit_slug={slug}&limit=5")).await.expect(200);
+    assert_eq!((&list["total_items"], &list["current_page"], &list["total_pages"]), (&1.into(), &1.into(), &1.into()));
+    let expected = json!({
+        "toolkit_slug": slug, "tool_slug": guest::tool(slug), "filename": "note é.txt", "mimetype": "text/plain",
+        "md5": hex_md5(&bytes),
+    });
+    assert_eq!(list["items"], json!([expected]));
+    assert_eq!(project.get("/files/list?tool_slug=NO_SUCH").await.expect(200)["items"], json!([]));
+}
+
+#[tokio::test]
+async fn other_bytes_than_those_announced_are_refused_and_not_kept() {
+    let (host, slug) = shared().await;
+    let project = host.new_project().await;
+    let bytes = unique(100).into_bytes();
+    let asked = ask(&project, slug, &bytes, json!({})).await.expect(200);
+    for wrong in [&bytes[1..], &[&bytes[..], b"x"].concat(), b""] {
+        let refused = put(&project, url(&asked), wrong).await;
+        assert_eq!(refused.status, 400);
+        assert!(String::from_utf8_lossy(&refused.bytes).contains("File_DigestMismatch"));
+    }
+    let answer = copy(&project, slug, asked["key"].as_str().unwrap()).await.expect(400);
+    assert_eq!(answer["error"]["slug"], "File_NotUploaded");
+    assert_eq!(project.get("/files/list").await.expect(200)["items"], json!([]));
+}
+
+#[tokio::test]
+async fn a_file_has_a_largest_size_and_files_of_a_call_have_it_together() {
+    let host = Setup::new().with("files.size_mib", "1").start().await;
+    let slug = copier(&host).await;
+    let project = host.as_project();
+    let large = vec![7; (1 << 20) + 1];
+    let asked = ask(&project, &slug, &large, json!({})).await.expect(200);
+    assert_eq!(put(&project, url(&asked), &large).await.status, 413);
+    let most = vec![7; 1 << 20];
+    let key = uploaded(&project, &slug, &most).await;
+    copy(&project, &slug, &key).await.data();
+}
+
+#[tokio::test]
+async fn a_link_that_was_changed_opens_nothing() {
+    let (host, slug) = shared().await;
+    let project = host.new_project().await;
+    let bytes = unique(100).into_bytes();
+    let asked = ask(&project, slug, &bytes, json!({})).await.expect(200);
+    let good = url(&asked).to_owned();
+    let other = uploaded(&project, slug, &unique(10).into_bytes()).await;
+    let key = asked["key"].as_str().unwrap();
+    let parameter = |name: &str| {
+        let value = good.split(['?', '&']).find_map(|pair| pair.strip_prefix(&format!("{name}=")));
+        value.unwrap().to_owned()
+    };
+    let mut changed = vec![good.replace(key, &other), good.split('?').next().unwrap().to_owned()];
+    for (name, value) in [
+        ("expires", "1".to_owned()),
+        ("expires", format!("9{}", parameter("expires"))),
+        ("size", "99999999999".to_owned()),
+        ("md5", hex_md5(b"other")),
+        ("type", "text%2Fhtml".to_owned()),
+        ("signature", "0".repeat(64)),
+        ("signature", parameter("signature")[..62].to_owned()),
+        ("signature", String::new()),
+    ] {
+        changed.push(good.replace(&format!("{name}={}", parameter(name)), &format!("{name}={value}")));
+    }
+    for link in changed {
+        assert_ne!(link, good);
+        assert_eq!(put(&project, &link, &bytes).await.status, 403, "{link}");
+    }
+    assert_eq!(get(&project, &good).await.status, 403, "a link to put does not read");
+    assert_eq!(put(&project, &good, &bytes).await.status, 200);
+    let existing = ask(&project, slug, &bytes, json!({})).await.expect(200);
+    let link = existing["existing_url"].as_str().unwrap();
+    assert_eq!(put(&project, link, &bytes).await.status, 403, "a link to read does not put");
+    assert_eq!(get(&project, &link.replace("expires=1", "expires=2")).await.status, 403);
+}
+
+#[tokio::test]
+async fn a_request_that_names_what_is_not_there_or_no_name_is_refused() {
+    let (host, slug) = shared().await;
+    let project = host.new_project().await;
+    let long = "x".repeat(256);
+    for (changes, status) in [
+        (json!({ "toolkit_slug": "no_such_toolkit" }), 404),
+        (json!({ "tool_slug": "NO_SUCH_TOOL" }), 404),
+        (json!({ "tool_slug": given::shared_echo().await }), 404),
+        (json!({ "filename": "../../etc/passwd" }), 400),
+        (json!({ "filename": "..\\windows" }), 400),
+        (json!({ "filename": ".." }), 400),
+        (json!({ "filename": "" }), 400),
+        (json!({ "filename": "a\nb" }), 400),
+        (json!({ "filename": long }), 400),
+        (json!({ "mimetype": "text" }), 400),
+        (json!({ "mimetype": "text/plain\r\nx: y" }), 400),
+        (json!({ "md5": "abc" }), 400),
+        (json!({ "md5": "g".repeat(32) }), 400),
+        (json!({ "md5": 7 }), 400),
+    ] {
+        let refused = ask(&project, slug, b"x", changes.clone()).await;
+        assert_eq!(refused.status, status, "{changes}: {refused:#?}");
+        refused.assert_envelope();
+    }
+}
+
+#[tokio::test]
+async fn another_projects_file_is_not_found() {
+    let (host, slug) = shared().await;
+    let owner = host.new_project().await;
+    let key = uploaded(&owner, slug, &unique(10).into_bytes()).await;
+    copy(&owner, slug, &key).await.data();
+    let other = host.new_project().await;
+    let foreign = copy(&other, slug, &key).await.expect(404);
+    let unknown = copy(&other, slug, "file_AAAAAAAAAAAA").await.expect(404);
+    assert_eq!(foreign["error"]["slug"], unknown["error"]["slug"]);
+    for malformed in ["../../x", "file_", "", "ca_AAAAAAAAAAAA"] {
+        copy(&other, slug, malformed).await.expect(400).assert_envelope();
+    }
+    assert_eq!(other.get("/files/list").await.expect(200)["total_items"], 0);
+}
+
+#[tokio::test]
+async fn an_empty_text_where_a_file_may_stand_is_dropped() {
+    let (host, slug) = shared().await;
+    let project = host.new_project().await;
+    let answer = project.execute(&guest::tool(slug), json!({ "file": "", "other": "" })).await;
+    assert_eq!(answer.data(), json!({ "other": "" }));
+}
+
+#[tokio::test]
+async fn with_its_project_a_file_is_gone() {
+    let host = Setup::new().start().await;
+    let slug = copier(&host).await;
+    let body = json!({ "name": format!("gone-{}", unique(4)), "should_create_api_key": true });
+    let made = host.as_org().post("/org/owner/project/new", &body).await.expect(200);
+    let project = host.with_key(made["api_key"].as_str().unwrap());
+    let bytes = unique(20_000).into_bytes();
+    let key = uploaded(&project, &slug, &bytes).await;
+    let link = copy(&project, &slug, &key).await.data()["file"]["s3url"].as_str().unwrap().to_owned();
+    let blobs = host.data().join("store/blobs");
+    let files = || {
+        let names = std::fs::read_dir(&blobs).unwrap().map(|entry| entry.unwrap().file_name());
+        names.filter(|name| name.to_string_lossy().starts_with("file.")).count()
+    };
+    assert_eq!(files(), 2);
+    host.as_org().delete(&format!("/org/owner/project/{}", made["id"].as_str().unwrap())).await;
+    wait_until("the files are erased", || async { files() == 0 }).await;
+    assert_eq!(get(&host.as_project(), &link).await.status, 404);
+}
+
+#[tokio::test]
+async fn files_of_a_bucket_pass_through_the_server_and_survive_a_restart() {
+    let service = BucketService::start();
+    let host = Setup::new().in_bucket(&service).start().await;
+    let slug = copier(&host).await;
+    let bytes = unique(1000).into_bytes();
+    let key = uploaded(&host.as_project(), &slug, &bytes).await;
+    let (setup, _) = host.terminate().await;
+    let host = setup.start().await;
+    let project = host.as_project();
+    let wrong = ask(&project, &slug, b"other", json!({})).await.expect(200);
+    assert_eq!(put(&project, url(&wrong), &bytes).await.status, 400);
+    let link = copy(&project, &slug, &key).await.data()["file"]["s3url"].as_str().unwrap().to_owned();
+    assert!(link.starts_with(&host.url), "{link}");
+    assert_eq!(get(&project, &link).await.bytes, bytes);
+}
+
+#[tokio::test]
+async fn a_bucket_that_signs_takes_and_gives_files_itself() {
+    let service = BucketService::start();
+    let host = Setup::new().in_bucket(&service).with("s3.presigned", "true").start().await;
+    let (slug, project) = (copier(&host).await, host.as_project());
+    let bytes = unique(1000).into_bytes();
+    let asked = ask(&project, &slug, &bytes, json!({})).await.expect(200);
+    assert!(url(&asked).starts_with(&service.endpoint()), "{asked:#?}");
+    let headers: Vec<_> =
+        asked["headers"].as_object().unwrap().iter().map(|(n, v)| (n.as_str(), v.as_str().unwrap())).collect();
+    let key = asked["key"].as_str().unwrap();
+    assert_eq!(put(&project, url(&asked), &bytes).await.status, 403, "the headers are part of the link");
+    let wrong = project.exchange(Method::PUT, url(&asked), &headers, b"other".to_vec()).await;
+    assert_eq!(wrong.status, 400, "the bucket compares the digest");
+    assert_eq!(copy(&project, &slug, key).await.expect(400)["error"]["slug"], "File_NotUploaded");
+    let forged = url(&asked).replace("X-Amz-Expires=3600", "X-Amz-Expires=3601");
+    assert_ne!(forged, url(&asked));
+    assert_eq!(project.exchange(Method::PUT, &forged, &headers, bytes.clone()).await.status, 403);
+    let done = project.exchange(Method::PUT, url(&asked), &headers, bytes.clone()).await;
+    assert_eq!(done.status, 200, "{done:?}");
+    let link = copy(&project, &slug, key).await.data()["file"]["s3url"].as_str().unwrap().to_owned();
+    assert!(link.starts_with(&service.endpoint()), "{link}");
+    assert_eq!(get(&project, &link).await.bytes, bytes);
+    let existing = ask(&project, &slug, &bytes, json!({})).await.expect(200);
+    assert_eq!(existing["type"], "existing");
+    let verified = host.terminate().await.0.command(&["verify"]);
+    assert_eq!(verified.code, Some(0), "{verified:?}");
+}

@@ -1,0 +1,264 @@
+//! Requests of the caller's own: to the application the credential belongs to, with it, and nowhere else.
+
+use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
+use harness::{Answer, Client, Guest, Host, guest, unique};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::given;
+
+const KEY: &str = "k-0123456789abcdef";
+
+/// A project with an account of the toolkit that wants a key; the account's id.
+async fn connected() -> (Client, String) {
+    let project = Host::shared().await.new_project().await;
+    let account = project.connect(given::keyed().await, "API_KEY", "default", json!({ "api_key": KEY })).await;
+    (project, account)
+}
+
+async fn proxy(project: &Client, account: &str, endpoint: &str, more: Value) -> Answer {
+    let mut body = json!({ "connected_account_id": account, "endpoint": endpoint, "method": "GET" });
+    for (name, value) in more.as_object().into_iter().flatten() {
+        body[name] = value.clone();
+    }
+    project.post("/tools/execute/proxy", &body).await
+}
+
+#[tokio::test]
+async fn a_path_and_an_address_of_the_same_domain_carry_the_credential_under_both_prefixes() {
+    let (project, account) = connected().await;
+    for host in ["", "https://api.example.com", "https://other.example.com"] {
+        for client in [project.clone(), project.clone().newer()] {
+            let tag = unique(8);
+            let parameters = json!([
+                { "name": "q", "value": "a b", "type": "query" },
+                { "name": "X-Own", "value": "mine", "type": "header" },
+            ]);
+            let more = json!({ "parameters": parameters });
+            let answer = proxy(&client, &account, &format!("{host}/echo/{tag}?p=1"), more).await.expect(200);
+            assert_eq!(answer["status"], 200, "{answer:#?}");
+            assert_eq!((&answer["data"]["query"], &answer["data"]["method"]), (&"p=1&q=a+b".into(), &"GET".into()));
+            let seen = &Host::application().seen(&tag)[0];
+            assert_eq!((seen.header("authorization"), seen.header("x-own")), (&*format!("Bearer {KEY}"), "mine"));
+        }
+    }
+}
+
+#[tokio::test]
+async fn another_origin_is_refused_and_nothing_is_sent() {
+    let (project, account) = connected().await;
+    let tag = unique(8);
+    for endpoint in [
+        "https://files.example.net/echo/TAG",
+        "https://api.example.com.evil.example.net/echo/TAG",
+        "http://api.example.com/echo/TAG",
+        "https://api.example.com:8443/echo/TAG",
+        "https://user:pass@api.example.com/echo/TAG",
+        "https://api.example.com@files.example.net/echo/TAG",
+        "https://127.0.0.1/echo/TAG",
+        "https://[::1]/echo/TAG",
+        "https://169.254.169.254/TAG",
+        "https://localhost/TAG",
+        "//files.example.net/echo/TAG",
+        "\\\\files.example.net\\echo\\TAG",
+        "@files.example.net/echo/TAG",
+        "file:///etc/TAG",
+    ] {
+        let refused = proxy(&project, &account, &endpoint.replace("TAG", &tag), json!({})).await.expect(400);
+        refused.assert_envelope();
+        assert_eq!(refused["error"]["slug"], "OriginMismatch", "{endpoint}: {refused:#?}");
+    }
+    assert_eq!(Host::application().seen(&tag).len(), 0);
+}
+
+#[tokio::test]
+async fn a_redirect_is_followed_within_the_domain_and_refused_beyond_it() {
+    let (project, account) = connected().await;
+    let tag = unique(8);
+    let answer = proxy(&project, &account, &format!("/redirect/from?to=/echo/{tag}"), json!({})).await.expect(200);
+    assert_eq!((&answer["status"], &answer["data"]["path"]), (&200.into(), &format!("/echo/{tag}").into()));
+    for target in ["https://files.example.net/echo/TAG", "https://127.0.0.1/TAG", "http://api.example.com/echo/TAG"] {
+        let tag = unique(8);
+        let endpoint = format!("/redirect/from?to={}", target.replace("TAG", &tag));
+        let refused = proxy(&project, &account, &endpoint, json!({})).await.expect(403);
+        refused.assert_envelope();
+        let seen = Host::application().seen(&tag);
+        assert!(seen.iter().all(|seen| seen.path.starts_with("/redirect")), "{target}: {seen:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_callers_header_or_parameter_never_takes_the_place_of_the_credential() {
+    let (project, account) = connected().await;
+    let tag = unique(8);
+    let parameters = json!([
+        { "name": "Authorization", "value": "Bearer forged", "type": "header" },
+        { "name": "host", "value": "evil.example.net", "type": "header" },
+        { "name": "Cookie", "value": "a=b", "type": "header" },
+    ]);
+    let endpoint = format!("/echo/{tag}");
+    let answer = proxy(&project, &account, &endpoint, json!({ "parameters": parameters })).await.expect(200);
+    let seen = &Host::application().seen(&tag)[0];
+    assert_eq!(seen.header("authorization"), format!("Bearer {KEY}"));
+    assert_eq!(seen.header("cookie"), "");
+    assert!(!format!("{seen:?}").contains("evil"), "{seen:?}");
+    let log = format!("/logs/tool_execution/{}", answer["log_id"].as_str().unwrap());
+    let log = project.get(&log).await.expect(200);
+    assert!(log["data"]["log"].to_string().contains("left out"), "{log:#?}");
+
+    let slug = given::slug();
+    let in_query = guest::manifest_with_key(&slug, json!({ "in": "query", "name": "key", "value": "{api_key}" }));
+    Host::shared().await.publish(Guest::fetch().component(), &in_query).await;
+    let account = project.connect(&slug, "API_KEY", "default", json!({ "api_key": KEY })).await;
+    let tag = unique(8);
+    let parameters = json!([{ "name": "KEY", "value": "forged", "type": "query" }]);
+    let endpoint = format!("/echo/{tag}?key=forged&a=b");
+    proxy(&project, &account, &endpoint, json!({ "parameters": parameters })).await.expect(200);
+    assert_eq!(Host::application().seen(&tag)[0].query, format!("a=b&key={KEY}"));
+}
+
+#[tokio::test]
+async fn whatever_the_application_answers_is_an_answer() {
+    let (project, account) = connected().await;
+    for status in [201, 204, 400, 401, 404, 500, 503] {
+        let answer = proxy(&project, &account, &format!("/status/x/{status}"), json!({})).await.expect(200);
+        assert_eq!(answer["status"], status, "{answer:#?}");
+        if status != 204 {
+            assert_eq!(answer["data"]["message"], "as asked", "{answer:#?}");
+        }
+    }
+    let answer = proxy(&project, &account, "/echo/x", json!({ "method": "HEAD" })).await.expect(200);
+    assert_eq!((&answer["status"], &answer["data"]), (&200.into(), &Value::Null));
+}
+
+#[tokio::test]
+async fn bodies_go_out_as_they_are_given() {
+    let (project, account) = connected().await;
+    let binary: Vec<u8> = (0..=255).collect();
+    let encoded = BASE64.encode(&binary);
+    let form = json!([{ "name": "content-type", "value": "application/x-www-form-urlencoded", "type": "header" }]);
+    let download = format!("https://files.example.net/bytes/{}/300", unique(8));
+    let downloaded: Vec<u8> = (0..300).map(|number| (number % 256) as u8).collect();
+    for (more, media_type, body) in [
+        (json!({ "body": { "a": [1, null] } }), "application/json", br#"{"a":[1,null]}"#.to_vec()),
+        (json!({ "body": "a=b", "parameters": form }), "application/x-www-form-urlencoded", b"a=b".to_vec()),
+        (json!({ "binary_body": { "base64": encoded } }), "application/octet-stream", binary.clone()),
+        (json!({ "binary_body": { "base64": encoded, "content_type": "image/png" } }), "image/png", binary.clone()),
+        (json!({ "binary_body": { "base64": encoded, "contentType": "image/gif" } }), "image/gif", binary.clone()),
+        (json!({ "binary_body": { "url": download } }), "application/x-bytes", downloaded),
+    ] {
+        let tag = unique(8);
+        let mut more = more;
+        more["method"] = "POST".into();
+        proxy(&project, &account, &format!("/echo/{tag}"), more.clone()).await.expect(200);
+        let seen = &Host::application().seen(&tag)[0];
+        assert_eq!((seen.header("content-type"), &seen.body), (media_type, &body), "{more}");
+    }
+    let tag = download.split('/').nth(4).unwrap();
+    let fetched = Host::application().seen(tag);
+    assert!(fetched.iter().all(|seen| seen.header("authorization").is_empty()), "the download carries no credential");
+}
+
+#[tokio::test]
+async fn a_body_that_cannot_be_sent_is_refused_with_nothing_sent() {
+    let (project, account) = connected().await;
+    let tag = unique(8);
+    let large = BASE64.encode(vec![0; (4 << 20) + 1]);
+    for more in [
+        json!({ "binary_body": { "base64": large } }),
+        json!({ "binary_body": { "base64": "not base64!" } }),
+        json!({ "binary_body": {} }),
+        json!({ "binary_body": { "base64": "AA==", "url": "https://files.example.net/" } }),
+        json!({ "binary_body": { "base64": "AA==" }, "body": {} }),
+        json!({ "binary_body": { "url": "https://127.0.0.1/x" } }),
+        json!({ "binary_body": { "url": "http://files.example.net/x" } }),
+        json!({ "binary_body": { "url": "https://localhost/x" } }),
+        json!({ "binary_body": { "url": "https://files.example.net/status/x/404" } }),
+        json!({ "binary_body": { "url": format!("https://files.example.net/bytes/x/{}", (4 << 20) + 1) } }),
+        json!({ "method": "TRACE" }),
+        json!({ "parameters": [{ "name": "a", "value": "b", "type": "cookie" }] }),
+        json!({ "parameters": [{ "name": "x y", "value": "b", "type": "header" }] }),
+    ] {
+        let mut more = more;
+        if more["method"].is_null() {
+            more["method"] = "POST".into();
+        }
+        let refused = proxy(&project, &account, &format!("/echo/{tag}"), more).await;
+        assert_eq!(refused.status, 400, "{refused:#?}");
+        refused.assert_envelope();
+    }
+    let huge = json!({ "method": "POST", "binary_body": { "base64": "A".repeat(7 << 20) } });
+    proxy(&project, &account, &format!("/echo/{tag}"), huge).await.expect(413);
+    assert_eq!(Host::application().seen(&tag).len(), 0);
+    let most = json!({ "method": "POST", "binary_body": { "base64": BASE64.encode(vec![7; 4 << 20]) } });
+    proxy(&project, &account, &format!("/echo/{tag}"), most).await.expect(200);
+    assert_eq!(Host::application().seen(&tag)[0].body.len(), 4 << 20);
+}
+
+#[tokio::test]
+async fn a_binary_answer_is_kept_as_a_file_and_answered_as_a_link() {
+    let (project, account) = connected().await;
+    let answer = proxy(&project, &account, "/bytes/x/1000", json!({})).await.expect(200);
+    let file = &answer["binary_data"];
+    assert_eq!((&file["content_type"], &file["size"]), (&"application/x-bytes".into(), &1000.into()));
+    assert_eq!(answer["data"], json!({}), "{answer:#?}");
+    assert!(file["expires_at"].as_str().unwrap().ends_with('Z'));
+    let got = project.exchange(Method::GET, file["url"].as_str().unwrap(), &[], vec![]).await;
+    assert_eq!((got.status, got.header("content-type")), (200, "application/x-bytes"));
+    assert_eq!(got.bytes, (0..1000).map(|number| (number % 256) as u8).collect::<Vec<_>>());
+    assert!(got.header("content-disposition").starts_with("attachment"));
+}
+
+#[tokio::test]
+async fn nothing_that_comes_back_holds_the_credential() {
+    let (project, account) = connected().await;
+    let answer = proxy(&project, &account, &format!("/leak/{}", unique(8)), json!({})).await.expect(200);
+    assert!(!answer.text.contains("0123456789abcdef"), "{}", answer.text);
+    assert!(answer.text.contains("redacted"));
+    let log = format!("/logs/tool_execution/{}", answer["log_id"].as_str().unwrap());
+    let log = project.get(&log).await.expect(200);
+    assert_eq!(log["metadata"]["tool_slug"], "PROXY_EXECUTE");
+    assert_eq!(log["metadata"]["connected_account_id"], account);
+    assert_eq!(log["data"]["requests"][0]["status"], 200);
+    assert!(!log.text.contains("0123456789abcdef"), "{}", log.text);
+}
+
+#[tokio::test]
+async fn a_request_needs_an_account_that_may_be_used_or_a_credential() {
+    let (project, account) = connected().await;
+    let bare = json!({ "endpoint": "/echo/x", "method": "GET" });
+    let refused = project.post("/tools/execute/proxy", &bare).await.expect(400);
+    assert_eq!(refused["error"]["slug"], "MissingAuthContext");
+    proxy(&project, "ca_AAAAAAAAAAAA", "/echo/x", json!({})).await.expect(404).assert_envelope();
+    proxy(&project, "nonsense", "/echo/x", json!({})).await.expect(400).assert_envelope();
+    proxy(&Host::shared().await.new_project().await, &account, "/echo/x", json!({})).await.expect(404);
+    let status = format!("/connected_accounts/{account}/status");
+    project.patch(&status, &json!({ "enabled": false })).await.expect(200);
+    proxy(&project, &account, "/echo/x", json!({})).await.expect(422).assert_envelope();
+
+    let tag = unique(8);
+    let brought =
+        json!({ "authScheme": "API_KEY", "toolkitSlug": given::keyed().await, "val": { "api_key": "brought-along" } });
+    let body = json!({ "endpoint": format!("/echo/{tag}"), "method": "GET", "custom_connection_data": brought });
+    let answer = project.post("/tools/execute/proxy", &body).await.expect(200);
+    assert_eq!(answer["status"], 200, "{answer:#?}");
+    assert_eq!(Host::application().seen(&tag)[0].header("authorization"), "Bearer brought-along");
+}
+
+#[tokio::test]
+async fn a_config_that_lists_tools_lets_no_other_request_through() {
+    let project = Host::shared().await.new_project().await;
+    let slug = given::keyed().await;
+    let config = json!({
+        "toolkit": { "slug": slug },
+        "auth_config": {
+            "type": "use_custom_auth", "authScheme": "API_KEY", "credentials": {},
+            "tool_access_config": { "tools_available_for_execution": [guest::tool(slug)] },
+        },
+    });
+    let config = project.post("/auth_configs", &config).await.expect(201);
+    let id = config["auth_config"]["id"].as_str().unwrap();
+    let account = project.post("/connected_accounts", &given::account(id, "default", KEY)).await.expect(201);
+    let refused = proxy(&project, account["id"].as_str().unwrap(), "/echo/x", json!({})).await.expect(403);
+    refused.assert_envelope();
+}
