@@ -222,3 +222,24 @@ async fn files_with_secrets_are_for_their_owner_only() {
     let mode = std::fs::metadata(host.data()).unwrap().permissions().mode() & 0o077;
     assert_eq!(mode, 0, "{}", host.data().display());
 }
+
+#[tokio::test]
+async fn a_folder_that_a_newer_version_has_written_is_refused_by_that_name_and_left_as_it_is() {
+    let (setup, _) = Setup::embedded().start().await.terminate().await;
+    let head = setup.data().join("store/HEAD");
+    let mut bytes = std::fs::read(&head).unwrap();
+    for slot in bytes.chunks_mut(4096) {
+        assert_eq!(&slot[..8], b"thHEAD1\n");
+        slot[6] = b'2';
+    }
+    std::fs::write(&head, &bytes).unwrap();
+    let files =
+        || files_below(&setup.data().join("store")).into_iter().map(|path| (std::fs::read(&path).unwrap(), path));
+    let before: Vec<_> = files().collect();
+    let refused = setup.clone().try_start().await.unwrap_err();
+    assert_eq!(refused.code, Some(EXIT), "{}", refused.output);
+    for said in ["newer version", "start that version", &head.display().to_string()] {
+        assert!(refused.output.contains(said), "{}", refused.output);
+    }
+    assert!(files().eq(before));
+}

@@ -9,7 +9,11 @@ use std::{
 };
 
 use futures::future::join_all;
-use harness::{Client, FakeApp, Guest, Host, guest, host::Setup, unique};
+use harness::{
+    Client, FakeApp, Guest, Host, guest,
+    host::{Setup, on_postgres},
+    unique,
+};
 use serde_json::json;
 
 use crate::given;
@@ -35,6 +39,17 @@ impl Shelf {
     fn run(&self, setup: &Setup, what: &str, name: &str) -> harness::Finished {
         let (file, passphrase) = (self.path(name), self.path("passphrase"));
         setup.command(&[what, file.to_str().unwrap(), "--passphrase-file", passphrase.to_str().unwrap()])
+    }
+
+    /// Kills an import when it has put back the first component. False when it was faster.
+    fn kill_import(&self, setup: &Setup, name: &str) -> bool {
+        let (file, passphrase) = (self.path(name), self.path("passphrase"));
+        let arguments = ["import", file.to_str().unwrap(), "--passphrase-file", passphrase.to_str().unwrap()];
+        let mut import = setup.begin(&arguments);
+        let blobs = setup.data().join("store/blobs");
+        let has_begun = || std::fs::read_dir(&blobs).is_ok_and(|mut entries| entries.next().is_some());
+        while !has_begun() && !import.has_ended() {}
+        !import.has_ended()
     }
 }
 
@@ -160,6 +175,51 @@ async fn a_damaged_file_and_a_wrong_passphrase_are_refused_before_anything_is_wr
     std::fs::write(shelf.path("passphrase"), "four words that reason").unwrap();
     let refused = shelf.run(&fresh, "import", "all.age").failed();
     assert!(refused.contains("passphrase") && untouched(&fresh.data()), "{refused}");
+}
+
+/// A component with so much in it that nobody reads.
+fn padded(component: Vec<u8>) -> Vec<u8> {
+    let filler = wasm_encoder::CustomSection { name: "filler".into(), data: vec![b'x'; 3 << 20].into() };
+    let mut bytes = component;
+    wasm_encoder::ComponentSection::append_to_component(&filler, &mut bytes);
+    bytes
+}
+
+#[tokio::test]
+async fn an_import_that_is_killed_leaves_a_place_that_refuses_to_serve_and_says_what_to_do() {
+    let host = Setup::new().start().await;
+    let slugs: Vec<_> = (0..6).map(|_| given::slug()).collect();
+    for slug in &slugs {
+        host.publish(padded(Guest::echo().component()), &guest::manifest(slug)).await;
+    }
+    let shelf = Shelf::new();
+    shelf.run(host.setup(), "export", "all.age").succeeded();
+    let mut killed = None;
+    for _ in 0..20 {
+        let target = Setup::new();
+        if shelf.kill_import(&target, "all.age") {
+            killed = Some(target);
+            break;
+        }
+    }
+    let target = killed.expect("an import is slower than a signal");
+    let refused = target.clone().try_start().await.unwrap_err();
+    assert_eq!(refused.code, Some(78), "{}", refused.output);
+    let repair = if on_postgres() { "import again into an empty one" } else { "move it away and import again" };
+    assert!(refused.output.contains(repair), "{}", refused.output);
+    // As it was told.
+    let target = if on_postgres() {
+        Setup::new()
+    } else {
+        std::fs::rename(target.data(), target.data().with_extension("away")).unwrap();
+        target
+    };
+    shelf.run(&target, "import", "all.age").succeeded();
+    let moved = target.start().await;
+    let client = moved.with_key(&host.project_key);
+    for slug in slugs {
+        client.execute(&guest::tool(&slug), json!({})).await.data();
+    }
 }
 
 #[tokio::test]

@@ -40,9 +40,9 @@ pub struct Host {
     output: NamedTempFile,
 }
 
-/// A process that does not outlive this value.
+/// A process that does not outlive this value: dropped, it is killed as a power switch would.
 #[derive(Debug)]
-pub(crate) struct Process(pub(crate) Child);
+pub struct Process(pub(crate) Child);
 
 /// A server that ended instead of serving.
 #[derive(Debug)]
@@ -98,6 +98,14 @@ impl Setup {
         Self { database: Some(Arc::new(database)), ..self }.with("store", url)
     }
 
+    /// The database that the records are in.
+    ///
+    /// # Panics
+    /// When they are in the folder.
+    pub fn database(&self) -> &Database {
+        self.database.as_ref().expect("the records are in a database")
+    }
+
     /// Another server on the same database and with the same master key, in a folder of its own.
     pub fn another(&self) -> Self {
         let fresh = Self::embedded();
@@ -146,6 +154,14 @@ impl Setup {
         let mut command = Command::new(binary());
         command.args(arguments).current_dir(self.folder.path()).env_clear().envs(&self.settings);
         Finished::of(command)
+    }
+
+    /// Begins another of the operator's commands, to be killed before its end.
+    pub fn begin(&self, arguments: &[&str]) -> Process {
+        let mut command = Command::new(binary());
+        command.args(arguments).current_dir(self.folder.path()).env_clear().envs(&self.settings);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        Process(spawn(command))
     }
 
     /// Starts and waits until it serves.
@@ -308,6 +324,13 @@ impl Host {
         let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or("0 kB");
         let resident_kib = resident.trim().trim_end_matches(" kB").parse().unwrap_or(0);
         Footprint { files: count("fd"), threads: count("task"), resident_kib }
+    }
+}
+
+impl Process {
+    /// Whether it has come to its end.
+    pub fn has_ended(&mut self) -> bool {
+        self.0.try_wait().expect("a process can be asked").is_some()
     }
 }
 

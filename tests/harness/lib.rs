@@ -26,7 +26,7 @@ pub use client::{Answer, Client};
 pub use fake_app::FakeApp;
 pub use guest::Guest;
 pub use host::Host;
-pub use postgres::{Database, Postgres};
+pub use postgres::{Authorities, Database, Postgres};
 pub use registry::Registry;
 
 /// How long a condition may take to become true. Generous: the machine may be busy, and a test that waits for the right

@@ -2,12 +2,17 @@
 
 use std::{
     io::{BufRead, BufReader, Write},
+    net::TcpListener,
     process::{Child, ChildStdout, Command, Stdio},
     sync::{
         Arc, LazyLock, Mutex,
         atomic::{AtomicU32, Ordering},
     },
 };
+
+use tempfile::TempDir;
+
+const PROGRAM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/postgres");
 
 /// A server; it ends with this process.
 #[derive(Debug)]
@@ -24,6 +29,10 @@ pub struct Database {
     name: String,
 }
 
+/// Where the certificates of a server with TLS lie.
+#[derive(Debug)]
+pub struct Authorities(TempDir);
+
 impl Postgres {
     /// Starts one.
     ///
@@ -31,7 +40,23 @@ impl Postgres {
     /// When there is no PostgreSQL here.
     #[must_use]
     pub fn start() -> Arc<Self> {
-        let mut command = Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/postgres"));
+        Self::run(Command::new(PROGRAM))
+    }
+
+    /// Starts one that is reached by TLS, too.
+    ///
+    /// # Panics
+    /// When there is no PostgreSQL or no `openssl` here.
+    #[must_use]
+    pub fn start_with_tls() -> (Arc<Self>, Authorities) {
+        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+        let mut command = Command::new(PROGRAM);
+        command.arg(free.expect("loopback can be used").port().to_string()).arg(folder.path());
+        (Self::run(command), Authorities(folder))
+    }
+
+    fn run(mut command: Command) -> Arc<Self> {
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().expect("tests/postgres can be run");
         let mut output = BufReader::new(child.stdout.take().expect("its output is a pipe"));
@@ -53,12 +78,32 @@ impl Postgres {
     /// # Panics
     /// When it does not come back.
     pub fn restart(&self) {
+        self.order("restart", "restarted");
+    }
+
+    /// Stops all of its processes where they are: connections stay, and nothing is answered.
+    ///
+    /// # Panics
+    /// When that cannot be done.
+    pub fn freeze(&self) {
+        self.order("freeze", "freeze");
+    }
+
+    /// Lets them go on.
+    ///
+    /// # Panics
+    /// When that cannot be done.
+    pub fn thaw(&self) {
+        self.order("thaw", "thaw");
+    }
+
+    fn order(&self, what: &str, done: &str) {
         let mut keeper = self.keeper.lock().expect("no panic holds it");
         let (child, output) = &mut *keeper;
-        writeln!(child.stdin.as_mut().expect("its input is a pipe"), "restart").expect("the keeper listens");
+        writeln!(child.stdin.as_mut().expect("its input is a pipe"), "{what}").expect("the keeper listens");
         let mut line = String::new();
         output.read_line(&mut line).expect("the keeper answers");
-        assert_eq!(line, "restarted\n");
+        assert_eq!(line.trim_end(), done);
     }
 
     /// Makes an empty database, or a copy of one that nobody uses.
@@ -67,16 +112,17 @@ impl Postgres {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let name = format!("t{}", NUMBER.fetch_add(1, Ordering::Relaxed));
         let template = like.map_or("template0", |database| &database.name);
-        self.say(&format!("create database {name} template {template}"));
+        say(&format!("{}/postgres", self.url), &format!("create database {name} template {template}"));
         Database { server: self.clone(), name }
     }
+}
 
-    fn say(&self, statement: &str) {
-        let url = format!("{}/postgres", self.url);
-        let said = Command::new("psql").args([&*url, "-q", "-v", "ON_ERROR_STOP=1", "-c", statement]).output();
-        let said = said.expect("`psql` can be run");
-        assert!(said.status.success(), "{statement}: {}", String::from_utf8_lossy(&said.stderr));
-    }
+/// Runs statements in a database and answers with the rows, values apart by `|`.
+fn say(url: &str, statements: &str) -> Vec<String> {
+    let said = Command::new("psql").args([url, "-qAt", "-v", "ON_ERROR_STOP=1", "-c", statements]).output();
+    let said = said.expect("`psql` can be run");
+    assert!(said.status.success(), "{statements}: {}", String::from_utf8_lossy(&said.stderr));
+    String::from_utf8_lossy(&said.stdout).lines().map(str::to_owned).collect()
 }
 
 impl Database {
@@ -86,10 +132,40 @@ impl Database {
         format!("{}/{}", self.server.url, self.name)
     }
 
+    /// Its address for a user who exists for this alone, with every right, so that the database can tell who has done what.
+    #[must_use]
+    pub fn url_of_someone(&self) -> (String, String) {
+        let user = format!("user_{}", crate::unique(8));
+        self.say(&format!("create role {user} superuser login"));
+        (self.url().replacen("postgres@", &format!("{user}@"), 1), user)
+    }
+
+    /// Runs statements in it and answers with the rows, values apart by `|`.
+    ///
+    /// # Panics
+    /// When the server refuses one.
+    pub fn say(&self, statements: &str) -> Vec<String> {
+        say(&self.url(), statements)
+    }
+
     /// A copy; nobody may use the database meanwhile.
     #[must_use]
     pub fn copy(&self) -> Self {
         self.server.database(Some(self))
+    }
+}
+
+impl Authorities {
+    /// The file of the authority that has signed the server's certificate.
+    #[must_use]
+    pub fn right(&self) -> String {
+        self.0.path().join("root.crt").display().to_string()
+    }
+
+    /// The file of another one.
+    #[must_use]
+    pub fn wrong(&self) -> String {
+        self.0.path().join("other.crt").display().to_string()
     }
 }
 

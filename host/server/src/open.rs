@@ -77,9 +77,12 @@ pub(crate) async fn open(config: &Config) -> Result<Opened, Stop> {
     let new = !Vault::exists(&store).await?;
     if new && !empty {
         store.close().await;
+        let (place, repair) = match config.database() {
+            Some(_) => ("the database in `store`".to_owned(), "import again into an empty one"),
+            None => (config.data.display().to_string(), "move it away and import again"),
+        };
         return Err(Stop::refused(format_args!(
-            "{} holds records and no keys: an import into it was broken off; move it away and import again",
-            config.data.display()
+            "{place} holds records and no keys: an import into it was broken off; {repair}"
         )));
     }
     let key = key(&config.key_file(), new)?;

@@ -13,7 +13,7 @@ pub enum OpenError {
         /// The store's folder.
         at: PathBuf,
     },
-    /// A file is broken, is missing, belongs to another store or holds less than was acknowledged.
+    /// A file is broken, is missing, belongs to another store, holds less than was acknowledged, or is of a newer form.
     #[error("cannot start on {}: {reason}; {repair}", file.display())]
     Damaged {
         /// The file that is broken, as far as it can be told.

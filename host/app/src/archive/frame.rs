@@ -28,6 +28,12 @@ pub(super) const RECORD: u8 = b'R';
 pub(super) const BLOB: u8 = b'B';
 pub(super) const END: u8 = b'E';
 
+/// What the beginning of an archive of any format says.
+#[derive(Deserialize)]
+pub(super) struct Format {
+    pub format: u32,
+}
+
 /// The beginning of an archive.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Start {

@@ -11,7 +11,7 @@ use zeroize::Zeroizing;
 
 use super::{
     ArchiveError, Counts, Lock, Unlock,
-    frame::{BLOB, END, End, Entry, FORMAT, Frame, RECORD, START, Start},
+    frame::{BLOB, END, End, Entry, FORMAT, Format, Frame, RECORD, START, Start},
 };
 use crate::{
     COLLECTIONS,
@@ -117,11 +117,13 @@ pub fn check(file: &Path, unlock: &Unlock, progress: &mut dyn FnMut(Counts)) -> 
     let newer = |reason: String| ArchiveError::Newer { file: file.to_owned(), reason };
     let mut frames = Frames::open(file, unlock)?;
     let start = frames.next()?;
-    let start: Start = serde_json::from_slice(&start.content).map_err(|_| damaged("its beginning cannot be read"))?;
-    let text = Zeroizing::new(start.key);
-    if start.format != FORMAT {
-        return Err(newer(format!("it has format {}, and this version knows {FORMAT}", start.format)));
+    let unreadable = |_| damaged("its beginning cannot be read");
+    let Format { format } = serde_json::from_slice(&start.content).map_err(unreadable)?;
+    if format != FORMAT {
+        return Err(newer(format!("it has format {format}, and this version knows {FORMAT}")));
     }
+    let start: Start = serde_json::from_slice(&start.content).map_err(unreadable)?;
+    let text = Zeroizing::new(start.key);
     let key = KeyFile::parse(&text).ok_or_else(|| damaged("it holds no master key"))?;
     let opener = Opener::new(&key);
     let mut counts = Counts::default();
@@ -187,5 +189,24 @@ impl Frames {
 
     fn damaged(&self, cause: &std::io::Error) -> ArchiveError {
         ArchiveError::Damaged { file: self.file.clone(), reason: cause.to_string() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_archive_of_a_newer_format_is_refused_by_name_and_untouched() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("newer.age");
+        let start = Frame::json(START, &serde_json::json!({ "format": FORMAT + 1, "else": "unknown" })).unwrap();
+        let passphrase = "four words that rhyme";
+        let mut locked = Lock::passphrase(passphrase).unwrap().lock(File::create(&file).unwrap()).unwrap();
+        locked.write_all(&start.encode()).unwrap();
+        locked.finish().unwrap().into_inner().unwrap();
+        let refused = check(&file, &Unlock::passphrase(passphrase), &mut |_| {}).map(drop).unwrap_err();
+        assert!(matches!(refused, ArchiveError::Newer { .. }), "{refused}");
+        assert!(refused.to_string().contains("format 2") && refused.to_string().contains("newer one"), "{refused}");
     }
 }

@@ -62,6 +62,8 @@ pub async fn restore(
     while let Some(frame) = waiting.recv().await {
         counts.add(&frame);
         if frame.kind == BLOB {
+            // The records come first, so that a store is never one with blobs alone: that looks like one nobody has used.
+            batch.commit(store).await?;
             let (key, bytes) = frame.as_blob().ok_or_else(|| unreadable("blob"))?;
             store.blobs().put(key, bytes).await.map_err(Error::from)?;
         } else {

@@ -380,6 +380,17 @@ mod tests {
     }
 
     #[test]
+    fn no_two_seals_share_a_nonce() {
+        let seals = 10_000;
+        let nonces = (0..seals).map(|_| {
+            let sealed = key().seal(place("p", "ca_1", "val"), &1).unwrap();
+            let (_, text) = sealed.text.rsplit_once('.').unwrap();
+            BASE64.decode(text).unwrap()[..NONCE].to_vec()
+        });
+        assert_eq!(nonces.collect::<std::collections::HashSet<_>>().len(), seals);
+    }
+
+    #[test]
     fn a_sealed_value_shows_nothing_when_printed() {
         let sealed = key().seal(place("p", "ca_1", "val"), &"secret".to_owned()).unwrap();
         assert_eq!(format!("{sealed:?}"), "Sealed");

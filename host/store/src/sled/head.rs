@@ -12,6 +12,8 @@ use std::path::Path;
 
 const SLOT: usize = 4096;
 const MARK: [u8; 8] = *b"thHEAD1\n";
+/// What every mark begins with; a store that older programs must not touch has another number after it.
+const MARKED: &[u8] = b"thHEAD";
 /// Mark, checksum, length, generation.
 const START: usize = 8 + 4 + 4 + 8;
 
@@ -29,6 +31,8 @@ pub(super) enum Said {
     Nothing,
     /// No slot is whole.
     Noise,
+    /// A program has written it that knows more.
+    Newer,
     /// The newest whole slot.
     Position(Position),
 }
@@ -37,7 +41,11 @@ impl Head {
     /// Reads what the file says, changing nothing.
     pub(super) fn read(path: &Path) -> Result<Said> {
         match fs::read(path) {
-            Ok(bytes) => Ok(newest(&bytes).map_or(Said::Noise, |(_, position)| Said::Position(position))),
+            Ok(bytes) => Ok(match newest(&bytes) {
+                Some((_, position)) => Said::Position(position),
+                None if bytes.chunks(SLOT).all(is_newer) => Said::Newer,
+                None => Said::Noise,
+            }),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(Said::Nothing),
             Err(error) => Err(error),
         }
@@ -89,6 +97,10 @@ fn encode(generation: u64, position: &Position) -> Result<Vec<u8>> {
 
 fn newest(bytes: &[u8]) -> Option<(u64, Position)> {
     bytes.chunks(SLOT).take(2).filter_map(decode).max_by_key(|(generation, _)| *generation)
+}
+
+fn is_newer(slot: &[u8]) -> bool {
+    slot.starts_with(MARKED) && slot.get(MARKED.len()).is_some_and(|number| (b'2'..=b'9').contains(number))
 }
 
 fn decode(slot: &[u8]) -> Option<(u64, Position)> {

@@ -65,6 +65,7 @@ pub(super) fn open(paths: &Paths) -> Result<Opened, OpenError> {
     };
     match &said {
         Said::Noise => return Err(damaged(&paths.head, "it is damaged")),
+        Said::Newer => return Err(newer(&paths.head)),
         // Asked before sled is, which would begin an empty database here.
         Said::Position(_) if length == 0 => return Err(damaged(&paths.db, "it is missing or empty")),
         Said::Nothing | Said::Position(_) => {}
@@ -167,11 +168,11 @@ fn attempt(paths: &Paths, said: &Said) -> Result<(Db, Position), Trouble> {
         None => return Err(trouble(&paths.db, "it does not say which store it is".into())),
     };
     match said {
-        Said::Nothing | Said::Noise if position.sequence > 0 || position.keys > 0 => {
+        Said::Nothing | Said::Noise | Said::Newer if position.sequence > 0 || position.keys > 0 => {
             return Err(trouble(&paths.head, "it is missing".into()));
         }
         Said::Position(head) => compare(&position, head).map_err(|reason| trouble(&paths.db, reason))?,
-        Said::Nothing | Said::Noise => {}
+        Said::Nothing | Said::Noise | Said::Newer => {}
     }
     let Walk { position: found, damage, marks } =
         check::walk(&db, &position).map_err(|error| sled_trouble(paths, error))?;
@@ -246,6 +247,13 @@ pub(super) fn damaged(file: &Path, reason: &str) -> OpenError {
     let repair = "nothing was started: move the data folder away and bring back a backup with `toolhost import FILE`, or \
                   begin with an empty one";
     OpenError::Damaged { file: file.to_owned(), reason: reason.to_owned(), repair: repair.to_owned() }
+}
+
+fn newer(head: &Path) -> OpenError {
+    let repair = "nothing was changed: start that version again, or bring back a backup that this one has made, with \
+                  `toolhost import FILE`";
+    let reason = "a newer version of this program has written the store".to_owned();
+    OpenError::Damaged { file: head.to_owned(), reason, repair: repair.to_owned() }
 }
 
 pub(super) fn io_error(at: &Path, error: io::Error) -> OpenError {
