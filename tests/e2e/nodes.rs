@@ -1,15 +1,9 @@
 //! Several servers over one database and one bucket: what one does, all know; what one holds, nobody else needs.
 
-use std::{
-    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
-    time::Duration,
-};
+use std::time::Duration;
 
 use futures::future::join_all;
-use harness::{
-    BucketService, Client, Database, Guest, Host, Postgres, guest, host::Setup, unique, wait_for, wait_until,
-};
-use reqwest::Method;
+use harness::{BucketService, Database, Guest, Host, Postgres, guest, host::Setup, unique, wait_for, wait_until};
 use serde_json::json;
 
 /// How long other servers may take to see what one has done.
@@ -93,77 +87,4 @@ async fn a_server_that_is_killed_or_asked_to_stop_takes_nothing_with_it() {
     project.execute(&guest::tool("kept"), json!({})).await.data();
     let logs = project.post("/logs/tool_execution", &json!({})).await.expect(200);
     assert_eq!(logs["logs"].as_array().unwrap().len(), 2, "the killed server's record is there: {logs:#?}");
-}
-
-/// Makes auth configs until told otherwise, and counts them; answers with the ids of those that were acknowledged.
-async fn load(client: Client, stop: &AtomicBool, made: &AtomicUsize) -> Vec<String> {
-    let mut acknowledged = Vec::new();
-    let body = json!({
-        "toolkit": { "slug": "loaded" },
-        "auth_config": { "type": "use_custom_auth", "authScheme": "API_KEY", "credentials": {} },
-    });
-    while !stop.load(Ordering::Relaxed) {
-        let answer = client.post("/auth_configs", &body).await;
-        match answer.status {
-            201 => {
-                made.fetch_add(1, Ordering::Relaxed);
-                acknowledged.push(answer["auth_config"]["id"].as_str().unwrap().to_owned());
-            }
-            503 => assert!(!answer.header("retry-after").is_empty(), "{answer:#?}"),
-            _ => panic!("neither done nor to be tried again: {answer:#?}"),
-        }
-    }
-    acknowledged
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_database_that_crashes_under_load_loses_nothing_that_was_acknowledged() {
-    let (bucket, server) = (BucketService::start(), Postgres::start());
-    let hosts: [Host; 2] = nodes(&bucket, server.database(None)).await;
-    let manifest = guest::manifest_with_key("loaded", crate::given::bearer());
-    hosts[0].publish(Guest::echo().component(), &manifest).await;
-    for host in &hosts {
-        let seen = || async { host.as_project().get("/toolkits/loaded").await.status == 200 };
-        wait_until("the toolkit is seen", seen).await;
-    }
-    let (stop, made) = (AtomicBool::new(false), AtomicUsize::new(0));
-    let clients = hosts.iter().flat_map(|host| [host.as_project(), host.as_project(), host.as_project()]);
-    let loads = join_all(clients.map(|client| load(client, &stop, &made)));
-    let crashes = async {
-        for _ in 0..3 {
-            let before = made.load(Ordering::Relaxed);
-            wait_until("all write", || async { made.load(Ordering::Relaxed) > before + 20 }).await;
-            let server = server.clone();
-            tokio::task::spawn_blocking(move || server.restart()).await.unwrap();
-        }
-        let before = made.load(Ordering::Relaxed);
-        wait_until("all write again", || async { made.load(Ordering::Relaxed) > before + 20 }).await;
-        stop.store(true, Ordering::Relaxed);
-    };
-    let (acknowledged, ()) = tokio::join!(loads, crashes);
-    let project = hosts[1].as_project();
-    for id in acknowledged.concat() {
-        project.send(Method::GET, &format!("/auth_configs/{id}"), harness::client::Body::None, &[]).await.expect(200);
-    }
-}
-
-#[tokio::test]
-async fn a_database_that_cannot_be_used_is_refused_in_words_and_without_its_password() {
-    let server = Postgres::shared().database(None).url();
-    let (address, _) = server.rsplit_once('/').unwrap();
-    let guarded = address.replace("postgres@", "guarded:0pen-sesame@");
-    for (store, said) in [
-        ("postgres://someone:0pen-sesame@127.0.0.1:1/x".to_owned(), "check that the server runs"),
-        (format!("{address}/nowhere?password=0pen-sesame"), "there is no such database"),
-        (format!("{guarded}/postgres"), "the password is wrong"),
-        ("mysql://someone:0pen-sesame@127.0.0.1/x".to_owned(), "postgres://user:password@host/database"),
-    ] {
-        let setup = Setup::embedded().with("store", &store).with("log", "debug");
-        let refused = setup.clone().try_start().await.expect_err("a server without a database");
-        assert!(refused.output.contains(said), "{refused:#?}");
-        let doctor = setup.command(&["doctor"]);
-        let told = format!("{}{}", doctor.stdout, doctor.stderr);
-        assert!(doctor.code == Some(1) && told.contains(said), "{doctor:#?}");
-        assert!(!told.contains("sesame") && !refused.output.contains("sesame"), "{told}{}", refused.output);
-    }
 }

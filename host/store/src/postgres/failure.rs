@@ -16,9 +16,19 @@ pub(super) fn is_passing(error: &sqlx::Error) -> bool {
         sqlx::Error::Io(_) | sqlx::Error::Protocol(_) | sqlx::Error::WorkerCrashed => true,
         sqlx::Error::Database(cause) => {
             let code = cause.code().unwrap_or_default();
-            // Connection exceptions, shutdown and start of the server, serialization and deadlock, too many connections.
-            code.starts_with("08") || ["57P01", "57P02", "57P03", "40001", "40P01", "53300"].contains(&&*code)
+            // Connection exceptions, shutdown and start of the server, serialization and deadlock, too many connections,
+            // a transaction in which this process stood still.
+            code.starts_with("08") || ["57P01", "57P02", "57P03", "40001", "40P01", "53300", "25P03"].contains(&&*code)
         }
+        _ => false,
+    }
+}
+
+/// Whether the two sides could not agree on an encrypted connection.
+pub(super) fn is_of_tls(error: &sqlx::Error) -> bool {
+    match error {
+        sqlx::Error::Tls(_) => true,
+        sqlx::Error::Io(error) => error.kind() == std::io::ErrorKind::InvalidData,
         _ => false,
     }
 }
@@ -28,6 +38,7 @@ pub(super) fn reason(error: &sqlx::Error) -> String {
     match error {
         sqlx::Error::PoolTimedOut => "no connection to the database in time".to_owned(),
         sqlx::Error::PoolClosed => "the store was closed".to_owned(),
+        sqlx::Error::Tls(error) => format!("no encrypted connection to the database: {error}"),
         sqlx::Error::Io(error) => format!("the connection to the database is lost: {error}"),
         sqlx::Error::Database(cause) => {
             format!("the database says: {} ({})", cause.message(), cause.code().unwrap_or_default())

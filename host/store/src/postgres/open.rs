@@ -18,11 +18,12 @@ const CONNECT: Duration = Duration::from_secs(10);
 /// The oldest server whose statements are known to work.
 const OLDEST: i32 = 14;
 
-/// What holds for every connection, in the server's own words.
+/// What holds for every connection, in the server's own words. A process that stands still in a transaction gives up what it
+/// holds before the leases of jobs end, so that it keeps nobody from them.
 const SETTINGS: [(&str, &str); 4] = [
     ("statement_timeout", "5s"),
     ("lock_timeout", "2s"),
-    ("idle_in_transaction_session_timeout", "10s"),
+    ("idle_in_transaction_session_timeout", "5s"),
     ("client_min_messages", "warning"),
 ];
 
@@ -106,6 +107,11 @@ fn explain(at: &str, error: &sqlx::Error) -> OpenError {
         "28000" => (failure::reason(error), "check the user in `store` and the server's pg_hba.conf"),
         "3D000" => ("there is no such database".to_owned(), "make it with `createdb`, or correct the name in `store`"),
         "42501" => (failure::reason(error), "let the user own the database, or grant it `create` on the schema"),
+        "" if failure::is_of_tls(error) => (
+            failure::reason(error),
+            "name the authority that has signed the server's certificate with `sslrootcert=FILE` in `store`, and the host as \
+             the certificate does; `sslmode=require` encrypts without looking at it",
+        ),
         "" => (
             failure::reason(error),
             "check that the server runs and that host, port and `sslmode` in `store` are right",

@@ -1,0 +1,239 @@
+//! A database that makes trouble: it crashes, cuts connections, stands still, changes its tables, or is not whom it should be.
+
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use futures::future::join_all;
+use harness::{Client, Guest, Host, Postgres, client::Body, guest, host::Setup, unique, wait_for, wait_until};
+use reqwest::Method;
+use serde_json::json;
+
+use crate::given;
+
+/// A request is answered by then, whatever the database does.
+const ANSWERED: Duration = Duration::from_secs(10);
+/// Clients of each server.
+const CLIENTS: usize = 3;
+
+/// What clients do to servers, and how much of it was done.
+#[derive(Default)]
+struct Load {
+    stop: AtomicBool,
+    made: AtomicUsize,
+    /// The database is away for some time, so that reads are refused, too.
+    away: bool,
+}
+
+impl Load {
+    /// Makes auth configs and reads until told otherwise. The names of the auth configs that were acknowledged.
+    async fn work(&self, client: Client) -> Vec<String> {
+        let mut acknowledged = Vec::new();
+        while !self.stop.load(Ordering::Relaxed) {
+            let name = unique(8);
+            let answer = answered(&client, Method::POST, "/auth_configs", config(&name)).await;
+            match answer.status {
+                201 => {
+                    self.made.fetch_add(1, Ordering::Relaxed);
+                    acknowledged.push(name);
+                }
+                503 => assert!(!answer.header("retry-after").is_empty(), "{answer:#?}"),
+                _ => panic!("neither done nor to be tried again: {answer:#?}"),
+            }
+            // What changes nothing is asked again by the server itself, as long as the database is back soon.
+            let read = answered(&client, Method::GET, "/auth_configs?limit=1", Body::None).await;
+            if !(self.away && read.status == 503) {
+                read.expect(200);
+            }
+        }
+        acknowledged
+    }
+
+    /// Waits for some more of it.
+    async fn goes_on(&self) {
+        let before = self.made.load(Ordering::Relaxed);
+        wait_until("all write", || async { self.made.load(Ordering::Relaxed) > before + 20 }).await;
+    }
+
+    /// Lets `trouble` happen while clients work, and then asks for all that was acknowledged.
+    async fn through(&self, hosts: &[&Host], trouble: impl Future<Output = ()>) {
+        let clients = hosts.iter().flat_map(|host| (0..CLIENTS).map(|_| host.as_project()));
+        let working = join_all(clients.map(|client| self.work(client)));
+        let trouble = async {
+            self.goes_on().await;
+            trouble.await;
+            self.goes_on().await;
+            self.stop.store(true, Ordering::Relaxed);
+        };
+        let (acknowledged, ()) = tokio::join!(working, trouble);
+        let mut found = BTreeSet::new();
+        let mut cursor = String::new();
+        loop {
+            let page = hosts[0].as_project().get(&format!("/auth_configs?limit=1000{cursor}")).await.expect(200);
+            for item in page["items"].as_array().unwrap() {
+                assert!(found.insert(item["name"].as_str().unwrap().to_owned()), "it was made twice: {item:#}");
+            }
+            let Some(next) = page["next_cursor"].as_str() else { break };
+            cursor = format!("&cursor={next}");
+        }
+        let lost: Vec<_> = acknowledged.concat().into_iter().filter(|name| !found.contains(name)).collect();
+        assert!(lost.is_empty(), "{lost:?}");
+    }
+}
+
+fn config(name: &str) -> Body {
+    let config = json!({ "type": "use_custom_auth", "authScheme": "API_KEY", "name": name, "credentials": {} });
+    Body::Json(json!({ "toolkit": { "slug": "loaded" }, "auth_config": config }))
+}
+
+/// Sends a request that has to be answered in its time.
+async fn answered(client: &Client, method: Method, path: &str, body: Body) -> harness::Answer {
+    let answer = tokio::time::timeout(ANSWERED, client.send(method, path, body, &[])).await;
+    answer.unwrap_or_else(|_| panic!("no answer about {path} in {ANSWERED:?}"))
+}
+
+/// Two servers over a database of their own server, with a toolkit to make auth configs for.
+async fn two_on(server: &Arc<Postgres>) -> [Host; 2] {
+    let one = Setup::embedded().on(server.database(None)).start().await;
+    one.publish(Guest::echo().component(), &guest::manifest_with_key("loaded", given::bearer())).await;
+    let two = one.setup().another().start().await;
+    [one, two]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_that_crashes_under_load_loses_nothing_that_was_acknowledged() {
+    let server = Postgres::start();
+    let [one, two] = two_on(&server).await;
+    let load = Load { away: true, ..Load::default() };
+    let crashes = async {
+        for _ in 0..3 {
+            let server = server.clone();
+            tokio::task::spawn_blocking(move || server.restart()).await.unwrap();
+            load.goes_on().await;
+        }
+    };
+    load.through(&[&one, &two], crashes).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_that_are_cut_under_load_lose_nothing_and_double_nothing() {
+    let [one, two] = two_on(&Postgres::shared()).await;
+    let load = Load::default();
+    let cuts = async {
+        for _ in 0..20 {
+            let cut = "select count(pg_terminate_backend(pid)) from pg_stat_activity \
+                       where datname = current_database() and application_name = 'toolhost'";
+            let gone: usize = one.setup().database().say(cut)[0].parse().unwrap();
+            assert!(gone > 0, "nobody was connected");
+            load.goes_on().await;
+        }
+    };
+    load.through(&[&one, &two], cuts).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_that_stands_still_is_answered_for_in_bounded_time_and_used_again_when_it_goes_on() {
+    let server = Postgres::start();
+    let [one, two] = two_on(&server).await;
+    server.freeze();
+    let clients = [&one, &two].map(Host::as_project);
+    let asked = clients.iter().flat_map(|client| {
+        let write = answered(client, Method::POST, "/auth_configs", config("never"));
+        let read = answered(client, Method::GET, "/auth_configs", Body::None);
+        [futures::future::Either::Left(write), futures::future::Either::Right(read)]
+    });
+    for answer in join_all(asked).await {
+        let answer = answer.expect(503);
+        answer.assert_envelope();
+        assert!(!answer.header("retry-after").is_empty(), "{answer:#?}");
+    }
+    assert_eq!(one.anonymous().try_get_root("/health/ready").await, Some(503));
+    server.thaw();
+    for client in clients {
+        let name = unique(8);
+        let recovered =
+            || async { answered(&client, Method::POST, "/auth_configs", config(&name)).await.status == 201 };
+        wait_for(ANSWERED, "it is used again", recovered).await;
+    }
+    assert_eq!(one.anonymous().try_get_root("/health/ready").await, Some(200));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tables_that_a_newer_version_adds_to_do_not_disturb_an_older_one_at_work() {
+    let [one, two] = two_on(&Postgres::shared()).await;
+    let load = Load::default();
+    let additions = async {
+        let database = one.setup().database();
+        for number in 0..5 {
+            // As the store adds a field that it has not had before.
+            let field = format!("newer_{number}");
+            database.say(&format!(
+                "alter table auth_configs add column {field} text collate \"C\" generated always as \
+                 (case when json_typeof(body->'name') in ('string', 'boolean') then body->>'name' end) stored"
+            ));
+            database.say(&format!(
+                "create index auth_configs_by_{field} on auth_configs \
+                 (project, {field} nulls first, created_at, id) where deleted_at is null"
+            ));
+            load.goes_on().await;
+        }
+        database.say("create table newer (id text primary key)");
+        assert_eq!(
+            database.say("select count(*) from auth_configs where newer_0 is null"),
+            ["0"],
+            "older ones fill it"
+        );
+    };
+    load.through(&[&one, &two], additions).await;
+    one.setup().another().start().await;
+}
+
+#[tokio::test]
+async fn a_database_that_cannot_be_used_is_refused_in_words_and_without_its_password() {
+    let server = Postgres::shared().database(None).url();
+    let (address, _) = server.rsplit_once('/').unwrap();
+    let guarded = address.replace("postgres@", "guarded:0pen-sesame@");
+    for (store, said) in [
+        ("postgres://someone:0pen-sesame@127.0.0.1:1/x".to_owned(), "check that the server runs"),
+        (format!("{address}/nowhere?password=0pen-sesame"), "there is no such database"),
+        (format!("{guarded}/postgres"), "the password is wrong"),
+        ("mysql://someone:0pen-sesame@127.0.0.1/x".to_owned(), "postgres://user:password@host/database"),
+    ] {
+        let setup = Setup::embedded().with("store", &store).with("log", "debug");
+        let refused = setup.clone().try_start().await.expect_err("a server without a database");
+        assert!(refused.output.contains(said), "{refused:#?}");
+        let doctor = setup.command(&["doctor"]);
+        let told = format!("{}{}", doctor.stdout, doctor.stderr);
+        assert!(doctor.code == Some(1) && told.contains(said), "{doctor:#?}");
+        assert!(!told.contains("sesame") && !refused.output.contains("sesame"), "{told}{}", refused.output);
+    }
+}
+
+#[tokio::test]
+async fn an_encrypted_connection_is_made_to_the_server_that_the_right_authority_vouches_for_and_to_no_other() {
+    let (server, authorities) = Postgres::start_with_tls();
+    let setup = Setup::embedded().on(server.database(None));
+    let verified = |authority: String, host: &str| {
+        let url = setup.database().url().replacen("localhost", host, 1);
+        setup.clone().with("store", format!("{url}?sslmode=verify-full&sslrootcert={authority}"))
+    };
+    let host = verified(authorities.right(), "localhost").start().await;
+    let plain = "select count(*) from pg_stat_activity join pg_stat_ssl using (pid) \
+                 where datname = current_database() and application_name = 'toolhost' and not ssl";
+    assert_eq!(setup.database().say(plain), ["0"]);
+    verified(authorities.right(), "localhost").command(&["doctor"]).succeeded();
+    drop(host);
+    for (refused, said) in [
+        (verified(authorities.wrong(), "localhost"), "UnknownIssuer"),
+        (verified(authorities.right(), "127.0.0.1"), "not valid for name"),
+    ] {
+        let refused = refused.try_start().await.expect_err("a server on a database that nobody vouches for");
+        assert_eq!(refused.code, Some(78), "{refused:#?}");
+        assert!(refused.output.contains(said) && refused.output.contains("sslrootcert"), "{refused:#?}");
+    }
+}

@@ -1,0 +1,157 @@
+//! Work that recurs, over several servers on one database: whoever holds its lease does it, and nobody else.
+//!
+//! The work is the log's retention. The database tells who does what: each server has a user of its own there, and triggers
+//! note who takes the lease and who erases, with the revision of the fence at that moment.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use harness::{Database, Guest, Host, Postgres, guest, host::Setup, wait_for, wait_until};
+use serde_json::json;
+
+/// How soon the work of a server that has died goes on elsewhere.
+const TAKEN_OVER: Duration = Duration::from_secs(10);
+/// Pages of the log that are too many: more than a batch, so that the work has a middle.
+const PAGES: usize = 80;
+
+/// Notes who takes the lease and who erases a page, and makes erasing one take as long as `pace` says.
+const WATCH: &str = "
+    create table pace as select 0.05 as seconds;
+    create table notes (number serial, what text, who text default session_user, epoch bigint);
+    create function erased() returns trigger language plpgsql as $$ begin
+        perform pg_sleep(seconds) from pace;
+        insert into notes (what, epoch) select 'erased', revision from fences where id = 'log_retention';
+        return old;
+    end $$;
+    create trigger erased before delete on execution_pages for each row execute function erased();
+    create function taken() returns trigger language plpgsql as $$ begin
+        insert into notes (what, epoch) select 'taken', new.revision where new.id = 'log_retention';
+        return new;
+    end $$;
+    create trigger taken after insert or update on fences for each row execute function taken();
+";
+
+/// Servers over one database, with the users they have there.
+struct Watched {
+    hosts: Vec<(String, Host)>,
+    setup: Setup,
+}
+
+impl Watched {
+    /// So many servers that have nothing to do any more, and keep one page of the log.
+    async fn start(count: usize) -> Self {
+        let setup = Setup::embedded().on(Postgres::shared().database(None)).with("logs.keep_count", "1");
+        let mut watched = Self { hosts: Vec::new(), setup };
+        for number in 1..=count {
+            let own = if number == 1 { watched.setup.clone() } else { watched.setup.another() };
+            let (url, user) = watched.database().url_of_someone();
+            let host = own.with("store", url).start().await;
+            watched.hosts.push((user, host));
+            // A server that has been started does not wait for a job's next time.
+            let done = format!(
+                "select count(*) from leases join fences using (id) where id = 'log_retention' \
+                 and fences.revision = {number} and leases.body->>'until' = leases.body->>'ran'"
+            );
+            wait_until("it has done the job once", || async { watched.count(&done) == 1 }).await;
+        }
+        watched.database().say(WATCH);
+        watched
+    }
+
+    fn database(&self) -> &Database {
+        self.setup.database()
+    }
+
+    fn count(&self, statement: &str) -> usize {
+        self.database().say(statement)[0].parse().unwrap()
+    }
+
+    /// Makes the job due for everybody.
+    fn make_due(&self) {
+        self.database().say(
+            "update leases set revision = revision + 1, body = (body::jsonb || '{\"until\": 0, \"ran\": 0}')::json \
+             where id = 'log_retention'",
+        );
+    }
+
+    async fn wait_until_done(&self) {
+        let done = "select count(*) from leases where id = 'log_retention' and (body->>'ran')::bigint > 0";
+        wait_until("the job is done", || async { self.count(done) == 1 }).await;
+    }
+
+    fn pages(&self) -> usize {
+        self.count("select count(*) from execution_pages")
+    }
+
+    /// Fills the log, makes the job due, and waits until somebody is in the middle of it. That server, then the others.
+    async fn amid_work(mut self) -> (Host, Self) {
+        let first = &self.hosts[0].1;
+        first.publish(Guest::echo().component(), &guest::manifest("logged")).await;
+        for _ in 0..PAGES {
+            first.as_project().execute(&guest::tool("logged"), json!({})).await.data();
+        }
+        assert_eq!(self.pages(), PAGES);
+        self.make_due();
+        let begun = "select count(*) from notes where what = 'erased'";
+        wait_until("somebody has begun", || async { self.count(begun) > 0 }).await;
+        let holder = &self.database().say("select who from notes where what = 'taken'")[0];
+        let place = self.hosts.iter().position(|(user, _)| user == holder).unwrap();
+        let (_, holder) = self.hosts.remove(place);
+        (holder, self)
+    }
+
+    /// Who has taken the lease, in turn.
+    fn holders(&self) -> Vec<String> {
+        self.database().say("select who from notes where what = 'taken' order by number")
+    }
+
+    /// Nothing was erased twice, and nothing by a server under another's lease.
+    fn assert_fenced(&self) {
+        let [taken, erased] = ["taken", "erased"]
+            .map(|what| self.database().say(&format!("select who, epoch from notes where what = '{what}'")));
+        let leases: BTreeSet<_> = taken.into_iter().collect();
+        assert!(erased.iter().all(|by| leases.contains(by)), "{leases:?} {erased:?}");
+        assert_eq!(erased.len(), PAGES - self.pages());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_work_of_a_server_that_is_killed_in_the_middle_of_it_is_done_by_another_within_ten_seconds() {
+    let (holder, rest) = Watched::start(2).await.amid_work().await;
+    holder.kill();
+    assert!(rest.pages() > 1, "it was killed too late");
+    rest.database().say("update pace set seconds = 0");
+    wait_for(TAKEN_OVER, "another server has done the work", || async { rest.pages() == 1 }).await;
+    let holders = rest.holders();
+    assert!(holders.len() == 2 && holders[1] == rest.hosts[0].0, "{holders:?}");
+    rest.assert_fenced();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_is_frozen_past_its_lease_changes_nothing_under_it_when_it_wakes_up() {
+    let (holder, rest) = Watched::start(2).await.amid_work().await;
+    holder.signal("STOP");
+    assert!(rest.pages() > 1, "it was frozen too late");
+    wait_for(TAKEN_OVER, "another server takes the lease", || async { rest.holders().len() == 2 }).await;
+    holder.signal("CONT");
+    // Whichever step it stood in, it does not come to its end.
+    let told = ["another server may go on with the job", "a job could not be done"];
+    let lost = || async { told.iter().any(|told| holder.output().contains(told)) };
+    wait_until("the woken server knows that it has lost the lease", lost).await;
+    rest.wait_until_done().await;
+    assert_eq!(rest.pages(), 1);
+    rest.assert_fenced();
+    let logs = holder.as_project().post("/logs/tool_execution", &json!({})).await.expect(200);
+    assert_eq!(logs["logs"].as_array().unwrap().len(), 1, "it goes on with what the other has left: {logs:#?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_that_is_due_is_done_once_however_many_servers_look() {
+    for servers in [2, 3] {
+        let watched = Watched::start(servers).await;
+        for round in 1..=8 {
+            watched.make_due();
+            watched.wait_until_done().await;
+            assert_eq!(watched.holders().len(), round, "with {servers} servers");
+        }
+    }
+}

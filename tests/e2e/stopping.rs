@@ -1,0 +1,113 @@
+//! A server asked to stop takes nobody in any more, finishes what it began, writes what it owes, and ends in its time.
+
+use std::{
+    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
+    time::Duration,
+};
+
+use futures::future::join_all;
+use harness::{Client, FakeApp, Guest, Host, client::Body, guest, host::Setup, unique, wait_until};
+use reqwest::Method;
+use serde_json::json;
+
+use crate::given;
+
+/// Runs a tool and makes auth configs until nobody listens any more. The ids of the logs and of the configs.
+async fn work(client: Client, slug: &str, stopping: &AtomicBool, done: &AtomicUsize) -> [Vec<String>; 2] {
+    let (mut logs, mut configs) = (Vec::new(), Vec::new());
+    let execute = format!("/tools/execute/{}", guest::tool(slug));
+    loop {
+        let config =
+            json!({ "type": "use_custom_auth", "authScheme": "API_KEY", "name": unique(8), "credentials": {} });
+        let (path, body) = match done.load(Ordering::Relaxed) % 2 {
+            0 => (execute.as_str(), json!({ "arguments": {}, "version": "latest" })),
+            _ => ("/auth_configs", json!({ "toolkit": { "slug": slug }, "auth_config": config })),
+        };
+        match client.try_send(Method::POST, path, Body::Json(body), &[]).await {
+            Ok(answer) if path == execute => logs.push(answer.expect(200)["log_id"].as_str().unwrap().to_owned()),
+            Ok(answer) => configs.push(answer.expect(201)["auth_config"]["id"].as_str().unwrap().to_owned()),
+            Err(cause) => {
+                assert!(stopping.load(Ordering::Relaxed), "it stopped unasked: {cause}");
+                return [logs, configs];
+            }
+        }
+        done.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_asked_to_stop_under_load_answers_what_it_took_and_keeps_what_it_answered() {
+    // The log trails its answers here, and is owed when the server stops.
+    let host = Setup::new().with("logs.wait", "false").start().await;
+    let mut manifest = guest::manifest_with_key(&given::slug(), given::bearer());
+    manifest["tools"][0]["no_auth"] = json!(true);
+    host.publish(Guest::echo().component(), &manifest).await;
+    let slug = manifest["slug"].as_str().unwrap();
+    let (stopping, done) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let loads = join_all((0..8).map(|_| work(host.as_project(), slug, &stopping, &done)));
+    let key = host.project_key.clone();
+    let stopped = async {
+        wait_until("all work", || async { done.load(Ordering::Relaxed) > 200 }).await;
+        stopping.store(true, Ordering::Relaxed);
+        host.terminate().await
+    };
+    let (answered, (setup, status)) = tokio::join!(loads, stopped);
+    assert!(status.success(), "{status}");
+    let host = setup.start().await;
+    let client = host.with_key(&key);
+    for [logs, configs] in answered {
+        for log in logs {
+            client.get(&format!("/logs/tool_execution/{log}")).await.expect(200);
+        }
+        for config in configs {
+            client.get(&format!("/auth_configs/{config}")).await.expect(200);
+        }
+    }
+}
+
+/// A server with a tool that asks an application, which `behaviour` says how to answer; the call of that tool.
+async fn asking(application: &FakeApp, drain: u64, behaviour: &str) -> (Host, impl Future<Output = Answered> + use<>) {
+    let setup = Setup::new().with_application(&["api.example.com"], application);
+    let host = setup.with("limits.drain_s", drain.to_string()).start().await;
+    let slug = given::slug();
+    let mut manifest = guest::manifest(&slug);
+    manifest["egress"] = json!([{ "host": "api.example.com" }]);
+    host.publish(Guest::fetch().component(), &manifest).await;
+    let (client, path) = (host.as_project(), format!("/tools/execute/{}", guest::tool(&slug)));
+    let arguments = json!({ "url": format!("https://api.example.com/{behaviour}") });
+    let body = Body::Json(json!({ "arguments": arguments, "version": "latest" }));
+    (host, async move { client.try_send(Method::POST, &path, body, &[]).await })
+}
+
+type Answered = Result<harness::Answer, reqwest::Error>;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_takes_its_time_is_answered_by_the_server_that_stops() {
+    let application = FakeApp::start();
+    let tag = unique(8);
+    let (host, call) = asking(&application, 30, &format!("slow/{tag}/1500")).await;
+    let call = tokio::spawn(call);
+    wait_until("the tool runs", || async { !application.seen(&tag).is_empty() }).await;
+    let key = host.project_key.clone();
+    let (setup, status) = host.terminate().await;
+    assert!(status.success(), "{status}");
+    let answer = call.await.unwrap().expect("what was begun is answered").expect(200);
+    assert_eq!(answer["successful"], true, "{answer:#?}");
+    let log = answer["log_id"].as_str().unwrap().to_owned();
+    setup.start().await.with_key(&key).get(&format!("/logs/tool_execution/{log}")).await.expect(200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_does_not_end_does_not_keep_a_server_from_stopping() {
+    let application = FakeApp::start();
+    let tag = unique(8);
+    let (host, call) = asking(&application, 1, &format!("hang/{tag}")).await;
+    let call = tokio::spawn(call);
+    wait_until("the tool runs", || async { !application.seen(&tag).is_empty() }).await;
+    // Less than a guest may wait for its application.
+    let stopped = tokio::time::timeout(Duration::from_secs(20), host.terminate()).await;
+    let (setup, status) = stopped.expect("it stops when the time for what still runs is over");
+    assert!(status.success(), "{status}");
+    assert!(call.await.unwrap().is_err(), "the call is cut");
+    setup.command(&["verify"]).succeeded();
+}
