@@ -31,6 +31,7 @@ mod credentials;
 mod damage;
 mod database;
 mod dev;
+mod disk;
 mod distribution;
 mod documents;
 mod generated;

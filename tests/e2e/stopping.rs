@@ -1,6 +1,7 @@
 //! A server asked to stop takes nobody in any more, finishes what it began, writes what it owes, and ends in its time.
 
 use std::{
+    process::ExitStatus,
     sync::atomic::{AtomicBool, AtomicUsize, Ordering},
     time::Duration,
 };
@@ -86,15 +87,14 @@ async fn a_call_that_takes_its_time_is_answered_by_the_server_that_stops() {
     let application = FakeApp::start();
     let tag = unique(8);
     let (host, call) = asking(&application, 30, &format!("slow/{tag}/1500")).await;
-    let call = tokio::spawn(call);
-    wait_until("the tool runs", || async { !application.seen(&tag).is_empty() }).await;
     let key = host.project_key.clone();
-    let (setup, status) = host.terminate().await;
+    let (answer, (setup, status)) = tokio::join!(call, terminated_amid(host, &application, &tag));
     assert!(status.success(), "{status}");
-    let answer = call.await.unwrap().expect("what was begun is answered").expect(200);
+    let answer = answer.expect("what was begun is answered").expect(200);
     assert_eq!(answer["successful"], true, "{answer:#?}");
     let log = answer["log_id"].as_str().unwrap().to_owned();
-    setup.start().await.with_key(&key).get(&format!("/logs/tool_execution/{log}")).await.expect(200);
+    let host = setup.start().await;
+    host.with_key(&key).get(&format!("/logs/tool_execution/{log}")).await.expect(200);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -102,12 +102,17 @@ async fn a_call_that_does_not_end_does_not_keep_a_server_from_stopping() {
     let application = FakeApp::start();
     let tag = unique(8);
     let (host, call) = asking(&application, 1, &format!("hang/{tag}")).await;
-    let call = tokio::spawn(call);
-    wait_until("the tool runs", || async { !application.seen(&tag).is_empty() }).await;
     // Less than a guest may wait for its application.
-    let stopped = tokio::time::timeout(Duration::from_secs(20), host.terminate()).await;
+    let stopped = tokio::time::timeout(Duration::from_secs(20), terminated_amid(host, &application, &tag));
+    let (answer, stopped) = tokio::join!(call, stopped);
     let (setup, status) = stopped.expect("it stops when the time for what still runs is over");
     assert!(status.success(), "{status}");
-    assert!(call.await.unwrap().is_err(), "the call is cut");
+    assert!(answer.is_err(), "the call is cut");
     setup.command(&["verify"]).succeeded();
+}
+
+/// Asks the server to stop when its tool has asked the application.
+async fn terminated_amid(host: Host, application: &FakeApp, tag: &str) -> (Setup, ExitStatus) {
+    wait_until("the tool runs", || async { !application.seen(tag).is_empty() }).await;
+    host.terminate().await
 }

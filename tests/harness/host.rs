@@ -24,6 +24,8 @@ pub struct Setup {
     folder: Arc<TempDir>,
     /// Where the records lie, unless they lie in the folder. `TEST_STORE=postgres` puts those of every test there.
     database: Option<Arc<Database>>,
+    /// The command that runs the server's, with its arguments; empty for none.
+    runner: Vec<String>,
 }
 
 /// A running server. Dropped, it is killed as a power switch would.
@@ -77,7 +79,7 @@ impl Setup {
     pub fn embedded() -> Self {
         let folder = Arc::new(tempfile::tempdir().expect("a temporary folder can be made"));
         let data = folder.path().join("data").display().to_string();
-        Self { settings: BTreeMap::new(), folder, database: None }
+        Self { settings: BTreeMap::new(), folder, database: None, runner: Vec::new() }
             .with("data", data)
             .with("listen", "127.0.0.1:0")
             .with("limits.rate", "0")
@@ -89,6 +91,12 @@ impl Setup {
     pub fn with(mut self, key: &str, value: impl Into<String>) -> Self {
         let name = format!("TOOLHOST_{}", key.replace('.', "__").to_uppercase());
         self.settings.insert(name, value.into());
+        self
+    }
+
+    /// With a variable that is no setting of the server.
+    pub fn with_variable(mut self, name: &str, value: impl Into<String>) -> Self {
+        self.settings.insert(name.to_owned(), value.into());
         self
     }
 
@@ -113,7 +121,12 @@ impl Setup {
         let settings = self.settings.clone();
         let data = fresh.data().display().to_string();
         let (folder, database) = (fresh.folder, self.database.clone());
-        Self { settings, folder, database }.with("data", data).with("key_file", key)
+        Self { settings, folder, database, runner: Vec::new() }.with("data", data).with("key_file", key)
+    }
+
+    /// With every command run by another one.
+    pub(crate) fn run_by(self, runner: Vec<String>) -> Self {
+        Self { runner, ..self }
     }
 
     /// With the blobs in a bucket.
@@ -142,7 +155,8 @@ impl Setup {
         let copied = Command::new("cp").arg("-a").arg(from.join(".")).arg(to).status().expect("`cp` can be run");
         assert!(copied.success(), "{} cannot be copied", from.display());
         let data = fresh.data().display().to_string();
-        let copy = Self { settings: self.settings.clone(), folder: fresh.folder, database: None }.with("data", data);
+        let copy = Self { settings: self.settings.clone(), folder: fresh.folder, database: None, runner: Vec::new() };
+        let copy = copy.with("data", data);
         match &self.database {
             Some(database) => copy.on(database.copy()),
             None => copy,
@@ -151,15 +165,15 @@ impl Setup {
 
     /// Runs another of the operator's commands with these settings to its end.
     pub fn command(&self, arguments: &[&str]) -> Finished {
-        let mut command = Command::new(binary());
-        command.args(arguments).current_dir(self.folder.path()).env_clear().envs(&self.settings);
+        let mut command = self.program();
+        command.args(arguments);
         Finished::of(command)
     }
 
     /// Begins another of the operator's commands, to be killed before its end.
     pub fn begin(&self, arguments: &[&str]) -> Process {
-        let mut command = Command::new(binary());
-        command.args(arguments).current_dir(self.folder.path()).env_clear().envs(&self.settings);
+        let mut command = self.program();
+        command.args(arguments);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         Process(spawn(command))
     }
@@ -171,8 +185,8 @@ impl Setup {
 
     /// Starts and waits until it serves or ends.
     pub async fn try_start(self) -> Result<Host, Refused> {
-        let mut command = Command::new(binary());
-        command.arg("serve").current_dir(self.folder.path()).env_clear().envs(&self.settings).stdin(Stdio::null());
+        let mut command = self.program();
+        command.arg("serve").stdin(Stdio::null());
         let output = NamedTempFile::new().expect("a temporary file can be made");
         let into = || output.as_file().try_clone().expect("a file can be opened twice");
         command.stdout(into()).stderr(into());
@@ -198,6 +212,20 @@ impl Setup {
         }
     }
 
+    /// The server's binary in the folder, with these settings and nothing else.
+    fn program(&self) -> Command {
+        let mut command = match self.runner.split_first() {
+            Some((runner, arguments)) => {
+                let mut command = Command::new(runner);
+                command.args(arguments).arg(binary());
+                command
+            }
+            None => Command::new(binary()),
+        };
+        command.current_dir(self.folder.path()).env_clear().envs(&self.settings);
+        command
+    }
+
     /// What the first start wrote for clients.
     fn keys(&self) -> BTreeMap<String, String> {
         let text = std::fs::read_to_string(self.folder.path().join("data.env")).unwrap_or_default();
@@ -210,6 +238,13 @@ impl Setup {
 pub fn on_postgres() -> bool {
     #[expect(clippy::disallowed_methods, reason = "the tests' settings are read here")]
     std::env::var_os("TEST_STORE").is_some_and(|store| store == "postgres")
+}
+
+/// How much of something is tried: so much in every run, or so much before a release, which `TEST_SIZE=release` asks for.
+pub fn size<T>(every_run: T, release: T) -> T {
+    #[expect(clippy::disallowed_methods, reason = "the tests' settings are read here")]
+    let wanted = std::env::var_os("TEST_SIZE").is_some_and(|size| size == "release");
+    if wanted { release } else { every_run }
 }
 
 impl Default for Setup {
@@ -283,8 +318,13 @@ impl Host {
     }
 
     /// Asks the server to stop and waits until it has.
-    pub async fn terminate(mut self) -> (Setup, ExitStatus) {
+    pub async fn terminate(self) -> (Setup, ExitStatus) {
         Command::new("kill").arg(self.pid().to_string()).status().expect("`kill` can be run");
+        self.end().await
+    }
+
+    /// Waits until the server has ended, by itself or asked to.
+    pub async fn end(mut self) -> (Setup, ExitStatus) {
         let begun = Instant::now();
         let status = loop {
             if let Some(status) = self.process.0.try_wait().expect("the server's process can be asked") {

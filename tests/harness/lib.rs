@@ -6,6 +6,7 @@
 pub mod author;
 pub mod bucket;
 pub mod client;
+pub mod disk;
 pub mod fake_app;
 #[path = "../components/guest.rs"]
 pub mod guest;
@@ -23,6 +24,7 @@ use std::{
 pub use author::Author;
 pub use bucket::BucketService;
 pub use client::{Answer, Client};
+pub use disk::SmallDisk;
 pub use fake_app::FakeApp;
 pub use guest::Guest;
 pub use host::Host;

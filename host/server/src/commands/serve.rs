@@ -15,6 +15,7 @@ use anyhow::{Context, Result};
 use futures::{StreamExt, stream};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
+use store::{Health, Store};
 use tokio::{
     net::TcpListener,
     signal::unix::{SignalKind, signal},
@@ -39,6 +40,10 @@ use crate::{
 
 /// How long the log may take to be written once everything else has ended.
 const LAST_WRITES: Duration = Duration::from_secs(15);
+/// How often it is looked whether the store has failed.
+const LOOK: Duration = Duration::from_millis(500);
+/// Exit code of a server whose store has failed while it ran (`EX_IOERR`).
+const STORE_FAILED: u8 = 74;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -95,12 +100,18 @@ pub(crate) async fn run(config: Config, args: Args, terminal: Terminal) -> Resul
 
     let mut signals = Signals::new(args.until_stdin_ends)?;
     let start = Start { url, keys, new, address };
+    let mut code = ExitCode::SUCCESS;
+    let announced = async {
+        announce(&server, &args, &start, terminal).await?;
+        std::future::pending::<Result<(), Stop>>().await
+    };
     tokio::select! {
-        done = announce(&server, &args, &start, terminal) => {
-            done?;
-            signals.wait().await;
-        }
+        done = announced => done?,
         () = signals.wait() => {}
+        why = failure(&store) => {
+            tracing::error!(why, "the store has failed: stopping, since only a new start finds out what it holds");
+            code = ExitCode::from(STORE_FAILED);
+        }
     }
     server.set_serving(false);
     // Nobody listens when serving has ended by itself, which it does not.
@@ -121,7 +132,17 @@ pub(crate) async fn run(config: Config, args: Args, terminal: Terminal) -> Resul
         tracing::error!("the execution log could not be written in time");
     }
     store.close().await;
-    Ok(ExitCode::SUCCESS)
+    Ok(code)
+}
+
+/// Waits until the store acknowledges nothing any more, and says why.
+async fn failure(store: &Store) -> String {
+    loop {
+        if let Health::Failed(why) = store.health() {
+            return why;
+        }
+        tokio::time::sleep(LOOK).await;
+    }
 }
 
 /// What is known at a start.

@@ -1,0 +1,155 @@
+//! A disk without space: nothing acknowledged is lost, the refusal says what is wrong, and space is all that is needed again.
+
+use std::{process::Command, time::Duration};
+
+use harness::{
+    Client, Guest, Host, SmallDisk,
+    client::Body,
+    guest,
+    host::{Setup, size},
+    wait_for,
+};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::given;
+
+/// How soon writes go on when there is space again.
+const RESUMED: Duration = Duration::from_secs(5);
+/// Bytes of a secret: large, so that few fill the disk.
+const SECRET: usize = 48 << 10;
+
+/// An auth config for [`furnished`].
+fn small() -> Value {
+    json!({
+        "toolkit": { "slug": "filling" },
+        "auth_config": { "type": "use_custom_auth", "authScheme": "API_KEY", "credentials": {} },
+    })
+}
+
+/// A server with a toolkit that takes keys; an auth config for it.
+async fn furnished(setup: Setup) -> (Host, String) {
+    let host = setup.start().await;
+    host.publish(Guest::echo().component(), &guest::manifest_with_key("filling", given::bearer())).await;
+    let made = host.as_project().post("/auth_configs", &small()).await.expect(201);
+    let config = made["auth_config"]["id"].as_str().unwrap().to_owned();
+    (host, config)
+}
+
+async fn connect(client: &Client, config: &str) -> Result<harness::Answer, reqwest::Error> {
+    let body = given::account(config, "user", &"k".repeat(SECRET));
+    client.try_send(Method::POST, "/connected_accounts", Body::Json(body), &[]).await
+}
+
+async fn assert_there(client: &Client, accounts: &[String]) {
+    for account in accounts {
+        let read = client.get(&format!("/connected_accounts/{account}")).await.expect(200);
+        assert_eq!(read["status"], "ACTIVE", "{read:#?}");
+    }
+}
+
+#[tokio::test]
+async fn a_full_disk_refuses_writes_serves_reads_and_takes_writes_again_without_a_restart() {
+    let setup = Setup::embedded();
+    let Some(disk) = SmallDisk::below(&setup, 96) else {
+        eprintln!("no small disk can be made here; a write that fails is tested beside");
+        return;
+    };
+    let (host, config) = furnished(disk.hold(setup)).await;
+    let client = host.as_project();
+    disk.fill_but_for(16 << 20);
+    let mut accounts = Vec::new();
+    let refused = loop {
+        let answer = connect(&client, &config).await.unwrap();
+        if answer.status != 201 {
+            break answer;
+        }
+        accounts.push(answer["id"].as_str().unwrap().to_owned());
+        assert!(accounts.len() < 2_000, "the disk does not fill up: {} bytes are free", disk.free());
+    };
+    refused.assert_envelope();
+    assert_eq!((refused.status, &refused["error"]["slug"]), (507, &json!("Server_StorageFull")), "{refused:#?}");
+    // Something small would still fit.
+    disk.fill_but_for(6 << 20);
+    client.post("/auth_configs", &small()).await.expect(507);
+    assert_eq!(client.try_get_root("/health/ready").await, Some(503));
+    assert_there(&client, &accounts).await;
+    disk.clear();
+    let resumed = || async { connect(&client, &config).await.unwrap().status == 201 };
+    wait_for(RESUMED, "there is space again, and it is used", resumed).await;
+    assert_eq!(client.try_get_root("/health/ready").await, Some(200));
+    let key = host.project_key.clone();
+    let host = host.kill().start().await;
+    assert_there(&host.with_key(&key), &accounts).await;
+    let (setup, status) = host.terminate().await;
+    assert!(status.success(), "{status}");
+    setup.command(&["verify"]).succeeded();
+}
+
+/// A file that may not grow: the write breaks off in its middle, and the system ends the process there.
+#[tokio::test]
+async fn a_write_that_is_cut_off_takes_nothing_with_it_that_was_acknowledged() {
+    let (mut host, config) = furnished(Setup::embedded()).await;
+    let key = host.project_key.clone();
+    let mut accounts = Vec::new();
+    for round in 0..size(3, 30) {
+        let client = host.with_key(&key);
+        let length = std::fs::metadata(host.data().join("store/sled/db")).unwrap().len();
+        // At no border of anything.
+        let limit = format!("--fsize={}", length + (1 << 20) + 777 * round);
+        let limited = Command::new("prlimit").args(["--pid", &host.pid().to_string(), &limit]).status().unwrap();
+        assert!(limited.success());
+        let before = accounts.len();
+        while let Ok(answer) = connect(&client, &config).await {
+            match answer.status {
+                201 => accounts.push(answer["id"].as_str().unwrap().to_owned()),
+                _ => answer.assert_envelope(),
+            }
+            assert!(accounts.len() < before + 2_000, "the file grows past its limit");
+        }
+        assert!(accounts.len() > before, "nothing was acknowledged before");
+        host = host.kill().start().await;
+        assert_there(&host.with_key(&key), &accounts).await;
+    }
+    let (setup, _) = host.terminate().await;
+    setup.command(&["verify"]).succeeded();
+}
+
+/// Makes one sync of those that are waited for before an acknowledgement fail, when the file of that name is there.
+const BROKEN_SYNC: &str = r#"
+    #define _GNU_SOURCE
+    #include <errno.h>
+    #include <stdlib.h>
+    #include <sys/syscall.h>
+    #include <unistd.h>
+    int fdatasync(int file) {
+        if (unlink(getenv("BROKEN_SYNC")) == 0) { errno = EIO; return -1; }
+        return syscall(SYS_fdatasync, file);
+    }
+"#;
+
+#[tokio::test]
+async fn after_a_sync_that_failed_once_nothing_is_acknowledged_until_a_new_start_has_looked() {
+    let folder = tempfile::tempdir().unwrap();
+    let [source, library, trigger] = ["sync.c", "sync.so", "trigger"].map(|name| folder.path().join(name));
+    std::fs::write(&source, BROKEN_SYNC).unwrap();
+    let compiled = Command::new("cc").args(["-shared", "-fPIC", "-o"]).args([&library, &source]).status();
+    assert!(compiled.expect("what links Rust programs is here").success());
+    let setup = Setup::embedded()
+        .with_variable("LD_PRELOAD", library.display().to_string())
+        .with_variable("BROKEN_SYNC", trigger.display().to_string());
+    let (host, config) = furnished(setup).await;
+    let (client, key) = (host.as_project(), host.project_key.clone());
+    let account = connect(&client, &config).await.unwrap().expect(201)["id"].as_str().unwrap().to_owned();
+    std::fs::write(&trigger, "").unwrap();
+    connect(&client, &config).await.unwrap().expect(503).assert_envelope();
+    assert!(!trigger.exists(), "it has failed once");
+    // It is on its way out: what still comes in is refused, or meets nobody.
+    if let Ok(answer) = connect(&client, &config).await {
+        answer.expect(503);
+    }
+    let (setup, status) = host.end().await;
+    assert_eq!(status.code(), Some(74));
+    let host = setup.start().await;
+    assert_there(&host.with_key(&key), &[account]).await;
+}
