@@ -2,7 +2,7 @@
 CARGO ?= cargo
 
 # Always the whole workspace: a single package would choose other features, and rebuild most dependencies for them.
-.PHONY: help run test bench check clean
+.PHONY: help run test soak bench check clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' Makefile | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 14
@@ -22,6 +22,14 @@ test: ## every test: units, toolkits, and the real server over HTTP, on each sto
 	$(CARGO) test --workspace
 	TEST_STORE=postgres $(CARGO) test --workspace --test e2e
 	$(CARGO) test --manifest-path toolkits/Cargo.toml --target-dir target/toolkits
+
+soak: ## the tests over HTTP with as many kills, cuts and damages as before a release: hours
+	tests/setup
+	$(CARGO) build --workspace --all-targets
+	target/debug/toolkit setup
+	target/debug/toolkit build --all
+	TEST_SIZE=release $(CARGO) test --workspace --test e2e
+	TEST_SIZE=release TEST_STORE=postgres $(CARGO) test --workspace --test e2e
 
 bench: ## speed and memory, side by side with a bare HTTP handler
 	$(CARGO) build --release --workspace --bins --bench call

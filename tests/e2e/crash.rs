@@ -11,7 +11,13 @@ use std::{
 };
 
 use futures::future::join_all;
-use harness::{Answer, Client, Dice, Guest, Host, client::Body, guest, host::Setup, unique};
+use harness::{
+    Answer, Client, Dice, Guest, Host,
+    client::Body,
+    guest,
+    host::{Setup, size},
+    unique,
+};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -256,13 +262,15 @@ fn read(kind: Kind, item: &Value) -> (Name, Thing) {
 
 #[tokio::test]
 async fn nothing_acknowledged_is_lost_and_nothing_is_torn() {
-    survive(Setup::new(), Load { kills: 60, acks: 3_000, things: usize::MAX, secret: 8 }).await;
+    let (kills, acks) = size((60, 3_000), (300, 20_000));
+    survive(Setup::new(), Load { kills, acks, things: usize::MAX, secret: 8 }).await;
 }
 
 /// Large secrets that come and go: the store's file is used again, piece by piece, and the kill comes while it is.
 #[tokio::test]
 async fn nothing_is_lost_while_the_store_writes_over_what_it_let_go() {
-    let host = survive(Setup::embedded(), Load { kills: 12, acks: 700, things: 4, secret: 96 << 10 }).await;
+    let (kills, acks) = size((12, 700), (60, 3_500));
+    let host = survive(Setup::embedded(), Load { kills, acks, things: 4, secret: 96 << 10 }).await;
     let folder = host.data().join("store/sled");
     let file = std::fs::metadata(folder.join("db")).unwrap().len();
     // A snapshot is named after the bytes that were ever written.
@@ -322,7 +330,7 @@ async fn a_publication_is_there_whole_or_not_at_all() {
     let mut dice = Dice::new(seed);
     let mut host = Setup::new().start().await;
     let mut published: Vec<String> = Vec::new();
-    for _ in 0..8 {
+    for _ in 0..size(8, 40) {
         let mut doubtful = None;
         let client = host.as_org();
         let publishing = async {

@@ -3,12 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use futures::{StreamExt, stream};
-use harness::{Dice, Guest, Host, guest, host::Setup};
+use harness::{
+    Dice, Guest, Host, guest,
+    host::{Setup, size},
+};
 use serde_json::json;
 
 use crate::given;
 
-const CASES: u64 = 60;
 /// `EX_CONFIG`: the operator has to do something.
 const EXIT: i32 = 78;
 
@@ -160,15 +162,16 @@ async fn a_damaged_folder_never_starts_with_less() {
     let (other, _) = filled(3).await;
     let other = other.data();
     let seed = Dice::seed() >> 16;
-    let cases = stream::iter(0..CASES).map(|number| case(&before, &dump_before, &other, seed + number));
+    let number_of_cases = size(60, 2_000);
+    let cases = stream::iter(0..number_of_cases).map(|number| case(&before, &dump_before, &other, seed + number));
     let ends: Vec<_> = cases.buffer_unordered(2).collect().await;
     let wrong: Vec<_> = ends.iter().filter_map(|end| end.as_ref().err().map(String::as_str)).collect();
     let started = ends.iter().filter(|end| **end == Ok(true)).count();
     eprintln!(
-        "{CASES} damaged folders: {started} started with everything, {} refused",
+        "{number_of_cases} damaged folders: {started} started with everything, {} refused",
         ends.len() - started - wrong.len()
     );
-    assert!(wrong.is_empty(), "{} of {CASES} ended badly:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(wrong.is_empty(), "{} of {number_of_cases} ended badly:\n{}", wrong.len(), wrong.join("\n"));
 }
 
 #[tokio::test]

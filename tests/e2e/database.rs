@@ -10,7 +10,13 @@ use std::{
 };
 
 use futures::future::join_all;
-use harness::{Client, Guest, Host, Postgres, client::Body, guest, host::Setup, unique, wait_for, wait_until};
+use harness::{
+    Client, Guest, Host, Postgres,
+    client::Body,
+    guest,
+    host::{Setup, size},
+    unique, wait_for, wait_until,
+};
 use reqwest::Method;
 use serde_json::json;
 
@@ -111,7 +117,7 @@ async fn a_database_that_crashes_under_load_loses_nothing_that_was_acknowledged(
     let [one, two] = two_on(&server).await;
     let load = Load { away: true, ..Load::default() };
     let crashes = async {
-        for _ in 0..3 {
+        for _ in 0..size(3, 20) {
             let server = server.clone();
             tokio::task::spawn_blocking(move || server.restart()).await.unwrap();
             load.goes_on().await;
@@ -125,7 +131,7 @@ async fn connections_that_are_cut_under_load_lose_nothing_and_double_nothing() {
     let [one, two] = two_on(&Postgres::shared()).await;
     let load = Load::default();
     let cuts = async {
-        for _ in 0..20 {
+        for _ in 0..size(20, 200) {
             let cut = "select count(pg_terminate_backend(pid)) from pg_stat_activity \
                        where datname = current_database() and application_name = 'toolhost'";
             let gone: usize = one.setup().database().say(cut)[0].parse().unwrap();

@@ -8,7 +8,11 @@ use std::{
     },
 };
 
-use harness::{Dice, FakeApp, Guest, Host, guest, host::Setup, unique};
+use harness::{
+    Dice, FakeApp, Guest, Host, guest,
+    host::{Setup, size},
+    unique,
+};
 use serde_json::json;
 
 use crate::given;
@@ -88,7 +92,7 @@ async fn a_server_killed_while_the_key_is_replaced_opens_everything_and_goes_on_
     let seed = Dice::seed();
     println!("seed {seed}");
     let (mut dice, mut interrupted) = (Dice::new(seed), 0);
-    for _ in 0..6 {
+    for _ in 0..size(6, 40) {
         let setup = host.setup().clone();
         let data = host.data();
         let rotating = std::thread::spawn(move || setup.command(&["keys", "rotate"]));
