@@ -6,6 +6,9 @@ use sha1::Sha1;
 use sha2::{Digest, Sha256, Sha512};
 use toolkit_sdk::prelude::*;
 
+/// Bytes of a file that are read into memory.
+const LARGEST: u64 = 20_000_000;
+
 #[derive(Clone, Copy, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum Algorithm {
@@ -37,8 +40,10 @@ enum Spelling {
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Content {
-    /// What to hash.
-    text: String,
+    /// What to hash. Give `text` or `file`.
+    text: Option<String>,
+    /// The file to hash, at most 20 MB.
+    file: Option<File>,
     #[serde(default)]
     text_encoding: Encoding,
     #[serde(default)]
@@ -55,17 +60,15 @@ pub(crate) struct Digested {
     size: usize,
 }
 
-/// Computes the MD5, SHA-1, SHA-256 or SHA-512 digest of text or of bytes given as hex or base64. Use it to compare content
+/// Computes the MD5, SHA-1, SHA-256 or SHA-512 digest of a file, of text, or of bytes given as hex or base64. Use it to compare content
 /// or to check a published checksum; MD5 and SHA-1 do not withstand forgery.
 #[tool(read_only, idempotent, example = r#"{"text": "hello", "algorithm": "sha256"}"#)]
 pub(crate) fn hash(input: Content) -> Result<Digested> {
-    let text = input.text.trim_ascii().as_bytes();
-    let bytes = match input.text_encoding {
-        Encoding::Utf8 => Ok(input.text.clone().into_bytes()),
-        Encoding::Hex => HEXLOWER_PERMISSIVE.decode(text).map_err(|error| format!("`text` is not hex: {error}")),
-        Encoding::Base64 => BASE64.decode(text).map_err(|error| format!("`text` is not base64: {error}")),
+    let bytes = match (input.text, input.file) {
+        (Some(text), None) => decoded(&text, &input.text_encoding)?,
+        (None, Some(file)) => file.read(LARGEST)?,
+        _ => return Err(ToolError::invalid_input("give either `text` or `file`")),
     };
-    let bytes = bytes.map_err(ToolError::invalid_input)?;
     let digest = match input.algorithm {
         Algorithm::Md5 => Md5::digest(&bytes).to_vec(),
         Algorithm::Sha1 => Sha1::digest(&bytes).to_vec(),
@@ -77,4 +80,14 @@ pub(crate) fn hash(input: Content) -> Result<Digested> {
         Spelling::Base64 => BASE64.encode(&digest),
     };
     Ok(Digested { digest, algorithm: input.algorithm, size: bytes.len() })
+}
+
+fn decoded(text: &str, encoding: &Encoding) -> Result<Vec<u8>> {
+    let digits = text.trim_ascii().as_bytes();
+    let bytes = match encoding {
+        Encoding::Utf8 => Ok(text.as_bytes().to_vec()),
+        Encoding::Hex => HEXLOWER_PERMISSIVE.decode(digits).map_err(|error| format!("`text` is not hex: {error}")),
+        Encoding::Base64 => BASE64.decode(digits).map_err(|error| format!("`text` is not base64: {error}")),
+    };
+    bytes.map_err(ToolError::invalid_input)
 }

@@ -161,11 +161,18 @@ pub(crate) struct Table {
     /// Whether the first line holds the column names.
     #[serde(default = "yes")]
     header: bool,
+    /// Name of a file to write the table to, which is then answered in place of the text: for tables that nobody needs to
+    /// read here.
+    file_name: Option<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct CsvText {
-    text: String,
+    /// Missing when there is a file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<File>,
     columns: Vec<String>,
     row_count: usize,
 }
@@ -181,7 +188,11 @@ pub(crate) fn json_to_csv(input: Table) -> Result<CsvText> {
     }
     let text = write(&columns, &input.rows, input.delimiter, input.header)
         .map_err(|error| ToolError::invalid_input(format!("cannot write the table: {error}")))?;
-    Ok(CsvText { text, columns, row_count: input.rows.len() })
+    let (text, file) = match input.file_name {
+        None => (Some(text), None),
+        Some(name) => (None, Some(File::with(name, "text/csv", text.as_bytes())?)),
+    };
+    Ok(CsvText { text, file, columns, row_count: input.rows.len() })
 }
 
 fn keys(rows: &[Map<String, Value>]) -> Vec<String> {
