@@ -53,6 +53,10 @@ async fn another_word_stands_in_every_identifier_and_a_change_of_it_loses_nothin
         assert!(answer.text.contains(&format!("\"{name}\"")), "{name}: {}", answer.text);
         assert!(!answer.text.contains("service"), "{}", answer.text);
     }
+    let described = host.anonymous().get("/openapi.json").await.expect(200);
+    for (said, default) in [("\"is_acme_managed\"", "is_service_"), ("\"acme\"", "\"service\"")] {
+        assert!(described.text.contains(said) && !described.text.contains(default), "{said} in the description");
+    }
     let (setup, _) = host.terminate().await;
     let host = setup.with("operator_word", "service").start().await;
     let default = said(&host, &slug, &config, &account, "service").await;

@@ -26,8 +26,8 @@ const ORGANISATION: &str = "organization";
 
 /// The description as it is served and committed.
 pub(crate) fn text(table: &[Row], words: &Words) -> String {
-    let text = of(table).to_pretty_json().unwrap_or_default();
-    words.render(&text) + "\n"
+    let described = words.render(serde_json::to_value(of(table)).unwrap_or_default());
+    format!("{described:#}\n")
 }
 
 fn of(table: &[Row]) -> OpenApi {

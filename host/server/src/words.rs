@@ -5,6 +5,8 @@
 
 use std::borrow::Cow;
 
+use serde_json::Value;
+
 /// The default word.
 pub(crate) const DEFAULT: &str = "service";
 
@@ -31,10 +33,23 @@ impl Words {
         upper.replace(DEFAULT, &self.lower).into()
     }
 
-    /// The description of the API with this installation's identifiers.
-    pub(crate) fn render(&self, description: &str) -> String {
-        let identifiers = ["service_managed", "\"service\""];
-        identifiers.iter().fold(description.to_owned(), |text, one| text.replace(one, &self.say(one)))
+    /// A description of the API with this installation's identifiers, wherever one stands by itself.
+    pub(crate) fn render(&self, described: Value) -> Value {
+        match described {
+            Value::String(text) => self.rendered(text).into(),
+            Value::Array(items) => items.into_iter().map(|item| self.render(item)).collect(),
+            Value::Object(members) => {
+                members.into_iter().map(|(name, value)| (self.rendered(name), self.render(value))).collect()
+            }
+            other => other,
+        }
+    }
+
+    fn rendered(&self, text: String) -> String {
+        let one = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.'));
+        // A way to authorise is called so everywhere.
+        let other = text.ends_with("SERVICE_ACCOUNT");
+        if one && !other { self.say(&text).into_owned() } else { text }
     }
 }
 

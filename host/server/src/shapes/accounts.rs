@@ -41,7 +41,7 @@ pub(crate) struct AuthConfig {
     /// Secrets show their first characters.
     credentials: Map<String, Value>,
     #[schema(required)]
-    proxy_config: Option<Map<String, Value>>,
+    proxy_config: Option<ShownProxy>,
     status: Switch,
     created_by: String,
     #[schema(format = DateTime)]
@@ -57,6 +57,11 @@ pub(crate) struct AuthConfig {
     shared_credentials: Map<String, Value>,
     deprecated_params: DeprecatedAuthConfig,
     is_enabled_for_tool_router: bool,
+}
+
+#[derive(ToSchema)]
+struct ShownProxy {
+    proxy_url: String,
 }
 
 #[derive(ToSchema)]

@@ -81,7 +81,7 @@ pub(crate) struct ToolkitDetail {
     /// False when every version is deprecated.
     enabled: bool,
     service_managed_auth_schemes: Vec<String>,
-    service_managed_auth: Vec<Map<String, Value>>,
+    service_managed_auth: Vec<ManagedAuth>,
     is_local_toolkit: bool,
     auth_config_details: Vec<SchemeDetail>,
     /// Where its accounts are, when that is the same for all.
@@ -93,6 +93,17 @@ pub(crate) struct ToolkitDetail {
     #[schema(required)]
     auth_guide_url: Option<String>,
     access: String,
+}
+
+#[derive(ToSchema)]
+struct ManagedAuth {
+    mode: String,
+    scopes: AvailableScopes,
+}
+
+#[derive(ToSchema)]
+struct AvailableScopes {
+    available: Vec<String>,
 }
 
 #[derive(ToSchema)]

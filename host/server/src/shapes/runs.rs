@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 #[derive(ToSchema)]
 pub(crate) struct Execution {
     /// What the tool answered; what is known about the failure when it failed.
-    data: Value,
+    data: Map<String, Value>,
     /// Null when it succeeded.
     #[schema(required)]
     error: Option<String>,
@@ -41,7 +41,13 @@ pub(crate) struct Run {
     metadata: RunMetadata,
     metrics: RunMetrics,
     #[schema(required)]
-    parent: Option<Map<String, Value>>,
+    parent: Option<RunParent>,
+}
+
+#[derive(ToSchema)]
+struct RunParent {
+    log_id: String,
+    tool_slug: String,
 }
 
 #[derive(Serialize, ToSchema)]
