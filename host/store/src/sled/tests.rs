@@ -4,6 +4,7 @@ use super::keys::{Key, Prefix, State};
 use super::*;
 use crate::{Document, Field, Kind, Record, Time};
 use serde::{Deserialize, Serialize};
+use std::collections::HashSet;
 
 static NOTES: Collection = Collection { name: "notes", fields: &[Field::unique("name", Kind::Text)] };
 
@@ -155,5 +156,80 @@ fn a_declaration_that_means_nothing_is_refused() {
     static SHADOW: Collection = Collection { name: "s", fields: &[Field::new("created_at", Kind::Time)] };
     for collections in [&[&NOTES, &CLASHING][..], &[&SHADOW][..]] {
         assert!(matches!(Sled::open(folder.path(), collections), Err(OpenError::Declaration { .. })));
+    }
+}
+
+static MANY: Collection = Collection {
+    name: "many",
+    fields: &[
+        Field::unique("name", Kind::Text),
+        Field::new("colour", Kind::Text),
+        Field::new("rank", Kind::Int),
+        Field::new("due", Kind::Time),
+        Field::new("tags", Kind::List),
+        Field::new("on", Kind::Text),
+    ],
+};
+
+#[derive(Debug, Serialize, Deserialize)]
+struct One {
+    name: String,
+    colour: String,
+    rank: i64,
+    due: i64,
+    tags: Vec<String>,
+    on: bool,
+}
+
+impl Document for One {
+    const COLLECTION: &'static Collection = &MANY;
+}
+
+/// Every record that is on none of the pages is taken out of the tree behind the store's back: whoever reads it fails.
+#[tokio::test]
+async fn a_page_of_a_hundred_thousand_records_is_found_by_reading_its_own_records_alone() {
+    const RECORDS: i64 = 100_000;
+    const BATCH: i64 = 5_000;
+    let folder = tempfile::tempdir().unwrap();
+    let sled = Sled::open(folder.path(), &[&MANY]).unwrap();
+    for start in (0..RECORDS).step_by(BATCH as usize) {
+        let batch = (start..start + BATCH).fold(Batch::at(Time(0)), |batch, n| {
+            let (colour, tags) = (format!("c{}", n % 40), vec![format!("t{}", n % 40)]);
+            let one = One { name: format!("n{n}"), colour, rank: n % 40, due: n % 40, tags, on: n % 2 == 0 };
+            batch.insert_created(Time(n), "p", &format!("r{n}"), &one)
+        });
+        sled.commit(batch).await.unwrap();
+    }
+    let all = Query::of("p");
+    let queries = [
+        (all.clone(), 100_000),
+        (all.clone().newest(), 100_000),
+        (all.clone().by("rank").newest(), 100_000),
+        (all.clone().is("name", "n7"), 1),
+        (all.clone().is("colour", "c7"), 2_500),
+        (all.clone().is("rank", 7), 2_500),
+        (all.clone().below("due", 1).newest(), 2_500),
+        (all.clone().is("tags", "t7").newest(), 2_500),
+        (all.clone().is("on", true), 50_000),
+        (all.at_least("created_at", 97_500), 2_500),
+    ];
+    let mut pages = Vec::new();
+    for (query, total) in queries {
+        for page in [0, 99] {
+            let query = query.clone().page(page * 20, 20);
+            let found = sled.find(&MANY, &query).await.unwrap();
+            let length = 20.min(total - (page * 20).min(total));
+            assert_eq!((found.total, found.rows.len() as u64), (total, length), "{query:?}");
+            pages.push((query, found));
+        }
+    }
+    let named: HashSet<_> = pages.iter().flat_map(|(_, page)| &page.rows).map(|row| row.id.clone()).collect();
+    let db = &sled.0.files().unwrap().db;
+    for id in (0..RECORDS).map(|n| format!("r{n}")).filter(|id| !named.contains(id)) {
+        db.remove(Key::document(0, &id).bytes()).unwrap().unwrap();
+    }
+    assert!(sled.find(&MANY, &Query::of("p")).await.is_err(), "what is gone cannot be read");
+    for (query, page) in pages {
+        assert_eq!(sled.find(&MANY, &query).await.unwrap(), page, "{query:?}");
     }
 }
