@@ -27,6 +27,9 @@ use super::compare::{self, Background, Sent};
 /// One byte more than an answer may have in guest memory.
 const TOO_LARGE: usize = (10 << 20) + 1;
 
+/// What an exchange says whose answer never comes.
+const TIMEOUT: &str = "timeout";
+
 /// The servers; they end with it.
 pub(super) struct Upstream {
     script: Arc<Mutex<Script>>,
@@ -115,6 +118,11 @@ fn arrives(exchange: &Exchange) -> bool {
     !matches!(exchange.response.error.as_deref(), Some("denied" | "invalid_request" | "credential" | "limit"))
 }
 
+/// Whether the answer of this exchange never comes.
+pub(super) fn hangs(exchange: &Exchange) -> bool {
+    exchange.response.error.as_deref() == Some(TIMEOUT)
+}
+
 fn lock(script: &Mutex<Script>) -> MutexGuard<'_, Script> {
     script.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -133,7 +141,7 @@ impl Script {
         }
         match response.error.as_deref() {
             None => Reply::Answer(response),
-            Some("timeout") => Reply::Hang,
+            Some(TIMEOUT) => Reply::Hang,
             Some("too_large") => Reply::Flood,
             Some(_) => Reply::Break,
         }
