@@ -91,8 +91,11 @@ async fn the_last_of_many_quick_edits_is_served_and_nothing_is_built_without_a_c
     }
     work.edit("19: ", "Good day, ");
     wait_for(LONG, "the edit is served", || async { work.greeting(&project).await == "Good day, Ada!" }).await;
+    wait_for(LONG, "a build of the edit is told", || async { dev.all("building").len() > before }).await;
     let builds = dev.all("building").split_off(before);
-    assert_eq!(builds, [json!({ "event": "building", "changed": ["src/lib.rs"] })]);
+    // One for the edit, and one more where the last quick edit was compiled by a build that had begun before it.
+    let of_an_edit = json!({ "event": "building", "changed": ["src/lib.rs"] });
+    assert!(builds.len() <= 2 && builds.iter().all(|build| *build == of_an_edit), "{builds:?}");
 }
 
 #[tokio::test]
