@@ -46,6 +46,19 @@ create table "api_keys" (
 );
 create index "api_keys_by_created_at" on "api_keys" (project, created_at, id) where deleted_at is null;
 
+create table "members" (
+    id text collate "C" primary key,
+    project text collate "C" not null,
+    revision bigint not null,
+    created_at bigint not null,
+    updated_at bigint not null,
+    deleted_at bigint,
+    body json not null,
+    "email" text collate "C" generated always as (case when json_typeof(body->'email') in ('string', 'boolean') then body->>'email' end) stored
+);
+create index "members_by_created_at" on "members" (project, created_at, id) where deleted_at is null;
+create unique index "members_one_email" on "members" (project, "email" nulls first) where deleted_at is null;
+
 create table "toolkit_versions" (
     id text collate "C" primary key,
     project text collate "C" not null,
@@ -205,6 +218,17 @@ create table "execution_cassettes" (
     body json not null
 );
 create index "execution_cassettes_by_created_at" on "execution_cassettes" (project, created_at, id) where deleted_at is null;
+
+create table "idempotency_keys" (
+    id text collate "C" primary key,
+    project text collate "C" not null,
+    revision bigint not null,
+    created_at bigint not null,
+    updated_at bigint not null,
+    deleted_at bigint,
+    body json not null
+);
+create index "idempotency_keys_by_created_at" on "idempotency_keys" (project, created_at, id) where deleted_at is null;
 
 create table "leases" (
     id text collate "C" primary key,

@@ -7,7 +7,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::{
-    description::{Key, OPERATIONS, Operation, TEXT, Takes, WHOLE},
+    description::{Clients, Key, OPERATIONS, Operation, TEXT, Takes, WHOLE},
     given,
 };
 
@@ -90,9 +90,9 @@ fn every_reference_in_the_description_leads_somewhere() {
 async fn requests_made_of_the_schemas_get_described_answers() {
     let host = Host::shared().await;
     let mut seen = Seen::default();
-    let (project, organisation) = (host.new_project().await, host.as_org());
+    let clients = Clients::of(host, host.new_project().await).await;
     for operation in OPERATIONS.iter().filter(|operation| operation.id() != "org_create") {
-        let right = if operation.key() == Key::Project { &project } else { &organisation };
+        let right = clients.right(operation);
         for all in [false, true] {
             let answer = send(right, operation, &operation.addressed(), operation.body(all)).await;
             seen.check(operation, &answer);
@@ -109,7 +109,7 @@ async fn every_described_answer_is_given_and_is_as_described() {
     common_refusals(&host, &mut seen).await;
     with_a_model(&mut seen).await;
     with_an_application(&mut seen).await;
-    let few = Setup::new().with("limits.rate", "1").start().await;
+    let few = Setup::new().with("limits.rate", "1").with("limits.failed_auth", "1").start().await;
     too_many(&few, &mut seen).await;
     for operation in OPERATIONS.iter() {
         for status in operation.statuses().filter(|status| !ELSEWHERE.contains(status)) {
@@ -183,9 +183,27 @@ async fn successes(host: &Host, seen: &mut Seen) {
     let id = [("nano_id", &*text(&made["id"]))];
     seen.call(&org, "org_list", no, none.clone()).await.expect(200);
     seen.call(&org, "org_read", &id, none.clone()).await.expect(200);
+    let added = seen.call(&org, "org_create_key", &id, json!({ "name": "another" })).await.expect(201);
+    let key = [id[0], ("key_id", &*text(&added["id"]))];
+    seen.call(&org, "org_list_keys", &id, none.clone()).await.expect(200);
+    seen.call(&org, "org_remove_key", &key, none.clone()).await.expect(200);
+    let found = json!({ "api_keys": [made["api_key"]] });
+    seen.call(&host.anonymous(), "api_key_revocation_revoke", no, found).await.expect(200);
     seen.call(&org, "org_regenerate_key", &id, none.clone()).await.expect(200);
     seen.call(&org, "org_remove", &id, none.clone()).await.expect(200);
     seen.call(&project, "auth_info", no, none.clone()).await.expect(200);
+    seen.call(&project, "org_read_config", no, none.clone()).await.expect(200);
+    seen.call(&project, "org_update_config", no, json!({ "display_name": "Contract" })).await.expect(200);
+
+    let ada = json!({ "email": "ada@example.com", "role": "viewer" });
+    let ada = seen.call(&org, "org_create_member", no, ada).await.expect(201);
+    let user = host.with_user_key(ada["key"].as_str().unwrap());
+    seen.call(&org, "org_list_members", no, none.clone()).await.expect(200);
+    seen.call(&user, "auth_info", no, none.clone()).await.expect(200);
+    seen.call(&user, "org_organisations", no, none.clone()).await.expect(200);
+    seen.call(&user, "org_projects", no, none.clone()).await.expect(200);
+    let ada = [("member_id", &*text(&ada["id"]))];
+    seen.call(&org, "org_remove_member", &ada, none.clone()).await.expect(200);
 
     let slug = given::slug();
     let manifest = guest::manifest_with_key(&slug, given::bearer());
@@ -229,6 +247,12 @@ async fn successes(host: &Host, seen: &mut Seen) {
     seen.call(&project, "logs_list", no, json!({})).await.expect(200);
     seen.call(&project, "logs_read", &log, none.clone()).await.expect(200);
     seen.call(&project, "logs_cassette", &log, none.clone()).await.expect(200);
+
+    let counted = [("entity_type", "tool_execution")];
+    seen.call(&project, "project_project_summary", no, json!({})).await.expect(200);
+    seen.call(&project, "project_project_groups", &counted, json!({})).await.expect(200);
+    seen.call(&org, "org_organisation_summary", no, json!({})).await.expect(200);
+    seen.call(&org, "org_organisation_groups", &counted, json!({})).await.expect(200);
 
     seen.call(&project, "internal_fields", no, none.clone()).await.expect(200);
     seen.call(&project, "internal_list", no, json!({})).await.expect(200);
@@ -374,14 +398,26 @@ async fn with_an_application(seen: &mut Seen) {
 
 /// What every operation of a kind refuses.
 async fn common_refusals(host: &Host, seen: &mut Seen) {
+    let clients = Clients::of(host, host.as_project()).await;
+    let project = host.as_project().get("/auth/session/info").await.expect(200);
+    let keys = format!("/org/owner/project/{}/api_keys", text(&project["project"]["nano_id"]));
+    let elsewhere = json!({ "name": "elsewhere", "allowed_ips": ["192.0.2.1"] });
+    let elsewhere = host.as_org().post(&keys, &elsewhere).await.expect(201);
+    let elsewhere = host.with_key(elsewhere["key"].as_str().unwrap());
     for operation in OPERATIONS.iter() {
-        let right = if operation.key() == Key::Project { host.as_project() } else { host.as_org() };
+        let right = clients.right(operation);
         let path = operation.addressed();
-        let anonymous = send(&host.anonymous(), operation, &path, operation.body(false)).await.expect(401);
-        seen.check(operation, &anonymous);
         let has = |status: u16| operation.statuses().any(|one| one == status);
+        if has(401) {
+            let anonymous = send(&host.anonymous(), operation, &path, operation.body(false)).await.expect(401);
+            seen.check(operation, &anonymous);
+        }
+        if operation.key() == Key::Project {
+            let away = send(&elsewhere, operation, &path, operation.body(false)).await.expect(403);
+            seen.check(operation, &away);
+        }
         if has(404) && !operation.unknown().is_empty() {
-            seen.check(operation, &send(&right, operation, &path, operation.body(false)).await.expect(404));
+            seen.check(operation, &send(right, operation, &path, operation.body(false)).await.expect(404));
         }
         if has(400) {
             let unreadable: Vec<_> = operation.unknown().into_iter().map(|(name, _)| (name, "%FF")).collect();
@@ -390,11 +426,11 @@ async fn common_refusals(host: &Host, seen: &mut Seen) {
                 Takes::Json => Body::Raw("application/json", b"{".to_vec()),
                 _ => operation.body(false),
             };
-            seen.check(operation, &send(&right, operation, &path, body).await.expect(400));
+            seen.check(operation, &send(right, operation, &path, body).await.expect(400));
         }
         if has(413) {
             let large = Body::Raw("application/json", vec![b' '; 25 << 20]);
-            seen.check(operation, &send(&right, operation, &path, large).await.expect(413));
+            seen.check(operation, &send(right, operation, &path, large).await.expect(413));
         }
         if has(415) {
             let packed = [("content-encoding", "gzip")];
@@ -405,12 +441,14 @@ async fn common_refusals(host: &Host, seen: &mut Seen) {
     }
 }
 
-/// Every operation of a server that lets one request through.
+/// Every operation of a server that lets one request through, and one wrong key.
 async fn too_many(host: &Host, seen: &mut Seen) {
-    host.as_project().get("/auth/session/info").await.expect(200);
+    let clients = Clients::of(host, host.as_project()).await;
+    let guess = json!({ "api_keys": ["no key"] });
+    clients.nobody.post("/api_key_revocation", &guess).await.expect(200);
     for operation in OPERATIONS.iter() {
-        let right = if operation.key() == Key::Project { host.as_project() } else { host.as_org() };
-        let answer = send(&right, operation, &operation.addressed(), operation.body(false)).await.expect(429);
+        let right = clients.right(operation);
+        let answer = send(right, operation, &operation.addressed(), operation.body(false)).await.expect(429);
         seen.check(operation, &answer);
     }
 }

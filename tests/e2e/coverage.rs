@@ -5,12 +5,7 @@ use std::collections::BTreeSet;
 use harness::{Answer, Client, Host, client::Body};
 use reqwest::Method;
 
-use crate::description::{Key, OPERATIONS, Operation, Takes};
-
-/// The client of the kind that an operation wants.
-fn right<'a>(operation: &Operation, project: &'a Client, organisation: &'a Client) -> &'a Client {
-    if operation.key() == Key::Project { project } else { organisation }
-}
+use crate::description::{Clients, Key, OPERATIONS, Operation, Takes};
 
 async fn send(client: &Client, operation: &Operation, body: Body) -> Answer {
     let method = Method::from_bytes(operation.method.as_bytes()).unwrap();
@@ -20,9 +15,9 @@ async fn send(client: &Client, operation: &Operation, body: Body) -> Answer {
 #[tokio::test]
 async fn every_route_refuses_no_key_a_wrong_key_and_another_kind_of_key() {
     let host = Host::shared().await;
-    let (project, organisation) = (host.new_project().await, host.as_org());
-    for operation in OPERATIONS.iter() {
-        let other_kind = if operation.key() == Key::Project { &organisation } else { &project };
+    let clients = Clients::of(host, host.new_project().await).await;
+    for operation in OPERATIONS.iter().filter(|operation| operation.key() != Key::Nobody) {
+        let other_kind = if operation.key() == Key::Project { &clients.organisation } else { &clients.project };
         let wrong = host.with_key("ak_0123456789abcdefghijklmnopqrstuv");
         for (who, client) in [("nobody", &host.anonymous()), ("a wrong key", &wrong), ("another kind", other_kind)] {
             for client in [client.clone(), client.clone().newer()] {
@@ -37,9 +32,9 @@ async fn every_route_refuses_no_key_a_wrong_key_and_another_kind_of_key() {
 #[tokio::test]
 async fn every_route_knows_both_prefixes_and_answers_a_right_key() {
     let host = Host::shared().await;
-    let (project, organisation) = (host.new_project().await, host.as_org());
+    let clients = Clients::of(host, host.new_project().await).await;
     for operation in OPERATIONS.iter().filter(|operation| operation.id() != "org_create") {
-        let right = right(operation, &project, &organisation);
+        let right = clients.right(operation);
         let older = send(right, operation, operation.body(false)).await;
         let newer = send(&right.clone().newer(), operation, operation.body(false)).await;
         let named = format!("{} {}", operation.method, operation.path);
@@ -54,7 +49,7 @@ async fn every_route_knows_both_prefixes_and_answers_a_right_key() {
 #[tokio::test]
 async fn every_route_with_a_body_refuses_a_bad_one() {
     let host = Host::shared().await;
-    let (project, organisation) = (host.new_project().await, host.as_org());
+    let clients = Clients::of(host, host.new_project().await).await;
     let deep = format!("{{\"a\":{}{}}}", "[".repeat(100), "]".repeat(100));
     let bad: [(&str, &[u8]); 8] = [
         ("cut short", b"{\"name\":"),
@@ -67,7 +62,7 @@ async fn every_route_with_a_body_refuses_a_bad_one() {
         ("NUL", b"{\"name\":\"a\\u0000b\",\"toolkit\":{\"slug\":\"\\u0000\"},\"arguments\":{\"a\":\"\\u0000\"}}"),
     ];
     for operation in OPERATIONS.iter().filter(|operation| operation.takes() == Takes::Json) {
-        let right = right(operation, &project, &organisation);
+        let right = clients.right(operation);
         let named = format!("{} {}", operation.method, operation.path);
         for (what, bytes) in bad {
             let answer = send(right, operation, Body::Raw("application/json", bytes.to_vec())).await;
@@ -84,9 +79,9 @@ async fn every_route_with_a_body_refuses_a_bad_one() {
 #[tokio::test]
 async fn every_member_of_a_body_refuses_a_value_of_another_type() {
     let host = Host::shared().await;
-    let (project, organisation) = (host.new_project().await, host.as_org());
+    let clients = Clients::of(host, host.new_project().await).await;
     for operation in OPERATIONS.iter().filter(|operation| operation.takes() == Takes::Json) {
-        let right = right(operation, &project, &organisation);
+        let right = clients.right(operation);
         let Body::Json(whole) = operation.body(true) else { continue };
         let schema = operation.request_schema();
         for (name, given) in whole.as_object().unwrap() {
@@ -127,14 +122,14 @@ async fn every_route_refuses_other_methods_and_says_which_it_has() {
 #[tokio::test]
 async fn every_answer_has_the_headers_of_the_house() {
     let host = Host::shared().await;
-    let (project, organisation) = (host.new_project().await, host.as_org());
+    let clients = Clients::of(host, host.new_project().await).await;
     for operation in OPERATIONS.iter().filter(|operation| operation.id() != "org_create") {
-        for client in [right(operation, &project, &organisation), &host.anonymous()] {
+        for client in [clients.right(operation), &host.anonymous()] {
             let answer = send(client, operation, operation.body(false)).await;
             assert_house_headers(&answer, &format!("{} {}", operation.method, operation.path));
         }
     }
-    assert_house_headers(&project.get("/no/such/path").await.expect(404), "an unknown path");
+    assert_house_headers(&clients.project.get("/no/such/path").await.expect(404), "an unknown path");
 }
 
 #[track_caller]

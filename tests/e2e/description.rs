@@ -3,7 +3,7 @@
 
 use std::sync::LazyLock;
 
-use harness::client::Body;
+use harness::{Client, Host, client::Body};
 use serde_json::{Map, Value, json};
 
 /// The description as it is committed.
@@ -28,8 +28,12 @@ pub(crate) static OPERATIONS: LazyLock<Vec<Operation>> = LazyLock::new(|| {
 });
 
 /// What parameters of paths stand for: where, which, and one that nothing has. The part before the `_` is the kind of id.
-const UNKNOWN: [(&str, &str, &str); 9] = [
+const UNKNOWN: [(&str, &str, &str); 13] = [
     ("/org/owner/project/", "nano_id", "proj_AAAAAAAAAAAA"),
+    ("/org/owner/project/", "key_id", "key_AAAAAAAAAAAA"),
+    ("/org/members/", "member_id", "om_AAAAAAAAAAAA"),
+    ("/org/usage/", "entity_type", "no_such_thing"),
+    ("/project/usage/", "entity_type", "no_such_thing"),
     ("/toolkits/", "slug", "no_such_toolkit"),
     ("/toolkits/", "version", "20260101_00"),
     ("/tools/", "tool_slug", "NO_SUCH_TOOL"),
@@ -45,6 +49,35 @@ const UNKNOWN: [(&str, &str, &str); 9] = [
 pub(crate) enum Key {
     Project,
     Organisation,
+    User,
+    /// No key is asked for.
+    Nobody,
+}
+
+/// A client for each kind of key.
+pub(crate) struct Clients {
+    pub project: Client,
+    pub organisation: Client,
+    pub user: Client,
+    pub nobody: Client,
+}
+
+impl Clients {
+    /// With the key of this project.
+    pub(crate) async fn of(host: &Host, project: Client) -> Self {
+        let user = host.new_member("admin").await;
+        Self { project, organisation: host.as_org(), user, nobody: host.anonymous() }
+    }
+
+    /// The one that an operation wants.
+    pub(crate) fn right(&self, operation: &Operation) -> &Client {
+        match operation.key() {
+            Key::Project => &self.project,
+            Key::Organisation => &self.organisation,
+            Key::User => &self.user,
+            Key::Nobody => &self.nobody,
+        }
+    }
 }
 
 /// What an operation takes.
@@ -71,9 +104,12 @@ impl Operation {
     }
 
     pub(crate) fn key(&self) -> Key {
-        match self.described["security"][0]["organization"] {
-            Value::Null => Key::Project,
-            _ => Key::Organisation,
+        match self.described["security"][0].as_object().map(|kind| kind.keys().next().map(String::as_str)) {
+            None => Key::Project,
+            Some(Some("organization")) => Key::Organisation,
+            Some(Some("user")) => Key::User,
+            Some(None) => Key::Nobody,
+            Some(Some(other)) => panic!("a key of {other} for {}", self.path),
         }
     }
 

@@ -9,7 +9,7 @@ use harness::{Finished, Guest, Host, guest, host::Setup};
 use tempfile::TempDir;
 
 use crate::{
-    description::{Key, OPERATIONS, Operation, Takes},
+    description::{Clients, Key, OPERATIONS, Operation, Takes},
     given,
 };
 
@@ -26,8 +26,13 @@ async fn generated_requests_meet_no_fault_and_no_answer_that_is_not_described() 
     let host = Setup::new().start().await;
     let manifest = guest::manifest_with_key(&given::slug(), given::bearer());
     host.publish(Guest::echo().component(), &manifest).await;
-    for (key, header) in [(Key::Project, "x-api-key"), (Key::Organisation, "x-org-api-key")] {
-        let secret = if key == Key::Project { &host.project_key } else { &host.org_key };
+    let clients = Clients::of(&host, host.as_project()).await;
+    for (key, header, client) in [
+        (Key::Project, "x-api-key", &clients.project),
+        (Key::Organisation, "x-org-api-key", &clients.organisation),
+        (Key::User, "x-user-api-key", &clients.user),
+    ] {
+        let secret = client.key();
         let tried = try_out(&host, key, &format!("{header}: {secret}"));
         assert_eq!(tried.code, Some(0), "{}\n{}", tried.stdout, tried.stderr);
     }

@@ -159,6 +159,44 @@ async fn the_organisations_rate_is_bounded_and_says_when_to_come_back() {
     assert!(refused["message"].is_string() || refused["error"]["message"].is_string());
 }
 
+/// Sends until it is refused for its rate, and answers after how many.
+async fn until_refused(client: &harness::Client, most: usize) -> (usize, harness::Answer) {
+    for sent in 0..most {
+        let answer = client.get("/auth/session/info").await;
+        if answer.status == 429 {
+            return (sent, answer);
+        }
+        answer.expect(200);
+    }
+    panic!("{most} requests were not too many");
+}
+
+#[tokio::test]
+async fn one_project_cannot_use_up_what_belongs_to_all() {
+    let host = Setup::new().with("limits.rate", "1000").with("limits.rate_per_project", "20").start().await;
+    let (greedy, modest) = (host.new_project().await, host.new_project().await);
+    let (sent, refused) = until_refused(&greedy, 40).await;
+    assert_eq!(sent, 20);
+    refused.assert_envelope();
+    assert!(refused.header("retry-after").parse::<u64>().is_ok_and(|seconds| (1..=600 / 20).contains(&seconds)));
+    assert!(refused["error"]["message"].as_str().unwrap().starts_with("the project "), "{refused:#?}");
+    let answer = modest.get("/auth/session/info").await.expect(200);
+    assert_eq!((answer.header("x-ratelimit"), answer.header("x-ratelimit-remaining")), ("20", "19"));
+    assert_eq!(host.as_org().get("/org/owner/project/list").await.expect(200).header("x-ratelimit"), "1000");
+}
+
+#[tokio::test]
+async fn a_key_has_an_allowance_of_its_own_where_the_operator_wants_it() {
+    let host = Setup::new().with("limits.rate_per_key", "10").start().await;
+    let project = host.as_project();
+    let id = project.get("/auth/session/info").await.expect(200)["project"]["nano_id"].as_str().unwrap().to_owned();
+    let path = format!("/org/owner/project/{id}/api_keys");
+    let made = host.as_org().post(&path, &json!({ "name": "another" })).await.expect(201);
+    assert_eq!(until_refused(&project, 20).await.0, 9);
+    let another = host.with_key(made["key"].as_str().unwrap());
+    assert_eq!(until_refused(&another, 20).await.0, 10);
+}
+
 #[tokio::test]
 async fn guessing_keys_is_slowed_down_and_does_not_hurt_the_right_key_elsewhere() {
     let host = Setup::new().with("limits.failed_auth", "10").start().await;

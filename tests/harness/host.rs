@@ -83,6 +83,7 @@ impl Setup {
             .with("data", data)
             .with("listen", "127.0.0.1:0")
             .with("limits.rate", "0")
+            .with("limits.rate_per_project", "0")
             .with("limits.failed_auth", "0")
             .with("logs.wait", "true")
     }
@@ -296,6 +297,18 @@ impl Host {
         let body = json!({ "name": format!("test-{}", unique(8)), "should_create_api_key": true });
         let made = self.as_org().post("/org/owner/project/new", &body).await.expect(200);
         self.with_key(made["api_key"].as_str().expect("the new project has a key"))
+    }
+
+    /// A client of a person with this role.
+    pub async fn new_member(&self, role: &str) -> Client {
+        let body = json!({ "email": format!("{}@example.com", unique(8)), "role": role });
+        let made = self.as_org().post("/org/members", &body).await.expect(201);
+        self.with_user_key(made["key"].as_str().expect("the new member has a key"))
+    }
+
+    /// A client with any person's key.
+    pub fn with_user_key(&self, key: &str) -> Client {
+        Client::new(&self.url, Some(("x-user-api-key", key)))
     }
 
     /// Publishes a component made by hand and answers its record.

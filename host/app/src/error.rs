@@ -32,15 +32,28 @@ pub enum Error {
         /// The same for what was given.
         given: &'static str,
     },
+    /// The key may not do this.
+    #[error("this key may not {access} {area}")]
+    KeyScope {
+        /// `read` or `write`.
+        access: &'static str,
+        /// What is asked for.
+        area: &'static str,
+    },
+    /// The key may not be used from there.
+    #[error("this key may not be used from this address")]
+    KeyAddress,
     /// Too many wrong keys from one address.
     #[error("too many failed authentications from this address")]
     TooManyFailures {
         /// When to try again.
         after: Duration,
     },
-    /// The organisation's allowance is used up.
-    #[error("the organization has used up its requests of the last ten minutes")]
+    /// An allowance is used up.
+    #[error("{who} has used up its requests of the last ten minutes")]
     RateExceeded {
+        /// Whose, with an article.
+        who: &'static str,
         /// When to try again.
         after: Duration,
     },
@@ -70,6 +83,16 @@ pub enum Error {
     #[error("the cursor cannot be read")]
     CursorInvalid,
 
+    /// Another request came under the same key.
+    #[error("the Idempotency-Key was used for another request")]
+    IdempotencyKeyReused,
+    /// The first request of the key is under way, or was cut off.
+    #[error("the first request with this Idempotency-Key has not answered: it is under way, or was cut off")]
+    IdempotencyUnanswered,
+    /// The request was done, and its answer is not there.
+    #[error("the request with this Idempotency-Key was done, and its answer was not kept")]
+    IdempotencyAnswerGone,
+
     // projects
     /// No such project in the organisation.
     #[error("project {0} not found")]
@@ -77,6 +100,15 @@ pub enum Error {
     /// The name is in use.
     #[error("a project named `{0}` exists already")]
     ProjectNameTaken(String),
+    /// No such key in the project.
+    #[error("API key {0} not found")]
+    KeyNotFound(String),
+    /// No such member in the organisation.
+    #[error("member {0} not found")]
+    MemberNotFound(String),
+    /// The address is in use.
+    #[error("a member with the address `{0}` exists already")]
+    MemberTaken(String),
 
     // catalogue
     /// No such toolkit, or no such version of it.
@@ -311,6 +343,9 @@ pub enum Error {
     #[error("log {0} not found")]
     LogNotFound(String),
 
+    /// Nothing of that name is counted.
+    #[error("usage of `{0}` is not counted")]
+    UsageNotFound(String),
     /// The run was not recorded.
     #[error("there is no cassette of log {0}")]
     NoCassette(String),
@@ -354,8 +389,10 @@ impl Error {
             Self::KeyInvalid { .. } => row(10401, "HTTP_Unauthorized", 401, "check the key, or make a new one; a deleted key never works again"),
             Self::KeyAmbiguous => row(10401, "HTTP_Unauthorized", 401, "send exactly one key"),
             Self::KeyOfOtherKind { .. } => row(10401, "HTTP_Unauthorized", 401, "send the other kind of key in its own header"),
+            Self::KeyScope { .. } => row(10403, "HTTP_Forbidden", 403, "use a key whose permissions have this area, or one without restrictions"),
+            Self::KeyAddress => row(10433, "HTTP_AddressNotAllowed", 403, "send it from an address among the key's `allowed_ips`, or use another key"),
             Self::TooManyFailures { .. } => row(10430, "HTTP_TooManyFailedAuthentications", 429, "wait, then send a working key"),
-            Self::RateExceeded { .. } => row(10429, "HTTP_TooManyRequests", 429, "wait, or raise `limits.rate`"),
+            Self::RateExceeded { .. } => row(10429, "HTTP_TooManyRequests", 429, "wait, or raise `limits.rate`, `limits.rate_per_project` or `limits.rate_per_key`"),
             Self::ProjectBusy => row(10431, "Server_ProjectBusy", 429, "nothing was started: try again in a moment"),
             Self::NodeBusy => row(10503, "Server_Busy", 503, "nothing was started: try again in a moment"),
             Self::Deadline(_) => row(10504, "Server_DeadlineExceeded", 503, "try again; ask for less at once if it happens again"),
@@ -364,8 +401,15 @@ impl Error {
             Self::MalformedId { .. } => row(10422, "Request_MalformedId", 400, "use the id as the server gave it"),
             Self::CursorInvalid => row(10423, "Request_CursorInvalid", 400, "use `next_cursor` as it was answered, or leave the cursor out"),
 
+            Self::IdempotencyKeyReused => row(10424, "Idempotency_KeyReused", 422, "send a new key with every new request, and the same one only with the very same request"),
+            Self::IdempotencyUnanswered => row(10425, "Idempotency_Unanswered", 409, "ask again in a moment; if it stays so, look what the first request did, and use a new key"),
+            Self::IdempotencyAnswerGone => row(10426, "Idempotency_AnswerGone", 409, "look what the first request did; answers above 1 MiB, and those of tools for projects that store no data, are not kept"),
+
             Self::ProjectNotFound(_) => row(701, "Project_NotFound", 404, "list the projects of the organization"),
             Self::ProjectNameTaken(_) => row(702, "Project_NameTaken", 400, "choose another name"),
+            Self::KeyNotFound(_) => row(703, "Project_KeyNotFound", 404, "list the keys of the project"),
+            Self::MemberNotFound(_) => row(704, "Organization_MemberNotFound", 404, "list the members of the organization"),
+            Self::MemberTaken(_) => row(705, "Organization_MemberTaken", 400, "remove the member first, or use another address"),
 
             Self::ToolkitNotFound(_) => row(2501, "Toolkit_NotFound", 404, "list the toolkits to see the slugs"),
             Self::ToolNotFound { .. } => row(2401, "Tool_ToolNotFound", 404, "list the tools to see the slugs, and `available_versions` for the versions"),
@@ -417,6 +461,7 @@ impl Error {
             Self::LinkExpired => row(2705, "File_LinkExpired", 403, "ask for a new link"),
 
             Self::LogNotFound(_) => row(801, "Log_NotFound", 404, "list the logs of the project"),
+            Self::UsageNotFound(_) => row(803, "Usage_NotFound", 404, "ask for `tool_execution`"),
             Self::NoCassette(_) => row(802, "Log_NoCassette", 404, "runs are recorded as `logs.cassettes` says, up to `logs.cassette_kib`, for projects that store data"),
 
             Self::StorageFull => row(10507, "Server_StorageFull", 507, "tell the operator to make room; nothing was changed"),
@@ -444,10 +489,12 @@ impl Error {
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
-            Self::TooManyFailures { after } | Self::RateExceeded { after } => Some(*after),
-            Self::ProjectBusy | Self::NodeBusy | Self::Unavailable(_) | Self::Deadline(_) => {
-                Some(Duration::from_secs(1))
-            }
+            Self::TooManyFailures { after } | Self::RateExceeded { after, .. } => Some(*after),
+            Self::IdempotencyUnanswered
+            | Self::ProjectBusy
+            | Self::NodeBusy
+            | Self::Unavailable(_)
+            | Self::Deadline(_) => Some(Duration::from_secs(1)),
             _ => None,
         }
     }
@@ -515,13 +562,21 @@ mod tests {
             Error::KeyAmbiguous,
             Error::KeyOfOtherKind { wanted: "a project", given: "an organization" },
             Error::TooManyFailures { after },
-            Error::RateExceeded { after },
+            Error::RateExceeded { who: "the organization", after },
+            Error::KeyScope { access: "read", area: "tools" },
+            Error::KeyAddress,
+            Error::KeyNotFound(text()),
+            Error::MemberNotFound(text()),
+            Error::MemberTaken(text()),
             Error::ProjectBusy,
             Error::NodeBusy,
             Error::Deadline(after),
             Error::Invalid(lines()),
             Error::MalformedId { what: "an account", given: text() },
             Error::CursorInvalid,
+            Error::IdempotencyKeyReused,
+            Error::IdempotencyUnanswered,
+            Error::IdempotencyAnswerGone,
             Error::ProjectNotFound(text()),
             Error::ProjectNameTaken(text()),
             Error::ToolkitNotFound(text()),
@@ -568,6 +623,7 @@ mod tests {
             Error::UpstreamFailed(text()),
             Error::UpstreamTimeout(text()),
             Error::LogNotFound(text()),
+            Error::UsageNotFound(text()),
             Error::NoCassette(text()),
             Error::StorageFull,
             Error::Unavailable(text()),

@@ -67,6 +67,10 @@ id!(
     ProjectId, "a project", ["proj_", "pr_"]
 );
 id!(
+    /// A member of the organisation.
+    MemberId, "a member", ["om_"]
+);
+id!(
     /// An auth config.
     AuthConfigId, "an auth config", ["ac_"]
 );

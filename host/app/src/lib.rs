@@ -10,6 +10,7 @@ pub mod clock;
 pub mod connections;
 mod error;
 pub mod files;
+pub mod idempotency;
 pub mod ids;
 mod jobs;
 pub mod json;
@@ -36,6 +37,7 @@ pub static COLLECTIONS: &[&Collection] = &[
     &projects::ORGANISATIONS,
     &projects::PROJECTS,
     &projects::API_KEYS,
+    &projects::members::COLLECTION,
     &catalog::COLLECTION,
     &catalog::USAGE,
     &auth_configs::COLLECTION,
@@ -46,6 +48,7 @@ pub static COLLECTIONS: &[&Collection] = &[
     &tools::log::PAGES,
     &tools::log::DETAILS,
     &tools::log::CASSETTES,
+    &idempotency::COLLECTION,
     &jobs::LEASES,
     &jobs::FENCES,
 ];
@@ -140,9 +143,10 @@ impl App {
         }
     }
 
-    /// Does the work that recurs, whenever this server has the lease of a job that is due. Does not end.
+    /// Does the work that recurs, whenever this server has the lease of a job that is due, and writes down
+    /// when keys were used. Does not end.
     pub async fn work(&self) {
-        jobs::work(self).await;
+        tokio::join!(jobs::work(self), projects::note_uses(self));
     }
 
     /// Why nothing can be changed now, if so.

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use app::{
     Error,
-    ids::OrganisationId,
-    projects::{self, Holder, Owner, SharedProject},
+    ids::{OrganisationId, ProjectId},
+    projects::{self, Holder, KeyKind, Owner, SharedProject, members::Member, scope::Access},
 };
 use axum::{
     extract::FromRequestParts,
@@ -16,15 +16,19 @@ use tokio::sync::OwnedSemaphorePermit;
 use crate::{
     Server,
     respond::{EXCHANGE, Failure, Reply},
+    scope::{Need, needed},
 };
 
 /// The header of a project's key.
 pub(crate) const PROJECT: &str = "x-api-key";
 /// The header of an organisation's key.
 pub(crate) const ORGANISATION: &str = "x-org-api-key";
-const USER: &str = "x-user-api-key";
+/// The header of a person's key.
+pub(crate) const USER: &str = "x-user-api-key";
+/// Headers that choose the project of a person's request: both or neither.
+pub(crate) const CHOSEN: [&str; 2] = ["x-org-id", "x-project-id"];
 
-/// A request of a project.
+/// A request of a project: by its own key, or by that of a person who says which project is meant.
 pub(crate) struct ProjectKey {
     /// The project.
     pub project: SharedProject,
@@ -40,18 +44,36 @@ pub(crate) struct OrgKey {
     pub organisation: OrganisationId,
 }
 
+/// A request of a person, about no project in particular.
+pub(crate) struct UserKey {
+    /// The key itself.
+    holder: Arc<Holder>,
+}
+
+impl UserKey {
+    /// Whose it is.
+    pub(crate) fn organisation(&self) -> &OrganisationId {
+        self.holder.organisation()
+    }
+}
+
 impl FromRequestParts<Arc<Server>> for ProjectKey {
     type Rejection = Failure;
 
     async fn from_request_parts(parts: &mut Parts, server: &Arc<Server>) -> Reply<Self> {
-        let secret = given(&parts.headers, PROJECT, "a project")?;
+        let secret = given(&parts.headers, &[PROJECT, USER], "a project")?;
         let holder = holder(server, secret).await?;
-        let Owner::Project(project) = &holder.owner else {
-            return Err(Error::KeyOfOtherKind { wanted: "a project", given: "an organization" }.into());
+        let project = match &holder.owner {
+            Owner::Project(project) => project.clone(),
+            Owner::Member(member) => Arc::new(chosen(server, member, &parts.headers).await?),
+            Owner::Organisation(_) => {
+                return Err(Error::KeyOfOtherKind { wanted: "a project", given: "an organization" }.into());
+            }
         };
-        count(server, &holder)?;
+        may(&holder, needed(&parts.method, parts.uri.path()))?;
+        admit(server, &holder, Some(&project.tenant))?;
         let place = server.admission.enter_project(&project.tenant).await?;
-        Ok(Self { project: project.clone(), holder, _place: place })
+        Ok(Self { project, holder, _place: place })
     }
 }
 
@@ -59,18 +81,74 @@ impl FromRequestParts<Arc<Server>> for OrgKey {
     type Rejection = Failure;
 
     async fn from_request_parts(parts: &mut Parts, server: &Arc<Server>) -> Reply<Self> {
-        let secret = given(&parts.headers, ORGANISATION, "an organization")?;
+        let secret = given(&parts.headers, &[ORGANISATION], "an organization")?;
         let holder = holder(server, secret).await?;
         let Owner::Organisation(organisation) = &holder.owner else {
-            return Err(Error::KeyOfOtherKind { wanted: "an organization", given: "a project" }.into());
+            return Err(Error::KeyOfOtherKind { wanted: "an organization", given: holder.kind().name() }.into());
         };
-        count(server, &holder)?;
+        admit(server, &holder, None)?;
         Ok(Self { organisation: organisation.clone() })
     }
 }
 
-/// The one key of a request, when it came in the header that the operation wants.
-fn given<'a>(headers: &'a HeaderMap, wanted: &str, name: &'static str) -> Reply<&'a str> {
+impl FromRequestParts<Arc<Server>> for UserKey {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, server: &Arc<Server>) -> Reply<Self> {
+        let secret = given(&parts.headers, &[USER], "a user")?;
+        let holder = holder(server, secret).await?;
+        if holder.kind() != KeyKind::User {
+            return Err(Error::KeyOfOtherKind { wanted: "a user", given: holder.kind().name() }.into());
+        }
+        admit(server, &holder, None)?;
+        Ok(Self { holder })
+    }
+}
+
+/// The project that a person's request is about.
+async fn chosen(server: &Server, member: &Member, headers: &HeaderMap) -> Reply<projects::Project> {
+    let [organisation, project] = CHOSEN.map(|name| headers.get(name).and_then(|value| value.to_str().ok()));
+    let named = match (organisation, project) {
+        (None, None) => None,
+        (Some(organisation), Some(project)) => {
+            if OrganisationId::parse(organisation)? != member.organisation {
+                return Err(Error::ProjectNotFound(ProjectId::parse(project)?.to_string()).into());
+            }
+            Some(ProjectId::parse(project)?)
+        }
+        _ => return Err(Error::invalid("x-org-id, x-project-id: send both or neither").into()),
+    };
+    Ok(projects::members::project(&server.app, member, named.as_ref()).await?)
+}
+
+/// Whether a key may do what is asked, from where it is asked.
+fn may(holder: &Holder, need: Need) -> Result<(), Error> {
+    let Some(scopes) = &holder.rights.scopes else { return Ok(()) };
+    let (areas, access) = match need {
+        Need::Anything => return Ok(()),
+        Need::Of(areas, access) if scopes.allow(areas, access) => return Ok(()),
+        Need::Of(areas, access) => (areas, access),
+        Need::All => return Err(Error::KeyScope { access: "change", area: "what only an unrestricted key may" }),
+    };
+    let access = if access == Access::Read { "read" } else { "write" };
+    Err(Error::KeyScope { access, area: areas.first().map_or("", |area| area.as_str()) })
+}
+
+/// What every request with a working key goes through: where it comes from, and how many there were.
+pub(crate) fn admit(server: &Server, holder: &Holder, project: Option<&Arc<str>>) -> Reply<()> {
+    let peer = EXCHANGE.try_with(|exchange| exchange.peer).ok();
+    if peer.is_some_and(|peer| !holder.rights.admit(peer)) {
+        return Err(Error::KeyAddress.into());
+    }
+    holder.used(server.app.clock.now());
+    let counted = server.admission.count(holder, project);
+    // Outside a request there is nobody to tell.
+    let _ = EXCHANGE.try_with(|exchange| exchange.allowance.set(Some(counted.allowance)));
+    counted.refused.map_or(Ok(()), |refused| Err(refused.into()))
+}
+
+/// The one key of a request, when it came in one that the operation wants.
+fn given<'a>(headers: &'a HeaderMap, wanted: &[&str], name: &'static str) -> Reply<&'a str> {
     let kinds = [(PROJECT, "a project"), (ORGANISATION, "an organization"), (USER, "a user")];
     let mut found = None;
     for (header, kind) in kinds {
@@ -82,8 +160,24 @@ fn given<'a>(headers: &'a HeaderMap, wanted: &str, name: &'static str) -> Reply<
     }
     match found {
         None => Err(Error::KeyMissing.into()),
-        Some((header, kind, _)) if header != wanted => Err(Error::KeyOfOtherKind { wanted: name, given: kind }.into()),
+        Some((header, kind, _)) if !wanted.contains(&header) => {
+            Err(Error::KeyOfOtherKind { wanted: name, given: kind }.into())
+        }
         Some((_, _, value)) => Ok(value.to_str().unwrap_or_default()),
+    }
+}
+
+/// Who has sent a request, whatever kind of key that is by.
+pub(crate) async fn anyone(server: &Server, headers: &HeaderMap) -> Reply<Arc<Holder>> {
+    holder(server, given(headers, &[PROJECT, ORGANISATION, USER], "a")?).await
+}
+
+/// Ends a key that somebody found. Whoever tries many that are none gets no further answer.
+pub(crate) async fn revoke(server: &Server, secret: &str) -> Reply<()> {
+    match holder(server, secret).await {
+        Ok(_) => Ok(projects::revoke(&server.app, secret).await?),
+        Err(Failure::App(Error::KeyInvalid { .. })) => Ok(()),
+        Err(other) => Err(other),
     }
 }
 
@@ -104,17 +198,6 @@ async fn holder(server: &Server, secret: &str) -> Reply<Arc<Holder>> {
     Ok(found?)
 }
 
-fn count(server: &Server, holder: &Holder) -> Reply<()> {
-    let counted = server.admission.count(holder.organisation(), server.app.clock.now());
-    let remaining = match &counted {
-        Ok(left) => *left,
-        Err(_) => Some(0),
-    };
-    // Outside a request there is nobody to tell.
-    let _ = EXCHANGE.try_with(|exchange| exchange.remaining.set(remaining));
-    counted.map(|_| ()).map_err(Into::into)
-}
-
 #[cfg(test)]
 mod tests {
     use axum::http::HeaderValue;
@@ -126,7 +209,7 @@ mod tests {
         for (name, value) in pairs {
             headers.append(*name, HeaderValue::from_static(value));
         }
-        given(&headers, PROJECT, "a project").map(str::to_owned).map_err(|failure| match failure {
+        given(&headers, &[PROJECT], "a project").map(str::to_owned).map_err(|failure| match failure {
             Failure::App(Error::KeyMissing) => 0,
             Failure::App(Error::KeyAmbiguous) => 2,
             Failure::App(Error::KeyOfOtherKind { .. }) => 3,

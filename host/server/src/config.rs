@@ -221,6 +221,10 @@ pub(crate) struct Limits {
     pub in_flight_wait_ms: u64,
     /// Requests of one organisation in ten minutes; 0 for no limit. Default 20000.
     pub rate: u32,
+    /// Of them, requests of one project; 0 for no limit of its own. Default 10000.
+    pub rate_per_project: u32,
+    /// Of them, requests with one key; 0 for no limit of its own. Default 0.
+    pub rate_per_key: u32,
     /// Failed authentications from one address in a minute; 0 for no limit. Default 30.
     pub failed_auth: u32,
     /// Open connections. Default 4096.
@@ -380,6 +384,8 @@ impl Default for Limits {
             in_flight_per_project: 64,
             in_flight_wait_ms: 250,
             rate: 20_000,
+            rate_per_project: 10_000,
+            rate_per_key: 0,
             failed_auth: 30,
             connections: 4_096,
             connections_per_address: 256,

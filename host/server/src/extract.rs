@@ -22,12 +22,15 @@ use crate::{
     routes::PREFIXES,
 };
 
-const BODY: Duration = Duration::from_secs(30);
+/// How long a body may take to arrive.
+pub(crate) const BODY: Duration = Duration::from_secs(30);
 /// Bytes up to which a body is copied out of the connection's buffer.
 const COPIED: usize = 4 << 10;
 /// What is read of a body that is refused for its size, in bytes and time.
 const SWALLOWED: usize = 128 << 20;
 const SWALLOWING: Duration = Duration::from_secs(10);
+/// The largest JSON body that any operation takes whatever the settings say, in bytes.
+pub(crate) const LARGEST_JSON: usize = 6 << 20;
 const PAGE: u64 = 20;
 const LARGEST_PAGE: u64 = 1_000;
 /// Characters of what a list adds to its cursors.
@@ -58,7 +61,7 @@ impl<T: DeserializeOwned> FromRequest<Arc<Server>> for ProxyJson<T> {
 
     async fn from_request(request: Request, _: &Arc<Server>) -> Reply<Self> {
         is_json(request.headers())?;
-        object(&read(request, 6 << 20, BODY).await?).map(Self)
+        object(&read(request, LARGEST_JSON, BODY).await?).map(Self)
     }
 }
 
@@ -270,11 +273,17 @@ impl Query {
 
     /// `limit` and `cursor`. The cursor's own limit wins.
     pub(crate) fn page(&self) -> Reply<Page> {
+        self.page_of(LARGEST_PAGE)
+    }
+
+    /// The same, for a list whose pages are smaller.
+    pub(crate) fn page_of(&self, most: u64) -> Reply<Page> {
         let limit = match self.text("limit")? {
             None => None,
             Some(text) => Some(text.parse::<f64>().map_err(|_| Error::invalid("limit: must be a number"))?),
         };
-        page(limit, self.text("cursor")?)
+        let page = page(limit, self.text("cursor")?)?;
+        Ok(Page { limit: page.limit.min(most), ..page })
     }
 }
 

@@ -15,6 +15,7 @@ use tower::Service;
 use crate::{
     Server,
     admission::RATE_WINDOW,
+    idempotency,
     respond::{EXCHANGE, Exchange, Failure, Wire},
 };
 
@@ -38,7 +39,7 @@ pub(crate) async fn answer(
     request: Request<Body>,
 ) -> Response<Body> {
     let request_id = given_id(&request).unwrap_or_else(|| server.app.sequence.request());
-    let exchange = Exchange { request_id, peer, remaining: Cell::new(None) };
+    let exchange = Exchange { request_id, peer, allowance: Cell::new(None) };
     let inner = async {
         tracing::debug!(method = %request.method(), path = request.uri().path(), "a request");
         let deadline = has_deadline(&request);
@@ -50,7 +51,7 @@ pub(crate) async fn answer(
     EXCHANGE.scope(exchange, inner).await
 }
 
-async fn guarded(server: &Server, router: &mut Router, request: Request<Body>, deadline: bool) -> Response<Body> {
+async fn guarded(server: &Arc<Server>, router: &mut Router, request: Request<Body>, deadline: bool) -> Response<Body> {
     if let Some(wire) = too_long(&request) {
         return Failure::Wire(wire).into_response();
     }
@@ -58,7 +59,12 @@ async fn guarded(server: &Server, router: &mut Router, request: Request<Body>, d
         Ok(place) => place,
         Err(busy) => return Failure::App(busy).into_response(),
     };
-    let answer = router.call(request);
+    let answer = async {
+        if idempotency::is_meant(&request) {
+            return Ok(Box::pin(idempotency::answer(server, router, request)).await);
+        }
+        router.call(request).await
+    };
     let answered = if deadline { tokio::time::timeout(DEADLINE, answer).await } else { Ok(answer.await) };
     match answered {
         Ok(Ok(response)) => response,
@@ -90,13 +96,13 @@ fn given_id(request: &Request<Body>) -> Option<String> {
 }
 
 fn finish(server: &Server, response: &mut Response<Body>) {
-    let limit = server.admission.rates.limit();
-    let (id, remaining) = EXCHANGE
-        .with(|exchange| (HeaderValue::from_str(&exchange.request_id).ok(), exchange.remaining.get().unwrap_or(limit)));
+    let (id, allowance) =
+        EXCHANGE.with(|exchange| (HeaderValue::from_str(&exchange.request_id).ok(), exchange.allowance.get()));
+    let allowance = allowance.unwrap_or(server.admission.allowance);
     let headers = response.headers_mut();
     headers.extend(id.map(|id| (REQUEST_ID, id)));
-    headers.insert(RATE, HeaderValue::from(limit));
-    headers.insert(REMAINING, HeaderValue::from(remaining));
+    headers.insert(RATE, HeaderValue::from(allowance.limit));
+    headers.insert(REMAINING, HeaderValue::from(allowance.left));
     headers.insert(WINDOW, HeaderValue::from_static(WINDOW_TEXT));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));

@@ -8,12 +8,14 @@ mod config;
 mod control;
 mod doors;
 mod extract;
+mod idempotency;
 mod layers;
 mod listen;
 mod open;
 mod openapi;
 mod respond;
 mod routes;
+mod scope;
 mod shapes;
 mod terminal;
 mod words;
@@ -30,7 +32,7 @@ use tracing_subscriber::EnvFilter;
 
 use crate::{
     admission::Admission,
-    commands::{archive, doctor, keys, legacy, logs, serve, toolkits, verify},
+    commands::{archive, doctor, keys, legacy, logs, members, serve, toolkits, verify},
     config::{Config, Flags, LogFormat},
     open::Stop,
     terminal::Terminal,
@@ -94,8 +96,10 @@ enum Command {
     /// Load the ids that clients of an older system have
     #[command(after_help = legacy::FORM)]
     ImportLegacy(legacy::Args),
-    /// Show the master key and replace it; show API keys
+    /// Show the master key and replace it; list, make and end API keys
     Keys(keys::Args),
+    /// List, add and remove persons, each with a key to every project
+    Members(members::Args),
     /// Take a recorded call out of the execution log
     Logs(logs::Args),
     /// Publish toolkits from a registry, list and deprecate them
@@ -139,6 +143,7 @@ fn run(cli: Cli) -> Result<ExitCode, Stop> {
             Command::Import(args) => archive::import(&config, &args, terminal).await,
             Command::ImportLegacy(args) => legacy::run(&config, &args, terminal).await,
             Command::Keys(args) => keys::run(&config, &args, terminal).await,
+            Command::Members(args) => members::run(&config, &args, terminal).await,
             Command::Logs(args) => logs::run(&config, &args, terminal).await,
             Command::Toolkits(args) => toolkits::run(&config, &args, terminal).await,
             Command::Openapi => {

@@ -20,9 +20,10 @@ use crate::{
 
 /// The envelope of every refusal, as a component.
 const REFUSAL: &str = "Refusal";
-/// Names of the two kinds of key, as handlers give them under `security`.
+/// Names of the kinds of key, as handlers give them under `security`.
 const PROJECT: &str = "project";
 const ORGANISATION: &str = "organization";
+const USER: &str = "user";
 
 /// The description as it is served and committed.
 pub(crate) fn text(table: &[Row], words: &Words) -> String {
@@ -50,7 +51,7 @@ fn of(table: &[Row]) -> OpenApi {
     let content = ContentBuilder::new().schema(Some(Ref::from_schema_name(name))).build();
     let refusal = ResponseBuilder::new().description("Why nothing was done").content("application/json", content);
     components.responses.insert(REFUSAL.into(), refusal.build().into());
-    for (name, header) in [(PROJECT, auth::PROJECT), (ORGANISATION, auth::ORGANISATION)] {
+    for (name, header) in [(PROJECT, auth::PROJECT), (ORGANISATION, auth::ORGANISATION), (USER, auth::USER)] {
         let value = ApiKeyValue::with_description(header, &format!("The key of the {name}"));
         components.add_security_scheme(name, SecurityScheme::ApiKey(ApiKey::Header(value)));
     }
@@ -67,13 +68,14 @@ fn of(table: &[Row]) -> OpenApi {
         .servers(Some(servers))
         .paths(paths)
         .components(Some(components))
-        .security(Some([SecurityRequirement::new::<_, [&str; 0], &str>(PROJECT, [])]))
+        .security(Some([PROJECT, USER].map(|kind| SecurityRequirement::new::<_, [&str; 0], &str>(kind, []))))
         .build()
 }
 
 const ABOUT: &str = "Connects the accounts of a project's users at external applications and runs tools against them. \
     Both prefixes serve the same operations; they differ in the version of a tool when none is named: the base version \
-    under the older prefix, the latest one under the newer. Unknown members of bodies and unknown parameters are ignored.";
+    under the older prefix, the latest one under the newer. Unknown members of bodies and unknown parameters are ignored. \
+    Any POST may carry an `Idempotency-Key`: sent again within a day it is not done again.";
 
 /// What an item of the description holds, by method.
 fn operations(item: &PathItem) -> impl Iterator<Item = (HttpMethod, &Operation)> {
@@ -101,11 +103,16 @@ fn completed(path: &str, method: &HttpMethod, mut operation: Operation) -> Opera
     let others = operation.parameters.take().unwrap_or_default();
     let parameters: Vec<_> = in_path.chain(others).collect();
     let mut refusals = vec![
-        ("401", "No key, more than one, one of another kind, or one that does not work"),
         ("429", "Too many requests, or too many under way"),
         ("500", "A fault of the server"),
         ("503", "The server cannot do it now"),
     ];
+    if operation.security.as_deref() != Some(&[SecurityRequirement::default()]) {
+        refusals.push(("401", "No key, more than one, one of another kind, or one that does not work"));
+    }
+    if operation.security.is_none() {
+        refusals.push(("403", "The key may not do this, or not from where it was sent"));
+    }
     if !parameters.is_empty() || operation.request_body.is_some() {
         refusals.push(("400", "The request breaks rules; `errors` has a line for each"));
     }

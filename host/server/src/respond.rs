@@ -14,6 +14,8 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
+use crate::admission::Allowance;
+
 /// What a handler answers.
 pub(crate) type Reply<T> = Result<T, Failure>;
 
@@ -29,8 +31,8 @@ pub(crate) struct Exchange {
     pub request_id: String,
     /// Who sent it.
     pub peer: IpAddr,
-    /// How many requests the organisation has left, once that is known.
-    pub remaining: Cell<Option<u32>>,
+    /// How many requests whoever asks has left, once that is known.
+    pub allowance: Cell<Option<Allowance>>,
 }
 
 /// The id of the request being answered.
@@ -68,6 +70,13 @@ pub(crate) enum Wire {
     LongLine,
     /// The headers are longer than 16 KiB.
     LongHeaders,
+    /// An operation that makes no sense on a server of one's own.
+    Elsewhere {
+        /// What it would do.
+        what: &'static str,
+        /// What to do instead.
+        instead: &'static str,
+    },
     /// Something broke while answering.
     Panic,
 }
@@ -98,6 +107,7 @@ impl Wire {
             Self::BrokenBody => (400, 10409, "HTTP_BodyIncomplete", text("the body ended early"), "send it again"),
             Self::LongLine => (414, 10414, "HTTP_UriTooLong", text("the request line is longer than 8 KiB"), "send fewer or shorter parameters"),
             Self::LongHeaders => (431, 10432, "HTTP_HeadersTooLarge", text("the headers are longer than 16 KiB"), "send fewer or shorter headers"),
+            Self::Elsewhere { what, instead } => (501, 10502, "HTTP_NotImplemented", format!("a self-hosted server has no use for {what}"), instead),
             Self::Panic => (500, 10500, "Server_InternalError", text("internal error"), "tell the operator the `request_id`; the server's log has the reason"),
         }
     }
@@ -148,7 +158,7 @@ impl IntoResponse for Failure {
             Self::Wire(_) => (&[][..], None),
         };
         let request_id = request_id();
-        if status >= 500 {
+        if status >= 500 && status != 501 {
             tracing::error!(request_id, failure = ?self, "a request failed");
         } else {
             tracing::debug!(request_id, status, slug, message, "a request was refused");

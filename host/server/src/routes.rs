@@ -7,16 +7,20 @@ use axum::{
     http::{HeaderValue, header},
     middleware::map_response,
     response::Response,
-    routing::get,
+    routing::{MethodFilter, get, on},
 };
 use utoipa::openapi::Deprecated;
 use utoipa_axum::{router::UtoipaMethodRouter, routes};
 
 use crate::{
     Server,
-    api::{action_logs, auth_configs, connected_accounts, files, logs, migration, projects, session, toolkits, tools},
+    api::{
+        action_logs, auth_configs, connected_accounts, files, keys, logs, members, migration, project_config, projects,
+        session, toolkits, tools, usage,
+    },
     doors::{self, docs, health},
-    openapi, respond,
+    openapi,
+    respond::{self, Failure, Wire},
 };
 
 /// Older clients call the first, newer ones the second. They differ in the default tool version only.
@@ -34,16 +38,28 @@ pub(crate) type Row = (&'static str, UtoipaMethodRouter<Arc<Server>>);
 pub(crate) fn table() -> Vec<Row> {
     vec![
         ("/auth/session/info", routes!(session::info)),
+        ("/org/project/config", routes!(project_config::read, project_config::update)),
         // the organisation's, with its own key
         ("/org/owner/project/new", routes!(projects::create)),
         ("/org/owner/project/list", routes!(projects::list)),
         ("/org/owner/project/{nano_id}", routes!(projects::read, projects::remove)),
         ("/org/owner/project/{nano_id}/regenerate_api_key", routes!(projects::regenerate_key)),
+        ("/org/owner/project/{nano_id}/api_keys", routes!(keys::list, keys::create)),
+        ("/org/owner/project/{nano_id}/api_keys/{key_id}", routes!(keys::remove)),
+        ("/org/members", routes!(members::list, members::create)),
+        ("/org/members/{member_id}", routes!(members::remove)),
         ("/org/toolkits", routes!(toolkits::published)),
         (
             "/toolkits/{slug}/versions/{version}",
             routes!(toolkits::read_version, toolkits::publish, toolkits::deprecate),
         ),
+        ("/org/usage/summary", routes!(usage::organisation_summary)),
+        ("/org/usage/{entity_type}", routes!(usage::organisation_groups)),
+        // a person's, with a key of their own
+        ("/org/list", routes!(members::organisations)),
+        ("/org/project/list", routes!(members::projects)),
+        // anybody's who has found a key
+        ("/api_key_revocation", routes!(keys::revoke)),
         // the catalogue
         ("/toolkits", routes!(toolkits::list)),
         ("/toolkits/categories", routes!(toolkits::categories)),
@@ -68,6 +84,8 @@ pub(crate) fn table() -> Vec<Row> {
         ("/internal/action_execution/log/{id}", replaced(routes!(action_logs::read), "/logs/tool_execution")),
         ("/files/list", routes!(files::list)),
         ("/files/upload/request", routes!(files::request)),
+        ("/project/usage/summary", routes!(usage::project_summary)),
+        ("/project/usage/{entity_type}", routes!(usage::project_groups)),
         // connecting
         ("/auth_configs", routes!(auth_configs::list, auth_configs::create)),
         ("/auth_configs/{nanoid}", routes!(auth_configs::read, auth_configs::remove)),
@@ -98,7 +116,39 @@ fn replaced(row: UtoipaMethodRouter<Arc<Server>>, by: &'static str) -> UtoipaMet
     (schemas, described, methods)
 }
 
-/// The router over the table.
+/// Operations of the interface that make no sense on a server of one's own: they answer 501 with what to do instead.
+#[rustfmt::skip]
+const ELSEWHERE: [Elsewhere; 14] = [
+    Elsewhere { method: MethodFilter::GET, path: "/cli/get-session", what: "signing in by a vendor's command line", instead: CLI },
+    Elsewhere { method: MethodFilter::POST, path: "/cli/create-session", what: "signing in by a vendor's command line", instead: CLI },
+    Elsewhere { method: MethodFilter::GET, path: "/cli/realtime/credentials", what: "a vendor's push service", instead: PUSH },
+    Elsewhere { method: MethodFilter::POST, path: "/cli/realtime/auth", what: "a vendor's push service", instead: PUSH },
+    Elsewhere { method: MethodFilter::POST, path: "/cli/codact_failures", what: "telling a vendor about failed calls", instead: "leave it out; the execution log has what failed, see `POST /logs/tool_execution`" },
+    Elsewhere { method: MethodFilter::POST, path: "/org/clanker/create_claim", what: "handing an organization over to a person by mail", instead: "add the person with `POST /org/members`" },
+    Elsewhere { method: MethodFilter::POST, path: "/org/consumer/project/resolve", what: "a consumer's project", instead: "make a project with `POST /org/owner/project/new`" },
+    Elsewhere { method: MethodFilter::GET, path: "/org/consumer/connected_toolkits", what: "a consumer's project", instead: "list what a user has connected with `GET /connected_accounts?user_ids=…`" },
+    Elsewhere { method: MethodFilter::GET, path: "/keyring/transfer_keys", what: "moving secrets between hosted services", instead: "move the whole installation with `toolhost export` and `toolhost import`" },
+    Elsewhere { method: MethodFilter::GET, path: "/session_configs", what: "session templates of a vendor's console", instead: "give the settings when a session is made" },
+    Elsewhere { method: MethodFilter::GET, path: "/session_configs/{session_config_id}", what: "session templates of a vendor's console", instead: "give the settings when a session is made" },
+    Elsewhere { method: MethodFilter::POST, path: "/custom/toolkits/upsert", what: "making toolkits by a vendor's console", instead: TOOLKITS },
+    Elsewhere { method: MethodFilter::POST, path: "/custom/toolkits/sync", what: "making toolkits by a vendor's console", instead: TOOLKITS },
+    Elsewhere { method: MethodFilter::DELETE, path: "/custom/toolkits/{slug}", what: "making toolkits by a vendor's console", instead: TOOLKITS },
+];
+const CLI: &str =
+    "use a key: the first start writes them beside the data directory, and `POST /org/members` makes more";
+const PUSH: &str = "subscribe a webhook, or read the execution log";
+const TOOLKITS: &str = "write it with `toolkit new` or `toolkit import`, and publish it with `toolkit publish`";
+
+/// One of them.
+#[derive(Debug, Clone, Copy)]
+struct Elsewhere {
+    method: MethodFilter,
+    path: &'static str,
+    what: &'static str,
+    instead: &'static str,
+}
+
+/// The router over the tables.
 pub(crate) fn router(server: Arc<Server>) -> Router {
     let mut router = Router::new()
         .route("/health/live", get(health::live))
@@ -110,6 +160,10 @@ pub(crate) fn router(server: Arc<Server>) -> Router {
         router = router.route(&format!("{prefix}/openapi.json"), description.clone());
         for (path, (_, _, methods)) in &table {
             router = router.route(&format!("{prefix}{path}"), methods.clone());
+        }
+        for Elsewhere { method, path, what, instead } in ELSEWHERE {
+            let refuse = async move || Failure::Wire(Wire::Elsewhere { what, instead });
+            router = router.route(&format!("{prefix}{path}"), on(method, refuse));
         }
     }
     router = router.route("/docs", get(docs::page)).route("/docs/{asset}", get(docs::asset));

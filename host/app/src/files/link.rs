@@ -17,14 +17,6 @@ use crate::{
     vault::Vault,
 };
 
-/// How long a link lasts.
-pub(super) const LASTS: std::time::Duration = std::time::Duration::from_secs(3_600);
-
-/// When a link ends that is made now.
-pub(super) fn expiry(now: Time) -> Time {
-    Time(now.0.saturating_add(i64::try_from(LASTS.as_millis()).unwrap_or(i64::MAX)))
-}
-
 /// A link and what it leads to.
 #[derive(Debug, Clone)]
 pub struct Link {

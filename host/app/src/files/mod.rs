@@ -361,8 +361,10 @@ async fn put_link(app: &App, project: &Project, record: &Record<File>) -> Result
 
 /// The bucket's own link where it gives any, or else one of this server.
 async fn link(app: &App, project: &Project, id: &str, file: &File, way: Signed) -> Result<Link> {
-    let expires_at = link::expiry(app.clock.now());
-    let own = app.store.blobs().signed(&blob(id), way, &file.md5, &file.media_type, link::LASTS).await?;
+    let seconds = project.stored.config.file_url_expiry;
+    let lasts = Duration::from_secs(seconds.into());
+    let expires_at = Time(app.clock.now().0.saturating_add(i64::from(seconds) * 1_000));
+    let own = app.store.blobs().signed(&blob(id), way, &file.md5, &file.media_type, lasts).await?;
     let (url, headers) = match own {
         Some(signed) => (signed.url, signed.headers),
         None => {

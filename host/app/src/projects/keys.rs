@@ -7,15 +7,20 @@ use std::{
     collections::{HashMap, HashSet},
     sync::{
         Arc, PoisonError, RwLock,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicI64, AtomicU64, Ordering},
     },
+    time::Duration,
 };
 
 use serde::{Deserialize, Serialize};
-use store::{Batch, Collection, Document, Query, Record, Time};
+use store::{Batch, Collection, CommitError, Document, Query, Record, Time};
 use zeroize::Zeroizing;
 
-use super::{Organisation, Project, SharedProject, StoredProject};
+use super::{
+    Organisation, Project, SharedProject, StoredProject,
+    members::{Member, StoredMember},
+    scope::Rights,
+};
 use crate::{
     App, Error, INSTALLATION, Result,
     ids::{self, OrganisationId},
@@ -26,6 +31,15 @@ const RANDOM: usize = 32;
 const CHECKSUM: usize = 6;
 /// Keys that are looked at together when others may have changed them.
 const TOGETHER: usize = 500;
+/// Live keys of one owner at most, and characters of a key's name.
+const KEYS: usize = 100;
+const NAME: usize = 100;
+/// How often last uses are written down.
+const NOTED: Duration = Duration::from_secs(60);
+/// How often keys are ended again when something has changed meanwhile.
+pub(super) const ATTEMPTS: usize = 5;
+/// Name of a key that was made with its owner.
+pub(super) const MINTED: &str = "default";
 
 /// The collection of keys; the owner stands where other records have their project.
 pub(crate) static COLLECTION: Collection = Collection { name: "api_keys", fields: &[] };
@@ -38,15 +52,20 @@ pub enum KeyKind {
     Project,
     /// The organisation: its projects and the catalogue.
     Organisation,
+    /// Every project, as one person may.
+    User,
 }
 
 impl KeyKind {
+    const ALL: [Self; 3] = [Self::Project, Self::Organisation, Self::User];
+
     /// What its keys begin with.
     #[must_use]
     pub fn prefix(self) -> &'static str {
         match self {
             Self::Project => "ak_",
             Self::Organisation => "oak_",
+            Self::User => "uak_",
         }
     }
 
@@ -56,6 +75,7 @@ impl KeyKind {
         match self {
             Self::Project => "a project",
             Self::Organisation => "an organization",
+            Self::User => "a user",
         }
     }
 }
@@ -71,6 +91,11 @@ pub(crate) struct ApiKey {
     secret: Sealed<String>,
     /// The organisation it belongs to or its project belongs to.
     organisation: OrganisationId,
+    #[serde(default)]
+    rights: Rights,
+    /// To the minute.
+    #[serde(default)]
+    used_at: Option<Time>,
 }
 
 impl Document for ApiKey {
@@ -85,8 +110,12 @@ pub struct ShownKey {
     pub name: String,
     /// The secret.
     pub secret: Zeroizing<String>,
+    /// What restricts it.
+    pub rights: Rights,
     /// When it was made.
     pub created_at: Time,
+    /// When a request last came with it: on this server at once, from others within a minute.
+    pub used_at: Option<Time>,
 }
 
 /// Who sent a request.
@@ -100,8 +129,15 @@ pub struct Holder {
     pub key_created_at: Time,
     /// What it opens.
     pub owner: Owner,
+    /// What restricts it.
+    pub rights: Rights,
     /// Name of the organisation.
     pub organisation_name: String,
+    /// The owner's id.
+    of: String,
+    /// Milliseconds of the last use, and of the last one that was written down.
+    used: AtomicI64,
+    noted: AtomicI64,
 }
 
 /// What a key opens.
@@ -111,6 +147,8 @@ pub enum Owner {
     Project(SharedProject),
     /// The organisation.
     Organisation(OrganisationId),
+    /// Every project, as this person may.
+    Member(Box<Member>),
 }
 
 impl Holder {
@@ -120,7 +158,29 @@ impl Holder {
         match &self.owner {
             Owner::Project(project) => &project.organisation,
             Owner::Organisation(id) => id,
+            Owner::Member(member) => &member.organisation,
         }
+    }
+
+    /// What kind of key it is.
+    #[must_use]
+    pub fn kind(&self) -> KeyKind {
+        match &self.owner {
+            Owner::Project(_) => KeyKind::Project,
+            Owner::Organisation(_) => KeyKind::Organisation,
+            Owner::Member(_) => KeyKind::User,
+        }
+    }
+
+    /// The id of what it opens.
+    #[must_use]
+    pub fn owner_id(&self) -> &str {
+        &self.of
+    }
+
+    /// Remembers that a request came with the key.
+    pub fn used(&self, now: Time) {
+        self.used.store(now.0, Ordering::Relaxed);
     }
 }
 
@@ -142,10 +202,7 @@ impl Keys {
         let outcome = ending.await;
         let mut holders = self.holders.write().unwrap_or_else(PoisonError::into_inner);
         self.forgotten.fetch_add(1, Ordering::SeqCst);
-        holders.retain(|_, holder| match &holder.owner {
-            Owner::Project(project) => project.id.as_str() != owner,
-            Owner::Organisation(id) => id.as_str() != owner,
-        });
+        holders.retain(|_, holder| holder.of != owner);
         outcome
     }
 
@@ -166,6 +223,15 @@ impl Keys {
             return None;
         }
         self.holders.read().unwrap_or_else(PoisonError::into_inner).get(&self.hash(secret)).cloned()
+    }
+
+    /// When this server last saw the key of a record.
+    fn used_at(&self, id: &str) -> Option<Time> {
+        let mut hash = [0; 32];
+        hex::decode_to_slice(id, &mut hash).ok()?;
+        let holders = self.holders.read().unwrap_or_else(PoisonError::into_inner);
+        let used = holders.get(&hash)?.used.load(Ordering::Relaxed);
+        (used > 0).then_some(Time(used))
     }
 
     fn remember(&self, hash: [u8; 32], holder: &Arc<Holder>, seen: u64) {
@@ -203,7 +269,7 @@ async fn outdated(app: &App, remembered: &[([u8; 32], Arc<Holder>)]) -> Result<V
     let all = |ids: Vec<String>| Query::everywhere().any_of("id", ids);
     let projects = remembered.iter().filter_map(|(_, holder)| match &holder.owner {
         Owner::Project(project) => Some(project.id.to_string()),
-        Owner::Organisation(_) => None,
+        Owner::Organisation(_) | Owner::Member(_) => None,
     });
     let projects = app.store.find::<StoredProject>(&all(projects.collect())).await?.records;
     let projects: HashMap<_, _> = projects.into_iter().map(|record| (record.id, record.updated_at)).collect();
@@ -214,7 +280,7 @@ async fn outdated(app: &App, remembered: &[([u8; 32], Arc<Holder>)]) -> Result<V
         keys.contains(&hex::encode(hash))
             && match &holder.owner {
                 Owner::Project(project) => projects.get(project.id.as_str()) == Some(&project.updated_at),
-                Owner::Organisation(_) => true,
+                Owner::Organisation(_) | Owner::Member(_) => true,
             }
     };
     Ok(remembered.iter().filter(|(hash, holder)| !holds(hash, holder)).map(|(hash, _)| *hash).collect())
@@ -252,13 +318,23 @@ async fn holder(app: &App, record: Record<ApiKey>) -> Result<Option<Holder>> {
             let Some(found) = found else { return Ok(None) };
             Owner::Project(Arc::new(Project::of(key.organisation, found)?))
         }
+        KeyKind::User => {
+            let found = app.store.get::<StoredMember>(key.organisation.as_str(), &record.project).await?;
+            let Some(found) = found else { return Ok(None) };
+            Owner::Member(Box::new(Member::of(key.organisation, found)?))
+        }
     };
+    let used = key.used_at.map_or(0, |time| time.0);
     Ok(Some(Holder {
         key_id: key.key_id,
         key_name: key.name,
         key_created_at: record.created_at,
         owner,
+        rights: key.rights,
         organisation_name: organisation.body.name,
+        of: record.project,
+        used: used.into(),
+        noted: used.into(),
     }))
 }
 
@@ -270,6 +346,7 @@ pub(super) async fn mint(
     owner: &str,
     organisation: &OrganisationId,
     name: &str,
+    rights: Rights,
 ) -> Result<(ShownKey, Batch)> {
     let secret = Zeroizing::new(new_secret(kind));
     let id = hex::encode(app.keys.hash(&secret));
@@ -280,9 +357,92 @@ pub(super) async fn mint(
         kind,
         secret: key.seal(place(owner, &id), &*secret)?,
         organisation: organisation.clone(),
+        rights: rights.clone(),
+        used_at: None,
     };
-    let shown = ShownKey { id: stored.key_id.clone(), name: name.to_owned(), secret, created_at: batch.now };
+    let (key_id, name, created_at) = (stored.key_id.clone(), name.to_owned(), batch.now);
+    let shown = ShownKey { id: key_id, name, secret, rights, created_at, used_at: None };
     Ok((shown, batch.insert(owner, &id, &stored)))
+}
+
+/// Makes one more key of an owner, which `batch` may demand to be there.
+pub(super) async fn add(
+    app: &App,
+    batch: Batch,
+    owner: &str,
+    organisation: &OrganisationId,
+    name: &str,
+    rights: Rights,
+) -> Result<ShownKey> {
+    let name = name.trim();
+    if name.is_empty() || name.chars().count() > NAME {
+        return Err(Error::invalid(format!("name: must be 1 to {NAME} characters")));
+    }
+    if of(app, owner).await?.len() >= KEYS {
+        return Err(Error::invalid(format!("a project has at most {KEYS} keys: revoke one that is not used")));
+    }
+    let (key, batch) = mint(app, batch, KeyKind::Project, owner, organisation, name, rights).await?;
+    app.store.commit(batch).await?;
+    Ok(key)
+}
+
+/// Ends keys of an owner together with what stands in the batch. Answers false when a last use was written down meanwhile, or
+/// something else has changed: then it is to be read again, [`ATTEMPTS`] times.
+pub(super) async fn end(app: &App, batch: Batch, owner: &str, which: impl Fn(&str) -> bool) -> Result<bool> {
+    let mut batch = batch.announce();
+    for key in of(app, owner).await?.iter().filter(|key| which(&key.body.key_id)) {
+        batch = batch.remove(key);
+    }
+    match app.keys.forget(owner, app.store.commit(batch)).await {
+        Ok(()) => Ok(true),
+        Err(CommitError::Stale) => Ok(false),
+        Err(cause) => Err(cause.into()),
+    }
+}
+
+/// Told when others were faster each time.
+pub(super) fn busy() -> Error {
+    Error::Unavailable("the keys are being changed".into())
+}
+
+/// Ends the one key that this is the secret of, whosever it is; nothing where it opens nothing.
+pub async fn revoke(app: &App, secret: &str) -> Result<()> {
+    if !well_formed(secret) {
+        return Ok(());
+    }
+    let Some(key) = app.store.lookup::<ApiKey>(&hex::encode(app.keys.hash(secret))).await? else { return Ok(()) };
+    for _ in 0..ATTEMPTS {
+        if end(app, Batch::at(app.clock.now()), &key.project, |id| id == key.body.key_id).await? {
+            return Ok(());
+        }
+    }
+    Err(busy())
+}
+
+/// Writes down when keys were last used, every minute, so that no request waits for it. Does not end.
+pub(crate) async fn note_uses(app: &App) {
+    loop {
+        tokio::time::sleep(NOTED).await;
+        let used: Vec<_> = {
+            let holders = app.keys.holders.read().unwrap_or_else(PoisonError::into_inner);
+            let is_new = |holder: &Holder| {
+                let used = holder.used.load(Ordering::Relaxed);
+                holder.noted.swap(used, Ordering::Relaxed) != used
+            };
+            holders.iter().filter(|(_, holder)| is_new(holder)).map(|(hash, holder)| (*hash, holder.clone())).collect()
+        };
+        for (hash, holder) in used {
+            let at = Time(holder.used.load(Ordering::Relaxed));
+            let change = |key: &mut ApiKey| -> Result<()> {
+                key.used_at = key.used_at.max(Some(at));
+                Ok(())
+            };
+            let noted = app.store.edit(&holder.of, &hex::encode(hash), app.clock.now(), change).await;
+            if let Err(cause) = noted.map_err(Error::from) {
+                tracing::debug!(%cause, key = holder.key_id, "the last use of a key could not be written down");
+            }
+        }
+    }
 }
 
 /// The live keys of an owner, oldest first. At most a thousand.
@@ -299,7 +459,9 @@ pub(super) async fn show(app: &App, record: &Record<ApiKey>) -> Result<ShownKey>
         id: record.body.key_id.clone(),
         name: record.body.name.clone(),
         secret,
+        rights: record.body.rights.clone(),
         created_at: record.created_at,
+        used_at: record.body.used_at.max(app.keys.used_at(&record.id)),
     })
 }
 
@@ -318,8 +480,7 @@ fn checksum(text: &str) -> String {
 }
 
 fn well_formed(secret: &str) -> bool {
-    let kinds = [KeyKind::Project, KeyKind::Organisation];
-    let Some(kind) = kinds.into_iter().find(|kind| secret.starts_with(kind.prefix())) else { return false };
+    let Some(kind) = KeyKind::ALL.into_iter().find(|kind| secret.starts_with(kind.prefix())) else { return false };
     let split = kind.prefix().len() + RANDOM;
     secret.is_ascii() && secret.len() == split + CHECKSUM && checksum(&secret[..split]) == secret[split..]
 }
@@ -336,7 +497,7 @@ mod tests {
 
     #[test]
     fn a_new_key_is_well_formed_and_a_mistyped_one_is_not() {
-        for kind in [KeyKind::Project, KeyKind::Organisation] {
+        for kind in KeyKind::ALL {
             let secret = new_secret(kind);
             assert!(well_formed(&secret), "{secret}");
             for index in 0..secret.len() {

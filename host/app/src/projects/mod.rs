@@ -4,6 +4,8 @@
 //! nothing that authenticates. Holders are remembered in memory; whatever ends a key forgets it there in the same step.
 
 mod keys;
+pub mod members;
+pub mod scope;
 
 use std::sync::Arc;
 
@@ -13,8 +15,9 @@ use uuid::Uuid;
 use zeroize::Zeroizing;
 
 pub(crate) use keys::COLLECTION as API_KEYS;
-pub(crate) use keys::refresh;
-pub use keys::{Holder, KeyKind, Keys, Owner, ShownKey, authenticate};
+pub use keys::{Holder, KeyKind, Keys, Owner, ShownKey, authenticate, revoke};
+pub(crate) use keys::{note_uses, refresh};
+use scope::Rights;
 
 use crate::{
     App, Error, INSTALLATION, Result, files,
@@ -28,6 +31,11 @@ pub(crate) static ORGANISATIONS: Collection = Collection {
     fields: &[Field::unique("name", Kind::Text)],
 };
 pub(crate) static PROJECTS: Collection = Collection { name: "projects", fields: &[Field::unique("name", Kind::Text)] };
+
+/// Bytes of an address and characters of a name in a project's settings, and what a link to a file may last, in seconds.
+const URL: usize = 2_048;
+const DISPLAY_NAME: usize = 100;
+const FILE_URL_EXPIRY: std::ops::RangeInclusive<u32> = 60..=604_800;
 
 /// The organisation, as stored. There is one per installation.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -102,6 +110,12 @@ pub struct Config {
     pub logo_url: Option<String>,
     /// For hosted pages.
     pub display_name: Option<String>,
+    /// Hosted pages may connect accounts with the server's own credentials.
+    pub hosted_links: bool,
+    /// Seconds for which a link to a file works.
+    pub file_url_expiry: u32,
+    /// Where a person's browser is sent before an account becomes active, so that the application can vouch for the person.
+    pub verifier_url: Option<String>,
 }
 
 impl Default for Config {
@@ -113,7 +127,31 @@ impl Default for Config {
             require_mcp_key: false,
             logo_url: None,
             display_name: None,
+            hosted_links: true,
+            file_url_expiry: 3_600,
+            verifier_url: None,
         }
+    }
+}
+
+impl Config {
+    /// Refuses what no answer or page could use; one line each.
+    fn check(&self) -> Result<()> {
+        let mut problems = Vec::new();
+        for (name, url) in [("logo_url", &self.logo_url), ("oauth_callback_verifier_url", &self.verifier_url)] {
+            let is_web = |url: &String| url.starts_with("https://") || url.starts_with("http://");
+            if url.as_ref().is_some_and(|url| !is_web(url) || url.len() > URL) {
+                problems.push(format!("{name}: must be an http address of at most {URL} bytes"));
+            }
+        }
+        if self.display_name.as_ref().is_some_and(|name| name.chars().count() > DISPLAY_NAME) {
+            problems.push(format!("display_name: at most {DISPLAY_NAME} characters"));
+        }
+        if !FILE_URL_EXPIRY.contains(&self.file_url_expiry) {
+            let (least, most) = (FILE_URL_EXPIRY.start(), FILE_URL_EXPIRY.end());
+            problems.push(format!("signed_url_file_expiry_in_seconds: must be {least} to {most}"));
+        }
+        if problems.is_empty() { Ok(()) } else { Err(Error::Invalid(problems)) }
     }
 }
 
@@ -134,8 +172,8 @@ pub struct NewProject {
     pub name: String,
     /// What it decides for itself.
     pub config: Config,
-    /// Whether to make a key with it.
-    pub with_key: bool,
+    /// What restricts the key to make with it; absent for no key.
+    pub key: Option<Rights>,
 }
 
 /// Makes the organisation of a new installation, with a key that is shown once.
@@ -145,7 +183,9 @@ pub struct NewProject {
 pub async fn found(app: &App, name: &str) -> Result<(OrganisationId, Zeroizing<String>)> {
     let (id, now) = (OrganisationId::random(), app.clock.now());
     let body = Organisation { name: name.to_owned(), next_number: 1 };
-    let (key, batch) = keys::mint(app, Batch::at(now), KeyKind::Organisation, id.as_str(), &id, "default").await?;
+    let (key, batch) =
+        keys::mint(app, Batch::at(now), KeyKind::Organisation, id.as_str(), &id, keys::MINTED, Rights::default())
+            .await?;
     match app.store.commit(batch.insert(INSTALLATION, id.as_str(), &body)).await {
         Ok(()) => Ok((id, key.secret)),
         Err(CommitError::Taken { .. }) => Err(Error::ProjectNameTaken(name.to_owned())),
@@ -161,6 +201,21 @@ pub async fn organisation(app: &App) -> Result<Option<Record<Organisation>>> {
     Ok(app.store.find(&Query::of(INSTALLATION).page(0, 1)).await?.records.into_iter().next())
 }
 
+/// The oldest key of the organisation; a new one when all were revoked, so that an operator is never locked out.
+///
+/// # Errors
+/// When the store does not answer.
+pub async fn organisation_key(app: &App, id: &OrganisationId) -> Result<Zeroizing<String>> {
+    if let Some(key) = show_keys(app, id.as_str()).await?.into_iter().next() {
+        return Ok(key.secret);
+    }
+    let (now, name) = (app.clock.now(), keys::MINTED);
+    let (key, batch) =
+        keys::mint(app, Batch::at(now), KeyKind::Organisation, id.as_str(), id, name, Rights::default()).await?;
+    app.store.commit(batch).await?;
+    Ok(key.secret)
+}
+
 /// Makes a project.
 ///
 /// # Errors
@@ -171,6 +226,7 @@ pub async fn create(
     request: NewProject,
 ) -> Result<(Project, Option<ShownKey>)> {
     check_name(&request.name)?;
+    request.config.check()?;
     let now = app.clock.now();
     let id = ProjectId::random();
     let _numbering = app.numbering.lock().await;
@@ -186,9 +242,9 @@ pub async fn create(
         owner.body.next_number += 1;
         let mut batch = Batch::at(now).insert(organisation.as_str(), id.as_str(), &stored).update(&owner);
         let mut key = None;
-        if request.with_key {
+        if let Some(rights) = request.key.clone() {
             let (made, with_key) =
-                keys::mint(app, batch, KeyKind::Project, id.as_str(), organisation, "default").await?;
+                keys::mint(app, batch, KeyKind::Project, id.as_str(), organisation, keys::MINTED, rights).await?;
             (key, batch) = (Some(made), with_key);
         }
         match app.store.commit(batch).await {
@@ -223,22 +279,47 @@ pub async fn list(app: &App, organisation: &OrganisationId, offset: u64, limit: 
     Ok((projects.collect::<Result<_>>()?, total))
 }
 
+/// Changes what a project decided for itself, and answers all of it.
+///
+/// # Errors
+/// When the change is refused or breaks a rule, the project is gone, or the store refuses.
+pub async fn configure(
+    app: &App,
+    project: &Project,
+    mut change: impl FnMut(&mut Config) -> Result<()>,
+) -> Result<Config> {
+    for _ in 0..keys::ATTEMPTS {
+        let mut record = record(app, &project.organisation, &project.id).await?;
+        change(&mut record.body.config)?;
+        record.body.config.check()?;
+        let batch = Batch::at(app.clock.now()).update(&record).announce();
+        // Keys in memory carry the settings.
+        match app.keys.forget(project.id.as_str(), app.store.commit(batch)).await {
+            Ok(()) => return Ok(record.body.config),
+            Err(CommitError::Stale) => {}
+            Err(cause) => return Err(cause.into()),
+        }
+    }
+    Err(Error::Unavailable("the project is being changed".into()))
+}
+
 /// Deletes a project. Its keys stop at once.
 ///
 /// # Errors
 /// When there is none, or the store refuses.
 pub async fn remove(app: &App, organisation: &OrganisationId, id: &ProjectId) -> Result<()> {
-    let record = record(app, organisation, id).await?;
-    let mut batch = Batch::at(app.clock.now()).remove(&record).announce();
-    for key in keys::of(app, id.as_str()).await? {
-        batch = batch.remove(&key);
+    for _ in 0..keys::ATTEMPTS {
+        let batch = Batch::at(app.clock.now()).remove(&record(app, organisation, id).await?);
+        if !keys::end(app, batch, id.as_str(), |_| true).await? {
+            continue;
+        }
+        // What cannot be let go now goes with the next run of the job that looks for it.
+        if let Err(cause) = files::forget(app, id).await {
+            tracing::warn!(%cause, project = %id, "files of a removed project wait to be erased");
+        }
+        return Ok(());
     }
-    app.keys.forget(id.as_str(), app.store.commit(batch)).await?;
-    // What cannot be let go now goes with the next run of the job that looks for it.
-    if let Err(cause) = files::forget(app, id).await {
-        tracing::warn!(%cause, project = %id, "files of a removed project wait to be erased");
-    }
-    Ok(())
+    Err(keys::busy())
 }
 
 /// Deletes every key of a project and makes one new one.
@@ -246,14 +327,48 @@ pub async fn remove(app: &App, organisation: &OrganisationId, id: &ProjectId) ->
 /// # Errors
 /// When there is no such project, or the store refuses.
 pub async fn regenerate_key(app: &App, organisation: &OrganisationId, id: &ProjectId) -> Result<ShownKey> {
-    let project = record(app, organisation, id).await?;
-    let mut batch = Batch::at(app.clock.now()).check(&project).announce();
-    for key in keys::of(app, id.as_str()).await? {
-        batch = batch.remove(&key);
+    for _ in 0..keys::ATTEMPTS {
+        let batch = Batch::at(app.clock.now()).check(&record(app, organisation, id).await?);
+        let (name, rights) = (keys::MINTED, Rights::default());
+        let (key, batch) = keys::mint(app, batch, KeyKind::Project, id.as_str(), organisation, name, rights).await?;
+        // The new one is not there yet, so it is not among those that end.
+        if keys::end(app, batch, id.as_str(), |_| true).await? {
+            return Ok(key);
+        }
     }
-    let (key, batch) = keys::mint(app, batch, KeyKind::Project, id.as_str(), organisation, "default").await?;
-    app.keys.forget(id.as_str(), app.store.commit(batch)).await?;
-    Ok(key)
+    Err(keys::busy())
+}
+
+/// Makes one more key of a project.
+///
+/// # Errors
+/// When there is no such project, it has a hundred keys, the name is no name, or the store refuses.
+pub async fn add_key(
+    app: &App,
+    organisation: &OrganisationId,
+    id: &ProjectId,
+    name: &str,
+    rights: Rights,
+) -> Result<ShownKey> {
+    let batch = Batch::at(app.clock.now()).check(&record(app, organisation, id).await?);
+    keys::add(app, batch, id.as_str(), organisation, name, rights).await
+}
+
+/// Ends one key of a project at once.
+///
+/// # Errors
+/// When there is no such project or key, or the store refuses.
+pub async fn remove_key(app: &App, organisation: &OrganisationId, id: &ProjectId, key: &str) -> Result<()> {
+    record(app, organisation, id).await?;
+    if !show_keys(app, id.as_str()).await?.iter().any(|own| own.id == key) {
+        return Err(Error::KeyNotFound(crate::cut(key)));
+    }
+    for _ in 0..keys::ATTEMPTS {
+        if keys::end(app, Batch::at(app.clock.now()), id.as_str(), |own| own == key).await? {
+            return Ok(());
+        }
+    }
+    Err(keys::busy())
 }
 
 /// The keys of a project or organisation, opened, oldest first.

@@ -4,12 +4,16 @@ pub(crate) mod action_logs;
 pub(crate) mod auth_configs;
 pub(crate) mod connected_accounts;
 pub(crate) mod files;
+pub(crate) mod keys;
 pub(crate) mod logs;
+pub(crate) mod members;
 pub(crate) mod migration;
+pub(crate) mod project_config;
 pub(crate) mod projects;
 pub(crate) mod session;
 pub(crate) mod toolkits;
 pub(crate) mod tools;
+pub(crate) mod usage;
 
 use app::Error;
 use serde::{Deserialize, Deserializer};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use app::{
     clock::iso,
     ids::ProjectId,
-    projects::{self, Config, LogVisibility, NewProject, Project, ShownKey},
+    projects::{self, Config, NewProject, Project},
 };
 use axum::{extract::State, response::Response};
 use serde::Deserialize;
@@ -14,6 +14,7 @@ use utoipa::ToSchema;
 
 use crate::{
     Server,
+    api::{keys, project_config},
     auth::OrgKey,
     extract::{Json, Path, Query},
     respond::{Reply, cursor_list, ok},
@@ -27,35 +28,14 @@ pub(crate) struct Create {
     #[serde(default)]
     should_create_api_key: Option<bool>,
     #[serde(default)]
-    config: Option<CreateConfig>,
-}
-
-#[derive(Default, Deserialize, ToSchema)]
-#[serde(default)]
-#[schema(as = ProjectConfig)]
-struct CreateConfig {
-    #[serde(rename = "is_2FA_enabled")]
-    is_2fa_enabled: Option<bool>,
-    logo_url: Option<String>,
-    display_name: Option<String>,
-    mask_secret_keys_in_connected_account: Option<bool>,
-    #[schema(value_type = Option<shapes::LogVisibility>)]
-    log_visibility_setting: Option<LogVisibility>,
-    require_mcp_api_key: Option<bool>,
-}
-
-impl From<CreateConfig> for Config {
-    fn from(given: CreateConfig) -> Self {
-        let default = Self::default();
-        Self {
-            two_factor: given.is_2fa_enabled.unwrap_or(default.two_factor),
-            mask_secrets: given.mask_secret_keys_in_connected_account.unwrap_or(default.mask_secrets),
-            log_visibility: given.log_visibility_setting.unwrap_or(default.log_visibility),
-            require_mcp_key: given.require_mcp_api_key.unwrap_or(default.require_mcp_key),
-            logo_url: given.logo_url,
-            display_name: given.display_name,
-        }
-    }
+    #[schema(value_type = Option<shapes::ProjectSettings>)]
+    config: Option<project_config::Given>,
+    /// What the key may do; everything without it.
+    #[serde(default)]
+    api_key_permissions: Option<Vec<keys::Permission>>,
+    /// Addresses and ranges the key may be used from; from anywhere without it.
+    #[serde(default)]
+    api_key_allowed_ips: Option<Vec<String>>,
 }
 
 /// Makes a project.
@@ -71,11 +51,13 @@ pub(crate) async fn create(
     State(server): State<Arc<Server>>,
     Json(body): Json<Create>,
 ) -> Reply<Response> {
-    let request = NewProject {
-        name: body.name,
-        config: body.config.unwrap_or_default().into(),
-        with_key: body.should_create_api_key.unwrap_or(false),
-    };
+    let mut config = Config::default();
+    if let Some(given) = &body.config {
+        given.apply(&mut config, &server.words)?;
+    }
+    let rights = keys::rights(body.api_key_permissions, body.api_key_allowed_ips)?;
+    let request =
+        NewProject { name: body.name, config, key: body.should_create_api_key.unwrap_or(false).then_some(rights) };
     let (project, made) = projects::create(&server.app, &key.organisation, request).await?;
     ok(&json!({
         "id": project.id,
@@ -108,9 +90,9 @@ pub(crate) async fn list(key: OrgKey, State(server): State<Arc<Server>>, query: 
 )]
 pub(crate) async fn read(key: OrgKey, State(server): State<Arc<Server>>, Path(id): Path<String>) -> Reply<Response> {
     let project = projects::get(&server.app, &key.organisation, &ProjectId::parse(&id)?).await?;
-    let keys = projects::show_keys(&server.app, project.id.as_str()).await?;
+    let all = projects::show_keys(&server.app, project.id.as_str()).await?;
     let mut view = project_fields(&project);
-    let keys = keys.iter().map(|key| key_view(key, server.config.keys.reveal)).collect();
+    let keys = all.iter().map(|key| keys::view(key, server.config.keys.reveal)).collect();
     view.insert("api_keys".into(), Value::Array(keys));
     ok(&view)
 }
@@ -141,7 +123,7 @@ pub(crate) async fn regenerate_key(
 ) -> Reply<Response> {
     let made = projects::regenerate_key(&server.app, &key.organisation, &ProjectId::parse(&id)?).await?;
     ok(&json!({
-        "api_key": key_view(&made, true),
+        "api_key": keys::view(&made, true),
         "message": "all earlier keys of the project are deleted; this one is shown in full now",
     }))
 }
@@ -168,14 +150,4 @@ pub(super) fn project_fields(project: &Project) -> Map<String, Value> {
         Value::Object(fields) => fields,
         _ => Map::new(),
     }
-}
-
-fn key_view(key: &ShownKey, reveal: bool) -> Value {
-    let masked = || format!("{}...", key.secret.chars().take(4).collect::<String>());
-    json!({
-        "id": key.id,
-        "name": key.name,
-        "key": if reveal { key.secret.to_string() } else { masked() },
-        "created_at": iso(key.created_at),
-    })
 }

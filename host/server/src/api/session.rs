@@ -2,7 +2,7 @@
 
 use app::{
     clock::iso,
-    projects::{Holder, Project},
+    projects::{Holder, Owner, Project},
 };
 use axum::response::Response;
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ use crate::{
     shapes,
 };
 
-/// Tells a key's project, itself, and the member it belongs to.
+/// Tells a key's project, itself, and the member it belongs to. A person's key is of no one project, so it is not told.
 #[utoipa::path(
     get,
     path = "/auth/session/info",
@@ -33,25 +33,39 @@ fn view(project: &Project, holder: &Holder) -> Value {
     ] {
         shown.insert(name.to_owned(), value);
     }
+    let (key, member) = match &holder.owner {
+        Owner::Member(member) => {
+            let stored = &member.stored;
+            let view = json!({
+                "id": member.id,
+                "email": stored.email,
+                "name": stored.name,
+                "role": stored.role.as_str(),
+            });
+            (Value::Null, view)
+        }
+        _ => (own(project, holder), json!({"id": OPERATOR, "email": "", "name": OPERATOR, "role": "admin"})),
+    };
+    json!({"project": shown, "api_key": key, "org_member": member})
+}
+
+/// The project's own key.
+fn own(project: &Project, holder: &Holder) -> Value {
     let created = iso(holder.key_created_at);
     json!({
-        "project": shown,
-        "api_key": {
-            "auto_id": project.stored.number,
-            "id": holder.key_id,
-            "name": holder.key_name,
-            "project_id": project.id,
-            "org_member_id": MEMBER,
-            "created_at": created,
-            "updated_at": created,
-            "deleted_at": null,
-            // A key is shown in full once, when it is made.
-            "key": "REDACTED",
-            "deleted": false,
-        },
-        "org_member": {"id": MEMBER, "email": "", "name": "operator", "role": "admin"},
+        "auto_id": project.stored.number,
+        "id": holder.key_id,
+        "name": holder.key_name,
+        "project_id": project.id,
+        "org_member_id": OPERATOR,
+        "created_at": created,
+        "updated_at": created,
+        "deleted_at": null,
+        // A key is shown in full once, when it is made.
+        "key": "REDACTED",
+        "deleted": false,
     })
 }
 
-/// There are no persons on this server but the one who operates it.
-const MEMBER: &str = "operator";
+/// A project's key belongs to no person but the one who operates the server.
+const OPERATOR: &str = "operator";

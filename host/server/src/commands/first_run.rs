@@ -11,7 +11,7 @@ use anyhow::{Context, Result};
 use app::{
     App,
     ids::OrganisationId,
-    projects::{self, Config, NewProject},
+    projects::{self, Config, NewProject, scope::Rights},
 };
 use zeroize::Zeroizing;
 
@@ -35,12 +35,12 @@ pub(crate) async fn make(app: &App) -> Result<Keys, Stop> {
             let found = projects::organisation(app).await?;
             let id = found.map(|record| OrganisationId::parse(&record.id)).transpose()?;
             let id = id.ok_or_else(|| anyhow::anyhow!("the organization cannot be read after it was made"))?;
-            let keys = projects::show_keys(app, id.as_str()).await?;
-            (id, keys.into_iter().next().map(|key| key.secret).unwrap_or_default())
+            let key = projects::organisation_key(app, &id).await?;
+            (id, key)
         }
         made => made?,
     };
-    let request = NewProject { name: PROJECT.into(), config: Config::default(), with_key: true };
+    let request = NewProject { name: PROJECT.into(), config: Config::default(), key: Some(Rights::default()) };
     let (project, key) = match projects::create(app, &organisation, request).await {
         Err(app::Error::ProjectNameTaken(_)) => return Box::pin(find(app)).await,
         made => made?,
@@ -60,7 +60,7 @@ pub(crate) async fn find(app: &App) -> Result<Keys, Stop> {
         more => projects::list(app, &id, more - 1, 1).await?.0.into_iter().next(),
     };
     let first_key = |keys: Vec<projects::ShownKey>| keys.into_iter().next().map(|key| key.secret).unwrap_or_default();
-    let organisation_key = first_key(projects::show_keys(app, organisation.id.as_str()).await?);
+    let organisation_key = projects::organisation_key(app, &id).await?;
     let Some(project) = oldest else {
         return Ok(Keys { project: String::new(), project_key: Zeroizing::default(), organisation_key });
     };

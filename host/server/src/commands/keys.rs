@@ -1,14 +1,17 @@
 //! `toolhost keys`: the master key, and API keys.
 //!
-//! The master key is asked of a running server, or found in the data of a stopped one; API keys in the latter alone, because a
-//! running server's are in `<data>.env`.
+//! The master key is asked of a running server, or found in the data of a stopped one. API keys are listed, made and ended by a
+//! running server, over its API; all of them are shown in full from the data of a stopped one.
 
 use std::{io::Read, process::ExitCode};
 
 use anyhow::{Context, anyhow};
 use app::{ids::OrganisationId, projects, vault::Master};
+use net::Method;
+use serde_json::{Value, json};
 
 use crate::{
+    commands::running::{Named, Running},
     config::Config,
     control::{self, Ask, Reply},
     open::{self, Opened, Stop},
@@ -32,29 +35,110 @@ enum What {
     /// and it goes on. Copies of the data directory made before need the old key file; exports bring their key along. Of
     /// several servers on one database all but one must be stopped, and get the new key file before they start.
     Rotate,
+    /// List the API keys of a project, with when each was last used
+    List {
+        /// Name or id
+        project: String,
+        #[command(flatten)]
+        server: Named,
+    },
+    /// Make one more API key for a project; it is printed once
+    Add {
+        /// Name or id
+        project: String,
+        /// What the key is for
+        name: String,
+        /// What it may do, for example tools=read; several may be given [default: everything]
+        #[arg(long, value_name = "AREA=ACCESS")]
+        allow: Vec<String>,
+        /// Address or range it may be used from; several may be given [default: anywhere]
+        #[arg(long, value_name = "ADDRESS")]
+        from: Vec<String>,
+        #[command(flatten)]
+        server: Named,
+    },
+    /// End an API key of a project at once
+    Revoke {
+        /// Name or id
+        project: String,
+        /// The key's id, as `toolhost keys list` tells it
+        key: String,
+        #[command(flatten)]
+        server: Named,
+    },
 }
 
 const EXAMPLES: &str = "Without a command: which master keys there are, and how many secrets each seals.
 
 Examples:
   toolhost keys
-  toolhost keys rotate";
+  toolhost keys rotate
+  toolhost keys add demo dashboard --allow observability=read --from 10.0.0.0/8
+  toolhost keys revoke demo key_f3Yq0vB1xw2K";
 
 pub(crate) async fn run(config: &Config, args: &Args, terminal: Terminal) -> Result<ExitCode, Stop> {
+    match &args.what {
+        Some(What::List { project, server }) => list(&server.reach(config)?, project, terminal).await?,
+        Some(What::Add { project, name, allow, from, server }) => {
+            let body = json!({"name": name, "permissions": permissions(allow)?, "allowed_ips": from});
+            add(&server.reach(config)?, project, &body, terminal).await?;
+        }
+        Some(What::Revoke { project, key, server }) => {
+            let server = server.reach(config)?;
+            let path = format!("org/owner/project/{}/api_keys/{key}", server.project(project).await?);
+            server.ask_json(Method::DELETE, &path, &Value::Null).await?;
+            terminal.good(&format!("{key} opens nothing any more"));
+        }
+        here => of_this_machine(config, here.as_ref(), terminal).await?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What needs the data directory or the database.
+async fn of_this_machine(config: &Config, what: Option<&What>, terminal: Terminal) -> Result<(), Stop> {
     if config.database().is_none() && !config.data.exists() {
         return Err(anyhow!("there is no data directory at {}", config.data.display()).into());
     }
-    match args.what {
+    match what {
         Some(What::Show) => show_all(config, terminal).await?,
-        None => tell(&masters(config, Ask::Keys).await?, config, terminal),
         Some(What::Rotate) => {
             let masters = masters(config, Ask::Rotate).await?;
             terminal.good("the master key is a new one, and everything is sealed by it");
             tell(&masters, config, terminal);
             terminal.note("keep a copy of the key file elsewhere; the copy you have opens only what was copied before");
         }
+        _ => tell(&masters(config, Ask::Keys).await?, config, terminal),
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
+}
+
+async fn list(server: &Running, project: &str, terminal: Terminal) -> Result<(), Stop> {
+    let path = format!("org/owner/project/{}/api_keys", server.project(project).await?);
+    let keys = server.ask_json(Method::GET, &path, &Value::Null).await?;
+    for key in keys["items"].as_array().into_iter().flatten() {
+        let text = |name: &str| key[name].as_str().unwrap_or_default();
+        let used = key["last_used_at"].as_str().map_or("never used".to_owned(), |time| format!("used {time}"));
+        let limits = if key["permissions"].is_null() { "" } else { "  restricted" };
+        terminal.line(&format!("{}  {:<24}  {}", text("id"), text("name"), terminal.dim(&format!("{used}{limits}"))));
+    }
+    Ok(())
+}
+
+async fn add(server: &Running, project: &str, body: &Value, terminal: Terminal) -> Result<(), Stop> {
+    let path = format!("org/owner/project/{}/api_keys", server.project(project).await?);
+    let made = server.ask_json(Method::POST, &path, body).await?;
+    terminal.line(made["key"].as_str().unwrap_or_default());
+    Ok(())
+}
+
+/// Permissions as requests have them; null, which is everything, when none are given.
+fn permissions(allow: &[String]) -> anyhow::Result<Value> {
+    let read = |text: &String| {
+        let (area, access) = text.split_once('=').with_context(|| format!("--allow {text}: must be AREA=ACCESS"))?;
+        Ok(json!({"preset": area, "access": access}))
+    };
+    let pairs = allow.iter().map(read).collect::<anyhow::Result<Vec<_>>>()?;
+    Ok(if pairs.is_empty() { Value::Null } else { pairs.into() })
 }
 
 fn tell(masters: &[Master], config: &Config, terminal: Terminal) {

@@ -7,6 +7,7 @@ pub(crate) mod first_run;
 pub(crate) mod keys;
 pub(crate) mod legacy;
 pub(crate) mod logs;
+pub(crate) mod members;
 mod running;
 pub(crate) mod serve;
 pub(crate) mod toolkits;

@@ -6,10 +6,10 @@ use anyhow::{Context, anyhow};
 use bytes::Bytes;
 use net::{Body, HeaderMap, Limits, Method, Request};
 use serde_json::Value;
-use url::Url;
+use url::{Url, form_urlencoded::byte_serialize};
 use zeroize::Zeroizing;
 
-use crate::{config::Config, open::Stop};
+use crate::{auth, config::Config, open::Stop};
 
 /// The server compiles before it answers.
 const PATIENCE: Duration = Duration::from_secs(180);
@@ -36,6 +36,26 @@ pub(super) struct Key {
     pub(super) given: Option<Zeroizing<String>>,
 }
 
+/// Another server than the one of the data directory, and the organisation's key to it.
+#[derive(Debug, clap::Args)]
+pub(super) struct Named {
+    /// Address of the server [default: the one of the data directory]
+    #[arg(long, global = true)]
+    pub(super) url: Option<Url>,
+    /// Key of the organization [default: the one in <data>.env]
+    #[arg(long, global = true, env = "TOOLHOST_ORG_API_KEY", hide_env_values = true, value_name = "KEY")]
+    org_key: Option<Zeroizing<String>>,
+}
+
+impl Named {
+    /// The server.
+    pub(super) fn reach(&self, config: &Config) -> Result<Running, Stop> {
+        let given = self.org_key.clone();
+        let key = Key { header: auth::ORGANISATION, flag: "--org-key", name: "TOOLHOST_ORG_API_KEY", given };
+        Ok(Running::new(config, self.url.as_ref(), key)?)
+    }
+}
+
 impl Running {
     /// The server at this address, or the one of the data directory.
     pub(super) fn new(config: &Config, url: Option<&Url>, key: Key) -> anyhow::Result<Self> {
@@ -57,6 +77,35 @@ impl Running {
         let settings = net::Settings { allow: anywhere, ..config.net()? };
         let client = net::Client::new(settings).map_err(|cause| anyhow!(cause.message))?;
         Ok(Self { client, url, header, key })
+    }
+
+    /// Sends JSON, or nothing where it is null, and answers what comes back as JSON.
+    pub(super) async fn ask_json(&self, method: Method, path: &str, body: &Value) -> Result<Value, Stop> {
+        let body = if body.is_null() { Body::Empty } else { Body::Bytes(body.to_string().into()) };
+        let (_, answer) = self.ask(method, path, body, None).await?;
+        Ok(serde_json::from_slice(&answer)
+            .with_context(|| format!("the server at {} does not answer JSON", self.url))?)
+    }
+
+    /// Every item of a list that has cursors.
+    pub(super) async fn all(&self, path: &str, items: &str) -> Result<Vec<Value>, Stop> {
+        let (mut all, mut cursor) = (Vec::new(), String::new());
+        loop {
+            let page = self.ask_json(Method::GET, &format!("{path}?limit=500{cursor}"), &Value::Null).await?;
+            all.extend(page[items].as_array().into_iter().flatten().cloned());
+            match page["next_cursor"].as_str() {
+                Some(next) => cursor = format!("&cursor={}", byte_serialize(next.as_bytes()).collect::<String>()),
+                None => return Ok(all),
+            }
+        }
+    }
+
+    /// The id of a project that is given by id or name.
+    pub(super) async fn project(&self, given: &str) -> Result<String, Stop> {
+        let all = self.all("org/owner/project/list", "data").await?;
+        let found = all.iter().find(|project| project["id"] == given || project["name"] == given);
+        let id = found.and_then(|project| project["id"].as_str());
+        Ok(id.with_context(|| format!("there is no project `{given}`"))?.to_owned())
     }
 
     /// Sends a request below the API's prefix, with one more header. Answers status and body of a success.

@@ -16,9 +16,8 @@ use bytes::Bytes;
 use registry::{Access, Place, SCHEME};
 use serde_json::Value;
 use target::Target;
-use zeroize::Zeroizing;
 
-use crate::{config::Config, open::Stop, terminal::Terminal};
+use crate::{commands::running::Named, config::Config, open::Stop, terminal::Terminal};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -26,17 +25,6 @@ pub(crate) struct Args {
     what: What,
     #[command(flatten)]
     server: Named,
-}
-
-/// Another server than the one of the data directory.
-#[derive(Debug, clap::Args)]
-struct Named {
-    /// Address of the server [default: the one of the data directory; when it does not run, its data is used]
-    #[arg(long, global = true)]
-    url: Option<url::Url>,
-    /// Key of the organization [default: the one in <data>.env]
-    #[arg(long, global = true, env = "TOOLHOST_ORG_API_KEY", hide_env_values = true, value_name = "KEY")]
-    org_key: Option<Zeroizing<String>>,
 }
 
 #[derive(Debug, clap::Subcommand)]

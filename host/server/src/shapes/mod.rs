@@ -40,6 +40,16 @@ pub(crate) struct Paging {
     cursor: Option<String>,
 }
 
+/// Which page of a short list.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ShortPaging {
+    /// Items on a page, 20 without it. More than 50 means 50.
+    limit: Option<f64>,
+    /// `next_cursor` of the page before; its own limit wins over `limit`.
+    cursor: Option<String>,
+}
+
 /// Versions of tools.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]

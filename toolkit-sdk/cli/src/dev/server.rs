@@ -91,6 +91,7 @@ async fn start(options: &Dev) -> Result<Server> {
     command.env("TOOLHOST_NET__REWRITE", list(&options.rewrite, |pair| format!("{}={}", pair.from, pair.to)));
     command.env("TOOLHOST_NET__ALLOW", list(&options.allow, ToString::to_string));
     command.env("TOOLHOST_LIMITS__RATE", "0");
+    command.env("TOOLHOST_LIMITS__RATE_PER_PROJECT", "0");
     command.env("TOOLHOST_LOGS__CASSETTES", "all").env("TOOLHOST_LOGS__CASSETTE_KIB", "8192");
     // A process group of its own: ctrl-c in the terminal is for this command, which stops the server.
     command.process_group(0).kill_on_drop(true).stdin(Stdio::piped()).stdout(Stdio::piped());

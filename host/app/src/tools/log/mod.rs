@@ -12,6 +12,7 @@ mod cassette;
 mod page;
 mod read;
 mod retention;
+pub mod usage;
 mod write;
 
 use std::{

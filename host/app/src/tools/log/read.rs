@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// Pages read at once.
-const PAGES: u64 = 64;
+pub(super) const PAGES: u64 = 64;
 /// Milliseconds a run may take at most, with the wait for its place and for its record.
 const LONGEST: i64 = 600_000;
 
@@ -140,14 +140,14 @@ impl Operator {
 }
 
 impl Filter {
-    fn holds(&self, run: &Executed) -> bool {
+    pub(super) fn holds(&self, run: &Executed) -> bool {
         self.from.is_none_or(|from| run.started_at.0 >= from)
             && self.to.is_none_or(|to| run.started_at.0 <= to)
             && self.conditions.iter().all(|condition| condition.holds(run))
     }
 
     /// Finds every page that may have such a run.
-    fn query(&self, project: &Project) -> Query {
+    pub(super) fn query(&self, project: &Project) -> Query {
         let mut query = Query::of(project.id.as_str()).newest();
         for Condition { field, operator, value, .. } in self.conditions.iter().filter(|condition| !condition.folded) {
             query = match (field.list(), operator) {

@@ -10,11 +10,9 @@ use net::{Body, Method};
 use serde_json::Value;
 use url::form_urlencoded::byte_serialize;
 
-use super::Named;
 use crate::{
     api::toolkits::{SIGNATURE, published_view},
-    auth,
-    commands::running::{self, Key, Running},
+    commands::running::{self, Named, Running},
     config::Config,
     open::{self, Opened, Stop},
 };
@@ -44,9 +42,7 @@ impl Target {
                 Err(_) => {}
             }
         }
-        let given = named.org_key.clone();
-        let key = Key { header: auth::ORGANISATION, flag: "--org-key", name: "TOOLHOST_ORG_API_KEY", given };
-        Running::new(config, named.url.as_ref(), key).map(Self::Running).map_err(Stop::from)
+        Ok(Self::Running(named.reach(config)?))
     }
 
     /// Publishes a component as what it says it is. Answers whether it is new, and its record.

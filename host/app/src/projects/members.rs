@@ -1,0 +1,149 @@
+//! Members: persons of the organisation, each with a key of their own that works in every project.
+
+use serde::{Deserialize, Serialize};
+use store::{Batch, Collection, CommitError, Document, Field, Found, Kind, Query, Record, Time};
+use zeroize::Zeroizing;
+
+use super::{
+    KeyKind, Project, StoredProject,
+    keys::{self, MINTED},
+    scope::{Rights, Scopes},
+};
+use crate::{
+    App, Error, Result,
+    ids::{MemberId, OrganisationId, ProjectId},
+};
+
+/// Characters of an address and of a name.
+const EMAIL: usize = 254;
+const NAME: usize = 100;
+
+/// The collection this file owns.
+pub(crate) static COLLECTION: Collection =
+    Collection { name: "members", fields: &[Field::unique("email", Kind::Text)] };
+
+/// A member, as stored.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct StoredMember {
+    /// In lower case; one member has it.
+    pub email: String,
+    /// For people.
+    pub name: String,
+    /// What the person may do.
+    pub role: Role,
+    /// The project when a request names none; absent for the oldest.
+    #[serde(default)]
+    pub project: Option<ProjectId>,
+}
+
+impl Document for StoredMember {
+    const COLLECTION: &'static Collection = &COLLECTION;
+}
+
+/// What a person may do in the projects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// Everything.
+    Admin,
+    /// Look.
+    Viewer,
+}
+
+impl Role {
+    /// The name on the wire.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Admin => "admin",
+            Self::Viewer => "viewer",
+        }
+    }
+}
+
+/// A member as requests see it.
+#[derive(Debug, Clone)]
+pub struct Member {
+    /// Id.
+    pub id: MemberId,
+    /// Who it belongs to.
+    pub organisation: OrganisationId,
+    /// What is stored.
+    pub stored: StoredMember,
+    /// When it was made.
+    pub created_at: Time,
+}
+
+/// Makes a member with a key, which is shown once.
+///
+/// # Errors
+/// When the address or name is malformed or taken, the project is unknown, or the store refuses.
+pub async fn add(app: &App, organisation: &OrganisationId, new: StoredMember) -> Result<(Member, Zeroizing<String>)> {
+    let stored = StoredMember { email: new.email.trim().to_lowercase(), name: new.name.trim().to_owned(), ..new };
+    let well_formed = stored.email.split_once('@').is_some_and(|(user, host)| !user.is_empty() && !host.is_empty());
+    if !well_formed || stored.email.chars().count() > EMAIL || stored.email.contains(char::is_whitespace) {
+        return Err(Error::invalid(format!("email: must be a mail address of at most {EMAIL} characters")));
+    }
+    if stored.name.chars().count() > NAME {
+        return Err(Error::invalid(format!("name: at most {NAME} characters")));
+    }
+    if let Some(project) = &stored.project {
+        super::get(app, organisation, project).await?;
+    }
+    let rights = Rights { scopes: (stored.role == Role::Viewer).then(Scopes::reading), ..Rights::default() };
+    let (id, now) = (MemberId::random(), app.clock.now());
+    let batch = Batch::at(now).insert(organisation.as_str(), id.as_str(), &stored);
+    let (key, batch) = keys::mint(app, batch, KeyKind::User, id.as_str(), organisation, MINTED, rights).await?;
+    match app.store.commit(batch).await {
+        Ok(()) => Ok((Member { id, organisation: organisation.clone(), stored, created_at: now }, key.secret)),
+        Err(CommitError::Taken { .. }) => Err(Error::MemberTaken(stored.email)),
+        Err(cause) => Err(cause.into()),
+    }
+}
+
+/// A page of the members, newest first, with their total.
+///
+/// # Errors
+/// When the store cannot be read.
+pub async fn list(app: &App, organisation: &OrganisationId, offset: u64, limit: u64) -> Result<(Vec<Member>, u64)> {
+    let query = Query::of(organisation.as_str()).newest().page(offset, limit);
+    let Found { records, total } = app.store.find::<StoredMember>(&query).await?;
+    let members = records.into_iter().map(|record| Member::of(organisation.clone(), record));
+    Ok((members.collect::<Result<_>>()?, total))
+}
+
+/// Removes a member. The person's key stops at once.
+///
+/// # Errors
+/// When there is none, or the store refuses.
+pub async fn remove(app: &App, organisation: &OrganisationId, id: &MemberId) -> Result<()> {
+    for _ in 0..keys::ATTEMPTS {
+        let member = app.store.get::<StoredMember>(organisation.as_str(), id.as_str()).await?;
+        let member = member.ok_or_else(|| Error::MemberNotFound(id.to_string()))?;
+        if keys::end(app, Batch::at(app.clock.now()).remove(&member), id.as_str(), |_| true).await? {
+            return Ok(());
+        }
+    }
+    Err(keys::busy())
+}
+
+/// The project a member's request is about: the one named, else the member's own, else the oldest.
+///
+/// # Errors
+/// When there is none.
+pub async fn project(app: &App, member: &Member, named: Option<&ProjectId>) -> Result<Project> {
+    if let Some(id) = named.or(member.stored.project.as_ref()) {
+        return super::get(app, &member.organisation, id).await;
+    }
+    let oldest = Query::of(member.organisation.as_str()).page(0, 1);
+    let oldest = app.store.find::<StoredProject>(&oldest).await?.records.into_iter().next();
+    let oldest = oldest.ok_or_else(|| Error::ProjectNotFound("of the organization".into()))?;
+    Project::of(member.organisation.clone(), oldest)
+}
+
+impl Member {
+    pub(super) fn of(organisation: OrganisationId, record: Record<StoredMember>) -> Result<Self> {
+        let Record { id, created_at, body: stored, .. } = record;
+        Ok(Self { id: MemberId::parse(&id)?, organisation, stored, created_at })
+    }
+}

@@ -1,0 +1,205 @@
+//! What a key may do inside its project.
+//!
+//! A key without scopes may do everything. One with scopes may do what they name and nothing else, so that an area which
+//! comes to be later is closed to it.
+
+use std::{collections::BTreeMap, net::IpAddr};
+
+use ipnet::IpNet;
+use serde::{Deserialize, Serialize};
+
+/// Addresses and ranges that a key may name.
+const RANGES: usize = 50;
+
+/// A part of the interface that keys may be restricted to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Area {
+    /// How accounts are connected.
+    AuthConfigs,
+    /// The accounts.
+    ConnectedAccounts,
+    /// The catalogue's tools.
+    Tools,
+    /// Running them, and files for them.
+    ToolExecution,
+    /// Requests to applications with an account's credential.
+    ProxyExecute,
+    /// The catalogue's toolkits.
+    Toolkits,
+    /// Trigger types and instances.
+    Triggers,
+    /// Outgoing webhooks and their endpoints.
+    Webhooks,
+    /// Logs and usage.
+    Observability,
+    /// Tool router sessions.
+    #[serde(alias = "session_management")]
+    Sessions,
+    /// Running tools inside a session, and nothing else of it.
+    SessionToolExecution,
+    /// MCP servers.
+    #[serde(alias = "legacy_mcp")]
+    McpServers,
+}
+
+impl Area {
+    const ALL: [Self; 12] = [
+        Self::AuthConfigs,
+        Self::ConnectedAccounts,
+        Self::Tools,
+        Self::ToolExecution,
+        Self::ProxyExecute,
+        Self::Toolkits,
+        Self::Triggers,
+        Self::Webhooks,
+        Self::Observability,
+        Self::Sessions,
+        Self::SessionToolExecution,
+        Self::McpServers,
+    ];
+
+    /// The name on the wire.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::AuthConfigs => "auth_configs",
+            Self::ConnectedAccounts => "connected_accounts",
+            Self::Tools => "tools",
+            Self::ToolExecution => "tool_execution",
+            Self::ProxyExecute => "proxy_execute",
+            Self::Toolkits => "toolkits",
+            Self::Triggers => "triggers",
+            Self::Webhooks => "webhooks",
+            Self::Observability => "observability",
+            Self::Sessions => "sessions",
+            Self::SessionToolExecution => "session_tool_execution",
+            Self::McpServers => "mcp_servers",
+        }
+    }
+}
+
+/// What may be done in an area.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Access {
+    /// Nothing.
+    None,
+    /// Looking.
+    Read,
+    /// Changing and running.
+    Write,
+    /// Both.
+    ReadWrite,
+}
+
+impl Access {
+    fn includes(self, other: Self) -> bool {
+        self == Self::ReadWrite || self == other
+    }
+}
+
+/// Areas with what may be done in each.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Scopes(BTreeMap<Area, Access>);
+
+impl Scopes {
+    /// Looking, everywhere.
+    #[must_use]
+    pub fn reading() -> Self {
+        Area::ALL.into_iter().map(|area| (area, Access::Read)).collect()
+    }
+
+    /// Whether this may be done in one of the areas.
+    #[must_use]
+    pub fn allow(&self, areas: &[Area], access: Access) -> bool {
+        areas.iter().any(|area| self.0.get(area).is_some_and(|own| own.includes(access)))
+    }
+
+    /// Areas in order.
+    pub fn iter(&self) -> impl Iterator<Item = (Area, Access)> {
+        self.0.iter().map(|(area, access)| (*area, *access))
+    }
+}
+
+impl FromIterator<(Area, Access)> for Scopes {
+    /// Of an area that is named twice, the last counts.
+    fn from_iter<I: IntoIterator<Item = (Area, Access)>>(pairs: I) -> Self {
+        Self(pairs.into_iter().collect())
+    }
+}
+
+/// What restricts a key; nothing by default.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Rights {
+    /// What it may do; absent for everything.
+    pub scopes: Option<Scopes>,
+    /// Where it may be used from; empty for anywhere.
+    pub addresses: Ranges,
+}
+
+/// Addresses and ranges of addresses, at most fifty.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Vec<String>", into = "Vec<String>")]
+pub struct Ranges(Vec<IpNet>);
+
+impl Rights {
+    /// Whether a request may come from there.
+    #[must_use]
+    pub fn admit(&self, from: IpAddr) -> bool {
+        let Ranges(ranges) = &self.addresses;
+        ranges.is_empty() || ranges.iter().any(|range| range.contains(&from.to_canonical()))
+    }
+}
+
+impl TryFrom<Vec<String>> for Ranges {
+    type Error = String;
+
+    fn try_from(given: Vec<String>) -> Result<Self, String> {
+        if given.len() > RANGES {
+            return Err(format!("at most {RANGES} addresses"));
+        }
+        let read = |text: &String| {
+            let one = text.trim().parse::<IpAddr>().map(IpNet::from);
+            one.or_else(|_| text.trim().parse())
+                .map_err(|_| format!("`{}` is not an address or a range", crate::cut(text)))
+        };
+        given.iter().map(read).collect::<Result<_, _>>().map(Self)
+    }
+}
+
+impl From<Ranges> for Vec<String> {
+    fn from(Ranges(ranges): Ranges) -> Self {
+        ranges.iter().map(ToString::to_string).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_scoped_key_may_do_what_is_named_and_nothing_else() {
+        let scopes: Scopes = [(Area::Tools, Access::Read), (Area::Triggers, Access::ReadWrite)].into_iter().collect();
+        assert!(scopes.allow(&[Area::Tools], Access::Read) && !scopes.allow(&[Area::Tools], Access::Write));
+        assert!(scopes.allow(&[Area::Triggers], Access::Read) && scopes.allow(&[Area::Triggers], Access::Write));
+        assert!(!scopes.allow(&[Area::Webhooks], Access::Read) && !scopes.allow(&[], Access::Read));
+        assert!(scopes.allow(&[Area::Webhooks, Area::Triggers], Access::Write), "one of several is enough");
+        assert!(!Scopes::reading().allow(&Area::ALL, Access::Write));
+    }
+
+    #[test]
+    fn a_key_is_admitted_from_its_ranges_only() {
+        let ranges = |given: &[&str]| Ranges::try_from(given.iter().map(|&s| s.to_owned()).collect::<Vec<_>>());
+        let rights = Rights { addresses: ranges(&["10.0.0.0/8", "2001:db8::1"]).unwrap(), ..Rights::default() };
+        for (from, admitted) in
+            [("10.9.8.7", true), ("::ffff:10.9.8.7", true), ("11.0.0.1", false), ("2001:db8::1", true)]
+        {
+            assert_eq!(rights.admit(from.parse().unwrap()), admitted, "{from}");
+        }
+        assert!(Rights::default().admit("11.0.0.1".parse().unwrap()));
+        assert!(ranges(&["somewhere"]).is_err() && ranges(&["10.0.0.0/33"]).is_err());
+    }
+}

@@ -1,0 +1,69 @@
+//! How much ran, counted from the log: as far back as it is kept.
+
+use std::collections::BTreeMap;
+
+use super::{
+    page::{Executed, Page},
+    read::{Filter, PAGES},
+};
+use crate::{App, Result, projects::Project};
+
+/// What runs are counted by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum By {
+    /// Slug of the tool.
+    Tool,
+    /// Slug of the toolkit.
+    Toolkit,
+    /// The user.
+    User,
+    /// How they ended.
+    Status,
+    /// Their project.
+    Project,
+}
+
+impl By {
+    fn of<'a>(self, run: &'a Executed, project: &'a Project) -> &'a str {
+        match self {
+            Self::Tool => &run.tool,
+            Self::Toolkit => &run.toolkit,
+            Self::User => &run.user,
+            Self::Status => run.status.as_str(),
+            Self::Project => project.id.as_str(),
+        }
+    }
+}
+
+/// Adds up the runs of a project that meet the filter and belong to one of the users; no users stand for all.
+///
+/// # Errors
+/// When the store does not answer.
+pub async fn count(
+    app: &App,
+    project: &Project,
+    filter: &Filter,
+    users: &[String],
+    by: By,
+    counts: &mut BTreeMap<String, u64>,
+) -> Result<()> {
+    app.log.settle().await?;
+    for part in 0.. {
+        let query = filter.query(project).page(part * PAGES, PAGES);
+        let pages = app.store.find::<Page>(&query).await?.records;
+        let last = (pages.len() as u64) < PAGES;
+        let runs = pages.iter().flat_map(|page| &page.body.runs);
+        let meant = |run: &&Executed| filter.holds(run) && (users.is_empty() || users.contains(&run.user));
+        for run in runs.filter(meant) {
+            let key = by.of(run, project);
+            match counts.get_mut(key) {
+                Some(count) => *count += 1,
+                None => drop(counts.insert(key.to_owned(), 1)),
+            }
+        }
+        if last {
+            break;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,146 @@
+//! The organisation as its members see it, and the members as the organisation does.
+
+use std::sync::Arc;
+
+use app::{
+    Error,
+    clock::iso,
+    ids::{MemberId, ProjectId},
+    projects::{
+        self,
+        members::{self, Member, Role, StoredMember},
+    },
+};
+use axum::{extract::State, response::Response};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use utoipa::ToSchema;
+
+use crate::{
+    Server,
+    api::projects::project_fields,
+    auth::{OrgKey, UserKey},
+    extract::{Json, Path, Query},
+    respond::{Reply, created, cursor_list, ok},
+    shapes,
+};
+
+/// Items of a page at most.
+const PAGE: u64 = 50;
+
+#[derive(Deserialize, ToSchema)]
+#[schema(as = CreateMember)]
+pub(crate) struct Create {
+    email: String,
+    #[serde(default)]
+    name: Option<String>,
+    #[schema(value_type = shapes::Role)]
+    role: Role,
+    #[serde(default)]
+    project_id: Option<String>,
+}
+
+/// Lists the person's organisations: there is one.
+#[utoipa::path(
+    get,
+    path = "/org/list",
+    params(shapes::ShortPaging),
+    responses((status = 200, description = "The organizations", body = shapes::Organizations)),
+    security(("user" = [])),
+)]
+pub(crate) async fn organisations(key: UserKey, State(server): State<Arc<Server>>, query: Query) -> Reply<Response> {
+    let page = query.page_of(PAGE)?;
+    let found = projects::organisation(&server.app).await?.filter(|found| found.id == key.organisation().as_str());
+    let found = found.ok_or_else(|| Error::Internal("the organization of a key does not exist".into()))?;
+    let view = json!({
+        "id": found.id,
+        "name": found.body.name,
+        "created_at": iso(found.created_at),
+        "updated_at": iso(found.updated_at),
+    });
+    let (items, total) = page.cut(vec![view]);
+    ok(&cursor_list("organizations", items, page, total))
+}
+
+/// Lists the projects of the organisation, newest first: a member sees all of them.
+#[utoipa::path(
+    get,
+    path = "/org/project/list",
+    params(shapes::ShortPaging),
+    responses((status = 200, description = "A page of projects", body = shapes::Projects)),
+    security(("user" = [])),
+)]
+pub(crate) async fn projects(key: UserKey, State(server): State<Arc<Server>>, query: Query) -> Reply<Response> {
+    let page = query.page_of(PAGE)?;
+    let (found, total) = projects::list(&server.app, key.organisation(), page.offset(), page.limit).await?;
+    let items = found.iter().map(|project| Value::Object(project_fields(project))).collect();
+    ok(&cursor_list("data", items, page, total))
+}
+
+/// Makes a member, with the key that only this answer shows.
+#[utoipa::path(
+    post,
+    path = "/org/members",
+    operation_id = "create_member",
+    request_body = Create,
+    responses((status = 201, description = "The member, with the key in full", body = shapes::NewMember)),
+    security(("organization" = [])),
+)]
+pub(crate) async fn create(
+    key: OrgKey,
+    State(server): State<Arc<Server>>,
+    Json(body): Json<Create>,
+) -> Reply<Response> {
+    let Create { email, name, role, project_id } = body;
+    let project = project_id.as_deref().map(ProjectId::parse).transpose()?;
+    let new = StoredMember { email, name: name.unwrap_or_default(), role, project };
+    let (member, secret) = members::add(&server.app, &key.organisation, new).await?;
+    let mut view = view(&member);
+    view.insert("key".into(), secret.as_str().into());
+    created(&view)
+}
+
+/// Lists the members, newest first.
+#[utoipa::path(
+    get,
+    path = "/org/members",
+    operation_id = "list_members",
+    params(shapes::Paging),
+    responses((status = 200, description = "A page of members", body = shapes::Listed<shapes::OrganizationMember>)),
+    security(("organization" = [])),
+)]
+pub(crate) async fn list(key: OrgKey, State(server): State<Arc<Server>>, query: Query) -> Reply<Response> {
+    let page = query.page()?;
+    let (found, total) = members::list(&server.app, &key.organisation, page.offset(), page.limit).await?;
+    let items = found.iter().map(|member| Value::Object(view(member))).collect();
+    ok(&cursor_list("items", items, page, total))
+}
+
+/// Removes a member, whose key stops at once.
+#[utoipa::path(
+    delete,
+    path = "/org/members/{member_id}",
+    operation_id = "remove_member",
+    responses((status = 200, description = "The person is removed", body = shapes::Deleted)),
+    security(("organization" = [])),
+)]
+pub(crate) async fn remove(key: OrgKey, State(server): State<Arc<Server>>, Path(id): Path<String>) -> Reply<Response> {
+    members::remove(&server.app, &key.organisation, &MemberId::parse(&id)?).await?;
+    ok(&json!({"status": "success"}))
+}
+
+/// A member, as every answer shows it.
+fn view(member: &Member) -> Map<String, Value> {
+    let Member { id, stored, created_at, .. } = member;
+    [
+        ("id", json!(id)),
+        ("email", json!(stored.email)),
+        ("name", json!(stored.name)),
+        ("role", json!(stored.role.as_str())),
+        ("project_id", json!(stored.project)),
+        ("created_at", json!(iso(*created_at))),
+    ]
+    .map(|(name, value)| (name.to_owned(), value))
+    .into_iter()
+    .collect()
+}

@@ -1,0 +1,220 @@
+//! How much ran: for one project, and for all of the organisation.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use app::{
+    Error,
+    projects::{self, Project},
+    tools::log::{Filter, usage},
+};
+use axum::{extract::State, response::Response};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use utoipa::ToSchema;
+
+use crate::{
+    Server,
+    auth::{OrgKey, ProjectKey},
+    extract::{Json, Path},
+    respond::{Reply, ok},
+    shapes,
+};
+
+/// The one thing that is counted, and what of it.
+const ENTITY: &str = "tool_execution";
+const UNIT: &str = "execution";
+/// Groups that are told when no number is given, and at most.
+const GROUPS: usize = 100;
+const MOST: usize = 1_000;
+
+#[derive(Deserialize, ToSchema)]
+#[schema(as = UsageAsked)]
+pub(crate) struct Asked {
+    from: Option<f64>,
+    to: Option<f64>,
+    entity_types: Option<Vec<String>>,
+    group_by: Option<String>,
+    order_by: Option<OrderBy>,
+    order_direction: Option<Direction>,
+    limit: Option<f64>,
+    filters: Option<Filters>,
+}
+
+#[derive(Deserialize, ToSchema)]
+#[schema(as = UsageFilters)]
+struct Filters {
+    user_id: Option<Vec<String>>,
+    session_id: Option<Vec<String>>,
+    project_id: Option<Vec<String>>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[schema(as = UsageOrder)]
+enum OrderBy {
+    Key,
+    TotalQuantity,
+    EventCount,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+#[schema(as = UsageDirection)]
+enum Direction {
+    Asc,
+    Desc,
+}
+
+/// Sums of a project.
+#[utoipa::path(
+    post,
+    path = "/project/usage/summary",
+    request_body = Option<Asked>,
+    responses((status = 200, description = "The sums", body = shapes::UsageSummary)),
+)]
+pub(crate) async fn project_summary(
+    key: ProjectKey,
+    State(server): State<Arc<Server>>,
+    Json(asked): Json<Asked>,
+) -> Reply<Response> {
+    let counts = of_project(&server, &key.project, &asked).await?;
+    ok(&summary(&asked, &counts))
+}
+
+/// Sums of the organisation.
+#[utoipa::path(
+    post,
+    path = "/org/usage/summary",
+    request_body = Option<Asked>,
+    responses((status = 200, description = "The sums", body = shapes::UsageSummary)),
+    security(("organization" = [])),
+)]
+pub(crate) async fn organisation_summary(
+    key: OrgKey,
+    State(server): State<Arc<Server>>,
+    Json(asked): Json<Asked>,
+) -> Reply<Response> {
+    let counts = of_organisation(&server, &key, &asked).await?;
+    ok(&summary(&asked, &counts))
+}
+
+/// Groups of a project's runs.
+#[utoipa::path(
+    post,
+    path = "/project/usage/{entity_type}",
+    request_body = Option<Asked>,
+    responses((status = 200, description = "The groups", body = shapes::UsageGroups)),
+)]
+pub(crate) async fn project_groups(
+    key: ProjectKey,
+    State(server): State<Arc<Server>>,
+    Path(entity): Path<String>,
+    Json(asked): Json<Asked>,
+) -> Reply<Response> {
+    is_counted(&entity)?;
+    let counts = of_project(&server, &key.project, &asked).await?;
+    ok(&groups(&asked, counts))
+}
+
+/// Groups of the organisation's runs.
+#[utoipa::path(
+    post,
+    path = "/org/usage/{entity_type}",
+    request_body = Option<Asked>,
+    responses((status = 200, description = "The groups", body = shapes::UsageGroups)),
+    security(("organization" = [])),
+)]
+pub(crate) async fn organisation_groups(
+    key: OrgKey,
+    State(server): State<Arc<Server>>,
+    Path(entity): Path<String>,
+    Json(asked): Json<Asked>,
+) -> Reply<Response> {
+    is_counted(&entity)?;
+    let counts = of_organisation(&server, &key, &asked).await?;
+    ok(&groups(&asked, counts))
+}
+
+fn is_counted(entity: &str) -> Reply<()> {
+    if entity == ENTITY { Ok(()) } else { Err(Error::UsageNotFound(entity.chars().take(80).collect()).into()) }
+}
+
+async fn of_project(server: &Server, project: &Project, asked: &Asked) -> Reply<BTreeMap<String, u64>> {
+    let mut counts = BTreeMap::new();
+    count(server, project, asked, &mut counts).await?;
+    Ok(counts)
+}
+
+async fn of_organisation(server: &Server, key: &OrgKey, asked: &Asked) -> Reply<BTreeMap<String, u64>> {
+    const TOGETHER: u64 = 500;
+    let only = asked.filters.as_ref().and_then(|filters| filters.project_id.as_ref());
+    let mut counts = BTreeMap::new();
+    for page in 0.. {
+        let (found, _) = projects::list(&server.app, &key.organisation, page * TOGETHER, TOGETHER).await?;
+        let last = (found.len() as u64) < TOGETHER;
+        for project in found.iter().filter(|own| only.is_none_or(|only| only.iter().any(|id| id == own.id.as_str()))) {
+            count(server, project, asked, &mut counts).await?;
+        }
+        if last {
+            break;
+        }
+    }
+    Ok(counts)
+}
+
+async fn count(server: &Server, project: &Project, asked: &Asked, counts: &mut BTreeMap<String, u64>) -> Reply<()> {
+    let by = match asked.group_by.as_deref() {
+        None | Some("tool" | "tool_slug") => usage::By::Tool,
+        Some("toolkit" | "toolkit_slug") => usage::By::Toolkit,
+        Some("user_id") => usage::By::User,
+        Some("status") => usage::By::Status,
+        Some("project_id") => usage::By::Project,
+        Some(_) => {
+            return Err(
+                Error::invalid("group_by: must be tool_slug, toolkit_slug, user_id, status or project_id").into()
+            );
+        }
+    };
+    let filters = asked.filters.as_ref();
+    // A run outside of sessions, which is all of them, is in none that could be asked for.
+    if filters.is_some_and(|filters| filters.session_id.is_some()) {
+        return Ok(());
+    }
+    let whole = |time: f64| time as i64;
+    let filter = Filter { from: asked.from.map(whole), to: asked.to.map(whole), ..Filter::default() };
+    let users = filters.and_then(|filters| filters.user_id.as_deref()).unwrap_or_default();
+    Ok(usage::count(&server.app, project, &filter, users, by, counts).await?)
+}
+
+fn summary(asked: &Asked, counts: &BTreeMap<String, u64>) -> Value {
+    let wanted = asked.entity_types.as_ref().is_none_or(|types| types.iter().any(|one| one == ENTITY));
+    let total: u64 = counts.values().sum();
+    let sums = json!({"unit": UNIT, "total_quantity": total.to_string(), "event_count": total});
+    json!({"entities": if wanted { json!({ENTITY: sums}) } else { json!({}) }})
+}
+
+fn groups(asked: &Asked, counts: BTreeMap<String, u64>) -> Value {
+    let total: u64 = counts.values().sum();
+    let mut groups: Vec<_> = counts.into_iter().collect();
+    // By key, as they come, they ascend; by number the greatest is asked for first.
+    let by_key = asked.order_by == Some(OrderBy::Key);
+    if !by_key {
+        groups.sort_by_key(|(_, count)| *count);
+    }
+    let direction = asked.order_direction.unwrap_or(if by_key { Direction::Asc } else { Direction::Desc });
+    if direction == Direction::Desc {
+        groups.reverse();
+    }
+    let most = asked.limit.map_or(GROUPS, |limit| (limit as usize).clamp(1, MOST));
+    let shown = groups.into_iter().take(most);
+    let shown: Vec<_> = shown
+        .map(|(key, count)| json!({"key": key, "total_quantity": count.to_string(), "event_count": count}))
+        .collect();
+    json!({
+        "entity_type": ENTITY,
+        "unit": UNIT,
+        "total_quantity": total.to_string(),
+        "event_count": total,
+        "groups": shown,
+    })
+}

@@ -1,0 +1,140 @@
+//! Requests with an `Idempotency-Key`: done once, answered as often as they are sent.
+//!
+//! Such a request is done on a task of its own, so that it comes to its end even when the client hangs up, which is when it
+//! will be sent again. A request without the header passes by this file.
+
+use std::{cell::Cell, sync::Arc};
+
+use app::{
+    idempotency::{self, Answer, Ended, First, Turn},
+    projects::{Holder, LogVisibility, Owner},
+};
+use axum::{
+    Router,
+    body::Body,
+    http::{HeaderName, HeaderValue, Method, Request, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use http_body_util::BodyExt;
+use tower::Service;
+
+use crate::{
+    Server, auth,
+    extract::{BODY, LARGEST_JSON, read},
+    respond::{EXCHANGE, Exchange, Failure, Reply, Wire},
+};
+
+const KEY: HeaderName = HeaderName::from_static("idempotency-key");
+/// Says that an answer was given before.
+const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
+
+/// Whether a request is one of these.
+pub(crate) fn is_meant(request: &Request<Body>) -> bool {
+    *request.method() == Method::POST && request.headers().contains_key(KEY)
+}
+
+/// Does a request, or answers as it was answered before.
+pub(crate) async fn answer(server: &Arc<Server>, router: &mut Router, request: Request<Body>) -> Response {
+    match begin(server, request).await {
+        Err(failure) => failure.into_response(),
+        Ok(Begun::Again(answer)) => again(answer),
+        Ok(Begun::First(first, keep, request)) => run(server, router.clone(), request, first, keep).await,
+        // Whoever that is gets the refusal that the route has for it.
+        Ok(Begun::Stranger(request)) => match router.call(request).await {
+            Ok(response) => response,
+        },
+    }
+}
+
+enum Begun {
+    First(First, bool, Request<Body>),
+    Again(Answer),
+    Stranger(Request<Body>),
+}
+
+async fn begin(server: &Arc<Server>, request: Request<Body>) -> Reply<Begun> {
+    let Ok(holder) = auth::anyone(server, request.headers()).await else { return Ok(Begun::Stranger(request)) };
+    let limits = &server.config.limits;
+    let (parts, body) = request.into_parts();
+    let whole = Request::from_parts(parts.clone(), body);
+    let most = (limits.execute_body_kib.max(limits.body_kib) * 1024).max(LARGEST_JSON);
+    let bytes = read(whole, most, BODY).await?;
+    let key = parts.headers.get(KEY).and_then(|key| key.to_str().ok()).unwrap_or_default();
+    let target = parts.uri.path_and_query().map_or("", |target| target.as_str());
+    let mut request = vec![target.as_bytes(), &bytes];
+    request.extend(auth::CHOSEN.iter().filter_map(|name| parts.headers.get(*name)).map(HeaderValue::as_bytes));
+    match idempotency::begin(&server.app, &holder, key, &request).await? {
+        Turn::Again(answer) => {
+            auth::admit(server, &holder, None)?;
+            Ok(Begun::Again(answer))
+        }
+        Turn::First(first) => {
+            let keep = keeps(&holder, target);
+            Ok(Begun::First(first, keep, Request::from_parts(parts, Body::from(bytes))))
+        }
+    }
+}
+
+/// Whether the answer may be kept: what tools answer is not, where the project wants no data stored.
+fn keeps(holder: &Holder, target: &str) -> bool {
+    let stores = match &holder.owner {
+        Owner::Project(project) => project.stored.config.log_visibility == LogVisibility::ShowAll,
+        // Which project is meant is not known yet.
+        Owner::Member(_) => false,
+        Owner::Organisation(_) => true,
+    };
+    stores || !target.contains("/execute")
+}
+
+fn again(answer: Answer) -> Response {
+    let status = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::OK);
+    let json = (header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    (status, [json, (REPLAYED, HeaderValue::from_static("true"))], answer.body).into_response()
+}
+
+/// Does the request on a task of its own.
+async fn run(server: &Arc<Server>, mut router: Router, request: Request<Body>, first: First, keep: bool) -> Response {
+    let exchange = EXCHANGE.with(|exchange| Exchange {
+        request_id: exchange.request_id.clone(),
+        peer: exchange.peer,
+        allowance: Cell::new(None),
+    });
+    let server = server.clone();
+    let doing = async move {
+        let Ok(response) = router.call(request).await;
+        let response = note(&server, first, keep, response).await;
+        (response, EXCHANGE.with(|exchange| exchange.allowance.get()))
+    };
+    #[expect(clippy::disallowed_methods, reason = "it ends by itself, and must not end with the connection")]
+    let done = tokio::spawn(EXCHANGE.scope(exchange, doing)).await;
+    match done {
+        Ok((response, allowance)) => {
+            EXCHANGE.with(|exchange| exchange.allowance.set(allowance));
+            response
+        }
+        Err(_) => Failure::Wire(Wire::Panic).into_response(),
+    }
+}
+
+/// Notes how it ended, before anybody is told.
+async fn note(server: &Server, first: First, keep: bool, response: Response) -> Response {
+    let (parts, body) = response.into_parts();
+    // Every answer is in memory already.
+    let bytes = body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
+    let ended = match parts.status {
+        status if status.is_success() => Some(match (keep, String::from_utf8(bytes.to_vec())) {
+            (true, Ok(body)) => Ended::Done(Answer { status: status.as_u16(), body }),
+            _ => Ended::DoneInSilence,
+        }),
+        // What broke inside or elsewhere may have been done.
+        StatusCode::INTERNAL_SERVER_ERROR | StatusCode::BAD_GATEWAY | StatusCode::GATEWAY_TIMEOUT => None,
+        _ => Some(Ended::Refused),
+    };
+    if let Some(ended) = ended
+        && let Err(cause) = idempotency::end(&server.app, first, ended).await
+    {
+        // The key refuses from now on; what was done is told all the same.
+        tracing::warn!(%cause, "the answer to a request with an Idempotency-Key could not be noted");
+    }
+    Response::from_parts(parts, Body::from(bytes))
+}

@@ -1,0 +1,62 @@
+//! Operations for a vendor's console, billing and command line: the page about them says what the server does.
+
+use std::{collections::BTreeSet, path::Path};
+
+use harness::{Host, client::Body, manual::rows};
+use reqwest::Method;
+
+use crate::description::OPERATIONS;
+
+/// Method, path and what the page says, for each operation on it.
+fn told() -> Vec<(String, String, String)> {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/api.md");
+    let operation = |row: Vec<String>| {
+        let (method, path) = row[0].trim_matches('`').split_once(' ').unwrap();
+        (method.to_owned(), path.to_owned(), row[1].clone())
+    };
+    rows(&page).into_iter().map(operation).collect()
+}
+
+#[test]
+fn what_the_page_says_is_served_stands_in_the_table_of_routes_and_nothing_else_does() {
+    let told = told();
+    assert!(told.len() > 30, "{told:?}");
+    for (method, path, state) in told {
+        let served = OPERATIONS.iter().any(|operation| operation.method == method && operation.path == path);
+        let missing = state.starts_with("501") || state == "not yet";
+        assert_eq!(served, !missing, "{method} {path}: {state}");
+    }
+}
+
+#[tokio::test]
+async fn what_makes_no_sense_here_answers_501_with_what_to_do_instead() {
+    let client = Host::shared().await.anonymous();
+    for (method, path, state) in told() {
+        let path = path.replace("{slug}", "x").replace("{session_config_id}", "x").replace("{id}", "x");
+        let send = |client: harness::Client| {
+            let (method, path) = (Method::from_bytes(method.as_bytes()).unwrap(), path.clone());
+            async move { client.send(method, &path, Body::None, &[]).await }
+        };
+        for answer in [send(client.clone()).await, send(client.clone().newer()).await] {
+            assert_eq!(answer.status == 501, state.starts_with("501"), "{method} {path}: {answer:#?}");
+            assert!(answer.status != 404 || state == "not yet", "{method} {path}: {answer:#?}");
+            answer.assert_envelope();
+        }
+    }
+}
+
+#[test]
+fn the_page_has_every_operation_that_is_answered_501() {
+    let source = include_str!("../../host/server/src/routes.rs");
+    let entries = source.split("Elsewhere { method: MethodFilter::").skip(1);
+    let served: BTreeSet<_> = entries
+        .map(|entry| {
+            let (method, rest) = entry.split_once(", path: \"").unwrap();
+            format!("{method} {}", rest.split_once('"').unwrap().0)
+        })
+        .collect();
+    let told = told().into_iter().filter(|(.., state)| state.starts_with("501"));
+    let told: BTreeSet<_> = told.map(|(method, path, _)| format!("{method} {path}")).collect();
+    assert!(served.len() > 10, "the table was not understood: {served:?}");
+    assert_eq!(told, served, "told on the page, then answered by the server");
+}

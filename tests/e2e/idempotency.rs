@@ -1,0 +1,154 @@
+//! Requests with an `Idempotency-Key` take effect at most once.
+
+use futures::future::join_all;
+use harness::{Answer, Client, FakeApp, Guest, Host, client::Body, guest, host::Setup, unique, wait_until};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::given;
+
+const NEW: &str = "/org/owner/project/new";
+
+async fn send(client: &Client, path: &str, body: &Value, key: &str) -> Answer {
+    client.send(Method::POST, path, Body::Json(body.clone()), &[("idempotency-key", key)]).await
+}
+
+/// A server with a tool that fetches what it is told to, and the call that has it fetch.
+async fn fetching(application: &FakeApp) -> (Host, impl Fn(&str) -> (String, Value)) {
+    let host = Setup::new().with_application(&["api.example.com"], application).start().await;
+    let slug = given::slug();
+    host.publish(Guest::fetch().component(), &guest::manifest_with_key(&slug, given::bearer())).await;
+    host.as_project().connect(&slug, "API_KEY", "default", json!({ "api_key": "k-0123456789" })).await;
+    let path = format!("/tools/execute/{}", guest::tool(&slug));
+    let call = move |url: &str| (path.clone(), json!({ "arguments": { "url": url }, "version": "latest" }));
+    (host, call)
+}
+
+#[tokio::test]
+async fn a_creation_sent_again_answers_the_same_and_creates_nothing() {
+    let project = Host::shared().await.new_project().await;
+    let config = given::auth_config(&project).await;
+    let body = given::account(&config, "ada", "k-0123456789");
+    let first = send(&project, "/connected_accounts", &body, "one").await.expect(201);
+    let again = send(&project, "/connected_accounts", &body, "one").await.expect(201);
+    assert_eq!(again.text, first.text);
+    assert_eq!((first.header("idempotency-replayed"), again.header("idempotency-replayed")), ("", "true"));
+    send(&project, "/connected_accounts", &body, "two").await.expect(201);
+    assert_eq!(project.get("/connected_accounts").await.expect(200)["total_items"], 2);
+}
+
+#[tokio::test]
+async fn a_key_stands_for_one_request_of_one_api_key() {
+    let host = Host::shared().await;
+    let (one, other) = (host.new_project().await, host.new_project().await);
+    let tool = format!("/tools/execute/{}", given::shared_echo().await);
+    let call = |word: &str| json!({ "arguments": { "word": word }, "version": "latest" });
+    let said = send(&one, &tool, &call("a"), "k").await.expect(200);
+    let refused = send(&one, &tool, &call("b"), "k").await.expect(422);
+    refused.assert_envelope();
+    assert_eq!(refused["error"]["slug"], "Idempotency_KeyReused");
+    send(&one, "/auth_configs", &call("a"), "k").await.expect(422);
+    let elsewhere = send(&other, &tool, &call("a"), "k").await.expect(200);
+    assert_ne!(elsewhere["log_id"], said["log_id"]);
+    for bad in ["", "two words", &"x".repeat(256)] {
+        send(&one, &tool, &call("a"), bad).await.expect(400).assert_envelope();
+    }
+    host.anonymous().post(&tool, &call("a")).await.expect(401);
+    assert_eq!(send(&host.anonymous(), &tool, &call("a"), "k").await.status, 401);
+}
+
+#[tokio::test]
+async fn a_refused_request_leaves_its_key_free() {
+    let host = Host::shared().await;
+    let name = unique(8);
+    send(&host.as_org(), NEW, &json!({ "name": "no" }), &name).await.expect(400);
+    let made = send(&host.as_org(), NEW, &json!({ "name": name }), &name).await.expect(200);
+    assert_eq!(send(&host.as_org(), NEW, &json!({ "name": name }), &name).await.expect(200)["id"], made["id"]);
+}
+
+#[tokio::test]
+async fn duplicates_that_come_at_once_run_once() {
+    let application = FakeApp::start();
+    let (host, call) = fetching(&application).await;
+    let tag = unique(8);
+    let (path, body) = call(&format!("https://api.example.com/slow/{tag}/200"));
+    let project = host.as_project();
+    let answers = join_all((0..8).map(|_| send(&project, &path, &body, &tag))).await;
+    assert_eq!(application.seen(&tag).len(), 1);
+    let done: Vec<_> = answers.iter().filter(|answer| answer.status == 200).collect();
+    assert!(!done.is_empty() && done.iter().all(|answer| answer["log_id"] == done[0]["log_id"]), "{answers:#?}");
+    for other in answers.iter().filter(|answer| answer.status != 200) {
+        assert_eq!((other.status, &other["error"]["slug"]), (409, &"Idempotency_Unanswered".into()), "{other:#?}");
+        assert!(!other.header("retry-after").is_empty());
+    }
+    assert_eq!(send(&project, &path, &body, &tag).await.expect(200)["log_id"], done[0]["log_id"]);
+}
+
+#[tokio::test]
+async fn an_answer_is_given_again_after_a_killed_server_has_come_back() {
+    let application = FakeApp::start();
+    let (host, call) = fetching(&application).await;
+    let tag = unique(8);
+    let (path, body) = call(&format!("https://api.example.com/echo/{tag}"));
+    let first = send(&host.as_project(), &path, &body, &tag).await.expect(200);
+    let again = host.kill().start().await;
+    assert_eq!(send(&again.as_project(), &path, &body, &tag).await.expect(200).text, first.text);
+    assert_eq!(application.seen(&tag).len(), 1);
+}
+
+#[tokio::test]
+async fn a_request_that_a_kill_cut_off_is_never_done_again() {
+    let application = FakeApp::start();
+    let (host, call) = fetching(&application).await;
+    let tag = unique(8);
+    let (path, body) = call(&format!("https://api.example.com/hang/{tag}"));
+    let (project, reached) = (host.as_project(), || async { application.seen(&tag).len() == 1 });
+    tokio::select! {
+        answer = send(&project, &path, &body, &tag) => panic!("nothing answers: {answer:#?}"),
+        () = wait_until("the application is asked", reached) => {}
+    }
+    let again = host.kill().start().await;
+    for _ in 0..3 {
+        let refused = send(&again.as_project(), &path, &body, &tag).await.expect(409);
+        refused.assert_envelope();
+    }
+    assert_eq!(application.seen(&tag).len(), 1);
+}
+
+#[tokio::test]
+async fn a_client_that_hangs_up_finds_the_answer_later() {
+    let application = FakeApp::start();
+    let (host, call) = fetching(&application).await;
+    let tag = unique(8);
+    let (path, body) = call(&format!("https://api.example.com/slow/{tag}/300"));
+    let (project, reached) = (host.as_project(), || async { application.seen(&tag).len() == 1 });
+    tokio::select! {
+        answer = send(&project, &path, &body, &tag) => panic!("it was too quick: {answer:#?}"),
+        () = wait_until("the application is asked", reached) => {}
+    }
+    let answered = || async { send(&project, &path, &body, &tag).await.status == 200 };
+    wait_until("the answer is there", answered).await;
+    assert_eq!(application.seen(&tag).len(), 1);
+}
+
+#[tokio::test]
+async fn what_tools_answer_is_not_kept_for_a_project_that_stores_no_data() {
+    let project = Host::shared().await.new_project().await;
+    project.patch("/org/project/config", &json!({ "log_visibility_setting": "dont_store_data" })).await.expect(200);
+    let tool = format!("/tools/execute/{}", given::shared_echo().await);
+    let call = json!({ "arguments": { "word": "quiet" }, "version": "latest" });
+    send(&project, &tool, &call, "k").await.expect(200);
+    let again = send(&project, &tool, &call, "k").await.expect(409);
+    assert_eq!(again["error"]["slug"], "Idempotency_AnswerGone");
+}
+
+#[tokio::test]
+async fn a_kept_answer_is_sealed() {
+    let host = Setup::embedded().start().await;
+    let body = json!({ "name": unique(8), "should_create_api_key": true });
+    let made = send(&host.as_org(), NEW, &body, "k").await.expect(200);
+    let key = made["api_key"].as_str().unwrap().to_owned();
+    let (setup, _) = host.terminate().await;
+    let found = std::process::Command::new("grep").args(["-r", "-a", "-l", &key]).arg(setup.data()).output().unwrap();
+    assert!(found.stdout.is_empty(), "{}", String::from_utf8_lossy(&found.stdout));
+}

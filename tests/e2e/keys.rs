@@ -1,0 +1,216 @@
+//! Keys of a project: several of them, restricted ones, and their end.
+
+use harness::{Answer, Client, Host, client::Body, host::Setup, unique};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::given;
+
+const INFO: &str = "/auth/session/info";
+
+/// A project, and where its keys are.
+async fn project(host: &Host) -> (Client, String) {
+    let project = host.new_project().await;
+    let id = project.get(INFO).await.expect(200)["project"]["nano_id"].as_str().unwrap().to_owned();
+    (project, format!("/org/owner/project/{id}/api_keys"))
+}
+
+/// A new key of a project.
+async fn key(host: &Host, keys: &str, body: Value) -> (Client, Answer) {
+    let made = host.as_org().post(keys, &body).await.expect(201);
+    (host.with_key(made["key"].as_str().unwrap()), made)
+}
+
+fn may(pairs: &[(&str, &str)]) -> Value {
+    let pairs: Vec<_> = pairs.iter().map(|(preset, access)| json!({ "preset": preset, "access": access })).collect();
+    json!({ "name": unique(4), "permissions": pairs })
+}
+
+#[tokio::test]
+async fn a_project_has_several_keys_by_name_and_each_ends_alone() {
+    let host = Host::shared().await;
+    let (first, keys) = project(host).await;
+    let (second, made) = key(host, &keys, json!({ "name": "ci" })).await;
+    let of = async |client: &Client| client.get(INFO).await.expect(200)["project"]["nano_id"].clone();
+    assert_eq!(of(&first).await, of(&second).await);
+    assert_eq!(second.get(INFO).await.expect(200)["api_key"]["name"], "ci");
+    let listed = host.as_org().get(&keys).await.expect(200);
+    let names: Vec<_> = listed["items"].as_array().unwrap().iter().map(|key| key["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["default", "ci"]);
+    host.as_org().delete(&format!("{keys}/{}", made["id"].as_str().unwrap())).await.expect(200);
+    second.get(INFO).await.expect(401).assert_envelope();
+    first.get(INFO).await.expect(200);
+    host.as_org().delete(&format!("{keys}/{}", made["id"].as_str().unwrap())).await.expect(404).assert_envelope();
+}
+
+#[tokio::test]
+async fn a_key_of_one_project_cannot_be_ended_through_another() {
+    let host = Host::shared().await;
+    let ((victim, keys), (_, others)) = (project(host).await, project(host).await);
+    let id = host.as_org().get(&keys).await.expect(200)["items"][0]["id"].as_str().unwrap().to_owned();
+    host.as_org().delete(&format!("{others}/{id}")).await.expect(404).assert_envelope();
+    victim.get(INFO).await.expect(200);
+    for path in ["/org/owner/project/proj_AAAAAAAAAAAA/api_keys"] {
+        host.as_org().get(path).await.expect(404).assert_envelope();
+        host.as_org().post(path, &json!({ "name": "x" })).await.expect(404).assert_envelope();
+    }
+}
+
+#[tokio::test]
+async fn the_list_tells_when_a_key_was_last_used() {
+    let host = Host::shared().await;
+    let (_, keys) = project(host).await;
+    let (client, made) = key(host, &keys, json!({ "name": "idle" })).await;
+    assert_eq!(made["last_used_at"], Value::Null);
+    let idle = async || host.as_org().get(&keys).await.expect(200)["items"][1]["last_used_at"].clone();
+    assert_eq!(idle().await, Value::Null);
+    client.get(INFO).await.expect(200);
+    assert!(idle().await.as_str().is_some_and(|time| time.ends_with('Z')));
+}
+
+#[tokio::test]
+async fn names_restrictions_and_number_of_keys_are_checked() {
+    let host = Host::shared().await;
+    let (_, keys) = project(host).await;
+    for bad in [
+        json!({ "name": "" }),
+        json!({ "name": "x".repeat(101) }),
+        json!({ "name": "x", "permissions": [{ "preset": "kitchen", "access": "read" }] }),
+        json!({ "name": "x", "permissions": [{ "preset": "tools", "access": "all" }] }),
+        json!({ "name": "x", "allowed_ips": ["somewhere"] }),
+    ] {
+        host.as_org().post(&keys, &bad).await.expect(400).assert_envelope();
+    }
+    for _ in 1..100 {
+        host.as_org().post(&keys, &json!({ "name": "one of many" })).await.expect(201);
+    }
+    host.as_org().post(&keys, &json!({ "name": "one too many" })).await.expect(400).assert_envelope();
+}
+
+/// Whether a request gets past the question of permission.
+async fn passes(client: &Client, method: &str, path: &str) -> bool {
+    let body = if method == "GET" { Body::None } else { Body::Json(json!({})) };
+    let answer = client.send(Method::from_bytes(method.as_bytes()).unwrap(), path, body, &[]).await;
+    if answer.status == 403 {
+        answer.assert_envelope();
+        assert_eq!(answer["error"]["slug"], "HTTP_Forbidden", "{answer:#?}");
+    }
+    assert_ne!(answer.status, 401, "{method} {path}: {answer:#?}");
+    answer.status != 403
+}
+
+#[tokio::test]
+async fn a_restricted_key_reaches_its_areas_and_nothing_else() {
+    let host = Host::shared().await;
+    let (unrestricted, keys) = project(host).await;
+    let tool = format!("/tools/execute/{}", given::shared_echo().await);
+    let requests = [
+        ("GET", "/auth_configs"),
+        ("POST", "/auth_configs"),
+        ("GET", "/connected_accounts"),
+        ("POST", "/connected_accounts"),
+        ("GET", "/tools"),
+        ("GET", "/toolkits"),
+        ("POST", tool.as_str()),
+        ("POST", "/logs/tool_execution"),
+        ("PATCH", "/org/project/config"),
+    ];
+    for (may_do, reached) in [
+        (may(&[]), vec![]),
+        (may(&[("auth_configs", "read")]), vec![0]),
+        (may(&[("auth_configs", "write"), ("connected_accounts", "read_write")]), vec![1, 2, 3]),
+        (may(&[("tools", "read"), ("toolkits", "read"), ("tool_execution", "none")]), vec![4, 5]),
+        (may(&[("tool_execution", "write")]), vec![6]),
+        (may(&[("observability", "read"), ("session_management", "read_write"), ("legacy_mcp", "read")]), vec![7]),
+    ] {
+        let (restricted, _) = key(host, &keys, may_do.clone()).await;
+        restricted.get(INFO).await.expect(200);
+        for (place, (method, path)) in requests.into_iter().enumerate() {
+            let expected = reached.contains(&place);
+            assert_eq!(passes(&restricted, method, path).await, expected, "{may_do}: {method} {path}");
+            assert!(passes(&unrestricted, method, path).await, "{method} {path}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn restrictions_come_with_a_new_project_and_survive_a_restart() {
+    let host = Setup::new().start().await;
+    let body = json!({
+        "name": unique(8),
+        "should_create_api_key": true,
+        "api_key_permissions": [{ "preset": "toolkits", "access": "read" }],
+    });
+    let made = host.as_org().post("/org/owner/project/new", &body).await.expect(200);
+    let key = made["api_key"].as_str().unwrap();
+    for host in [&host.kill().start().await] {
+        host.with_key(key).get("/toolkits").await.expect(200);
+        host.with_key(key).get("/tools").await.expect(403).assert_envelope();
+    }
+}
+
+#[tokio::test]
+async fn a_key_for_other_addresses_is_of_no_use_here() {
+    let host = Host::shared().await;
+    let (_, keys) = project(host).await;
+    let (away, _) = key(host, &keys, json!({ "name": "away", "allowed_ips": ["192.0.2.0/24"] })).await;
+    away.get(INFO).await.expect(403).assert_envelope();
+    let (here, _) = key(host, &keys, json!({ "name": "here", "allowed_ips": ["192.0.2.1", "127.0.0.0/8"] })).await;
+    here.get(INFO).await.expect(200);
+}
+
+#[tokio::test]
+async fn whoever_finds_a_key_can_end_it_and_learns_nothing() {
+    let host = Host::shared().await;
+    let (found, _) = project(host).await;
+    let (untouched, _) = project(host).await;
+    let nobody = host.anonymous();
+    let given = json!({ "api_keys": [found.key(), "ak_0123456789abcdefghijklmnopqrstuv", "not a key"] });
+    let answer = nobody.post("/api_key_revocation", &given).await.expect(200);
+    assert_eq!(answer.json, json!({ "received": true }));
+    let unknown = nobody.post("/api_key_revocation", &json!({ "api_keys": ["nothing"] })).await.expect(200);
+    assert_eq!(unknown.json, answer.json);
+    found.get(INFO).await.expect(401);
+    untouched.get(INFO).await.expect(200);
+    for bad in [json!({ "api_keys": [] }), json!({ "api_keys": vec!["x"; 101] }), json!({})] {
+        nobody.post("/api_key_revocation", &bad).await.expect(400).assert_envelope();
+    }
+}
+
+#[tokio::test]
+async fn an_installation_whose_last_organisation_key_was_revoked_gets_another_at_its_next_start() {
+    let host = Setup::new().start().await;
+    host.anonymous().post("/api_key_revocation", &json!({ "api_keys": [host.org_key] })).await.expect(200);
+    host.as_org().get("/org/owner/project/list").await.expect(401);
+    let (before, again) = (host.org_key.clone(), host.kill().start().await);
+    assert_ne!(again.org_key, before);
+    again.as_org().get("/org/owner/project/list").await.expect(200);
+}
+
+#[tokio::test]
+async fn the_operator_makes_lists_and_ends_keys_and_members_from_the_command_line() {
+    let host = Setup::new().start().await;
+    let run = |arguments: &[&str]| {
+        let done = host.setup().command(arguments);
+        assert_eq!(done.code, Some(0), "{done:#?}");
+        done.stdout
+    };
+    let made = run(&["keys", "add", "demo", "dashboard", "--allow", "toolkits=read", "--from", "127.0.0.0/8"]);
+    let dashboard = host.with_key(made.trim());
+    dashboard.get("/toolkits").await.expect(200);
+    dashboard.get("/tools").await.expect(403);
+    let listed = run(&["keys", "list", "demo"]);
+    let line = listed.lines().find(|line| line.contains("dashboard")).unwrap();
+    assert!(line.contains("restricted") && line.contains("used 20") && !listed.contains(made.trim()), "{listed}");
+    run(&["keys", "revoke", "demo", line.split_whitespace().next().unwrap()]);
+    dashboard.get("/toolkits").await.expect(401);
+
+    let ada = host.with_user_key(run(&["members", "add", "ada@example.com", "--project", "demo"]).trim());
+    assert_eq!(ada.get(INFO).await.expect(200)["org_member"]["role"], "viewer");
+    assert!(run(&["members", "list"]).contains("ada@example.com"));
+    run(&["members", "remove", "ada@example.com"]);
+    ada.get(INFO).await.expect(401);
+
+    let refused = host.setup().command(&["keys", "add", "nowhere", "x"]);
+    assert!(refused.code == Some(1) && refused.stderr.contains("no project `nowhere`"), "{refused:#?}");
+}

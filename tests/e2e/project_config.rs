@@ -1,0 +1,147 @@
+//! What a project decides for itself, and that each decision is kept.
+
+use harness::{Host, guest, host::Setup};
+use serde_json::{Value, json};
+
+use crate::given;
+
+const CONFIG: &str = "/org/project/config";
+const LOGS: &str = "/logs/tool_execution";
+
+#[tokio::test]
+async fn a_new_project_has_the_documented_settings() {
+    let config = Host::shared().await.new_project().await.get(CONFIG).await.expect(200);
+    let expected = json!({
+        "is_2FA_enabled": true,
+        "mask_secret_keys_in_connected_account": true,
+        "log_visibility_setting": "show_all",
+        "require_mcp_api_key": false,
+        "is_service_link_enabled_for_managed_auth": true,
+        "signed_url_file_expiry_in_seconds": 3600,
+    });
+    assert_eq!(config.json, expected);
+}
+
+#[tokio::test]
+async fn a_change_keeps_what_it_does_not_name_and_survives_a_restart() {
+    let host = Setup::new().start().await;
+    let given = json!({
+        "logo_url": "https://example.com/logo.svg",
+        "display_name": "Acme",
+        "require_mcp_api_key": true,
+        "is_service_link_enabled_for_managed_auth": false,
+        "signed_url_file_expiry_in_seconds": 90,
+        "oauth_callback_verifier_url": "https://example.com/verify",
+    });
+    let before = host.as_project().get(CONFIG).await.expect(200);
+    let changed = host.as_project().patch(CONFIG, &given).await.expect(200);
+    let mut expected = before.json.clone();
+    for (name, value) in given.as_object().unwrap() {
+        expected[name] = value.clone();
+    }
+    assert_eq!(changed.json, expected);
+    let again = host.kill().start().await;
+    assert_eq!(again.as_project().get(CONFIG).await.expect(200).json, expected);
+    let cleared = again.as_project().patch(CONFIG, &json!({ "logo_url": "", "display_name": null })).await.expect(200);
+    assert_eq!((&cleared["logo_url"], &cleared["display_name"]), (&Value::Null, &"Acme".into()));
+    assert_eq!(again.as_project().patch(CONFIG, &json!({})).await.expect(200).json, cleared.json);
+}
+
+#[tokio::test]
+async fn what_no_page_or_link_could_use_is_refused_and_changes_nothing() {
+    let project = Host::shared().await.new_project().await;
+    let before = project.get(CONFIG).await.expect(200);
+    for bad in [
+        json!({ "logo_url": "javascript:alert(1)" }),
+        json!({ "display_name": "x".repeat(101) }),
+        json!({ "signed_url_file_expiry_in_seconds": 1 }),
+        json!({ "signed_url_file_expiry_in_seconds": -7 }),
+        json!({ "signed_url_file_expiry_in_seconds": 10_000_000 }),
+        json!({ "oauth_callback_verifier_url": "ftp://example.com" }),
+        json!({ "log_visibility_setting": "some" }),
+        json!({ "is_2FA_enabled": "yes" }),
+        json!({ "is_service_link_enabled_for_managed_auth": "no" }),
+    ] {
+        let refused = project.patch(CONFIG, &bad).await.expect(400);
+        refused.assert_envelope();
+    }
+    assert_eq!(project.get(CONFIG).await.expect(200).json, before.json);
+}
+
+#[tokio::test]
+async fn a_project_is_made_with_settings_of_its_own() {
+    let host = Host::shared().await;
+    let config = json!({ "display_name": "Acme", "signed_url_file_expiry_in_seconds": 120 });
+    let body = json!({ "name": harness::unique(8), "should_create_api_key": true, "config": config });
+    let made = host.as_org().post("/org/owner/project/new", &body).await.expect(200);
+    let found = host.with_key(made["api_key"].as_str().unwrap()).get(CONFIG).await.expect(200);
+    assert_eq!((&found["display_name"], &found["signed_url_file_expiry_in_seconds"]), (&"Acme".into(), &120.into()));
+    let body = json!({ "name": harness::unique(8), "config": { "logo_url": "nowhere" } });
+    host.as_org().post("/org/owner/project/new", &body).await.expect(400).assert_envelope();
+}
+
+#[tokio::test]
+async fn masking_turned_off_shows_what_an_account_holds_from_the_next_answer_on() {
+    let project = Host::shared().await.new_project().await;
+    let account = project.connect(given::keyed().await, "API_KEY", "ada", json!({ "api_key": "k-0123456789" })).await;
+    let path = format!("/connected_accounts/{account}");
+    assert!(!project.get(&path).await.expect(200).text.contains("k-0123456789"));
+    project.patch(CONFIG, &json!({ "mask_secret_keys_in_connected_account": false })).await.expect(200);
+    assert!(project.get(&path).await.expect(200).text.contains("k-0123456789"));
+    project.patch(CONFIG, &json!({ "mask_secret_keys_in_connected_account": true })).await.expect(200);
+    assert!(!project.get(&path).await.expect(200).text.contains("k-0123456789"));
+}
+
+#[tokio::test]
+async fn a_project_that_stores_no_data_has_runs_without_arguments_from_the_next_call_on() {
+    let project = Host::shared().await.new_project().await;
+    let tool = given::shared_echo().await;
+    let said = async |word: &str| {
+        let ran = project.execute(tool, json!({ "word": word })).await.expect(200);
+        let detail = project.get(&format!("{LOGS}/{}", ran["log_id"].as_str().unwrap())).await.expect(200);
+        detail.text.contains(word)
+    };
+    assert!(said("spoken").await);
+    project.patch(CONFIG, &json!({ "log_visibility_setting": "dont_store_data" })).await.expect(200);
+    assert!(!said("whispered").await);
+}
+
+#[tokio::test]
+async fn a_pinned_account_needs_its_user_unless_the_project_says_otherwise() {
+    let project = Host::shared().await.new_project().await;
+    let account = project.connect(given::keyed().await, "API_KEY", "ada", json!({ "api_key": "k-0123456789" })).await;
+    let path = format!("/tools/execute/{}", guest::tool(given::keyed().await));
+    let url = "https://api.example.com/echo/pinned";
+    let call = json!({ "arguments": { "url": url }, "version": "latest", "connected_account_id": account });
+    assert_eq!(project.post(&path, &call).await.expect(400)["error"]["code"], 1811);
+    project.patch(CONFIG, &json!({ "is_2FA_enabled": false })).await.expect(200);
+    project.post(&path, &call).await.data();
+}
+
+#[tokio::test]
+async fn the_settings_of_one_project_are_not_those_of_another() {
+    let host = Host::shared().await;
+    let (one, other) = (host.new_project().await, host.new_project().await);
+    one.patch(CONFIG, &json!({ "display_name": "One", "require_mcp_api_key": true })).await.expect(200);
+    let other = other.get(CONFIG).await.expect(200);
+    assert_eq!((&other["display_name"], &other["require_mcp_api_key"]), (&Value::Null, &false.into()));
+}
+
+#[tokio::test]
+async fn a_link_to_a_file_lasts_as_long_as_the_project_says() {
+    let project = Host::shared().await.new_project().await;
+    let slug = given::keyed().await;
+    let asked = json!({
+        "toolkit_slug": slug, "tool_slug": guest::tool(slug), "filename": "a.txt", "mimetype": "text/plain",
+        "md5": "900150983cd24fb0d6963f7d28e17f72",
+    });
+    let ends = async || {
+        let link = project.post("/files/upload/request", &asked).await.expect(200);
+        let link = reqwest::Url::parse(link["new_presigned_url"].as_str().unwrap()).unwrap();
+        let end = link.query_pairs().find(|(name, _)| name == "expires").unwrap().1.parse::<i64>();
+        end.unwrap()
+    };
+    let hour = ends().await;
+    project.patch(CONFIG, &json!({ "signed_url_file_expiry_in_seconds": 604_800 })).await.expect(200);
+    assert!(ends().await - hour >= (604_800 - 3_600) * 1_000, "a week is longer than an hour");
+}
