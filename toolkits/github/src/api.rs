@@ -10,6 +10,11 @@ pub(crate) const API: Client = Client::new("https://api.github.com")
     .headers(&[("accept", "application/vnd.github+json"), ("x-github-api-version", "2022-11-28")])
     .errors(refusal);
 
+/// Where bytes go that are no JSON.
+const UPLOADS: Client = Client::new("https://uploads.github.com")
+    .headers(&[("accept", "application/vnd.github+json"), ("x-github-api-version", "2022-11-28")])
+    .errors(refusal);
+
 /// Longer texts are cut in lists: an agent that wants one whole asks for it.
 const LONGEST_IN_LIST: usize = 1000;
 /// How long to wait after a secondary limit that does not say: GitHub asks for at least a minute.
@@ -33,6 +38,10 @@ impl Repo {
 
     pub(crate) fn post(&self, path: &str) -> Request {
         self.fill(API.post(&below(path)))
+    }
+
+    pub(crate) fn upload(&self, path: &str) -> Request {
+        self.fill(UPLOADS.post(&below(path)))
     }
 
     pub(crate) fn put(&self, path: &str) -> Request {

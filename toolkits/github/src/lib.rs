@@ -46,7 +46,7 @@ toolkit! {
             verify: "https://api.github.com/user",
         ),
     ],
-    egress: ["api.github.com"],
+    egress: ["api.github.com", "POST uploads.github.com"],
     tools: [
         issues::list_issues, issues::get_issue, issues::create_issue, issues::update_issue, issues::lock_issue, issues::unlock_issue,
         comments::list_issue_comments, comments::create_issue_comment, comments::update_issue_comment, comments::delete_issue_comment,
@@ -61,7 +61,7 @@ toolkit! {
         changes::put_file, changes::delete_file, changes::commit_files,
         branches::list_branches, branches::create_branch, branches::delete_branch, branches::list_tags,
         commits::list_commits, commits::get_commit, commits::compare_commits,
-        releases::list_releases, releases::get_release, releases::create_release,
+        releases::list_releases, releases::get_release, releases::create_release, releases::upload_release_asset,
         search::search_repositories, search::search_issues, search::search_code, search::search_users,
         actions::list_workflows, actions::list_workflow_runs, actions::get_workflow_run, actions::list_workflow_jobs,
         actions::dispatch_workflow, actions::rerun_workflow, actions::cancel_workflow_run,

@@ -35,7 +35,7 @@ pub(crate) struct Release {
 
 /// A file of a release.
 #[derive(Serialize, Deserialize, JsonSchema)]
-struct Asset {
+pub(crate) struct Asset {
     name: String,
     /// Bytes.
     size: u64,
@@ -123,4 +123,30 @@ struct NewRelease {
 )]
 pub(crate) fn create_release(input: CreateRelease) -> Result<Release> {
     input.repo.post("/releases").json(&input.release).send()?.json()
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct UploadAsset {
+    #[serde(flatten)]
+    repo: Repo,
+    /// `id` of the release, which `get_release` and `create_release` answer.
+    release_id: u64,
+    /// The bytes. A release has at most one file of a name.
+    file: File,
+    /// Name to download it by; left out: that of the file.
+    name: Option<String>,
+    /// Shown in place of the name.
+    label: Option<String>,
+}
+
+/// Adds a file to a release, for people to download. A name that the release has already is refused.
+#[tool(
+    scopes("repo"),
+    example = r#"{"owner": "octo-org", "repo": "octo-repo", "release_id": 1, "file": {"name": "app.zip", "mimetype": "application/zip", "s3key": "file_a1b2c3d4e5f6"}}"#
+)]
+pub(crate) fn upload_release_asset(input: UploadAsset) -> Result<Asset> {
+    let UploadAsset { repo, release_id, file, name, label } = input;
+    let name = name.unwrap_or_else(|| file.name.clone());
+    let request = repo.upload("/releases/{release}/assets").path("release", release_id).query("name", &name);
+    request.query_opt("label", label).body_file(&file).send()?.json()
 }

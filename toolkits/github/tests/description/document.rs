@@ -14,6 +14,8 @@ const PACKAGE: &str = "@octokit/openapi";
 const VERSION: &str = "23.0.2";
 const FILE: &str = "package/generated/api.github.com.json";
 const API: &str = "https://api.github.com";
+/// Where the description sends what is no JSON.
+const UPLOADS: &str = "https://uploads.github.com";
 /// Parameters whose values may have several segments.
 const PATHS: [&str; 2] = ["path", "ref"];
 
@@ -33,7 +35,8 @@ impl Document {
 
     /// The operation that a request asks for: the one whose path has the most fixed segments.
     pub(crate) fn operation(&self, method: &str, url: &str) -> Option<Operation<'_>> {
-        let path = url.split('?').next()?.strip_prefix(API)?;
+        let path = url.split('?').next()?;
+        let path = path.strip_prefix(API).or_else(|| path.strip_prefix(UPLOADS))?;
         let given: Vec<&str> = path.split('/').collect();
         let method = method.to_lowercase();
         let paths = self.json["paths"].as_object()?.iter();
@@ -92,7 +95,9 @@ impl Operation<'_> {
     pub(crate) fn body(&self) -> Option<(Place, bool)> {
         let body = self.value.get("requestBody")?;
         let (place, body) = self.document.follow(format!("{}/requestBody", self.place), body);
-        let place = format!("{place}/content/{}/schema", escaped("application/json"));
+        let content = body["content"].as_object()?;
+        let media_type = ["application/json", "application/octet-stream"].into_iter().find(|name| content.contains_key(*name))?;
+        let place = format!("{place}/content/{}/schema", escaped(media_type));
         Some((Place(place), body["required"] == true))
     }
 
