@@ -119,8 +119,9 @@ impl Node<'_> {
                 return Ok(());
             }
         };
-        self.give_back(job, &lease).await?;
-        done
+        // One that failed keeps its lease for as long as it holds, and is tried again then.
+        done?;
+        self.give_back(job, &lease).await
     }
 
     async fn now(&self) -> Result<Time> {

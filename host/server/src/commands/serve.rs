@@ -32,7 +32,7 @@ use crate::{
     },
     config::Config,
     control::Control,
-    listen,
+    listen, memory,
     open::{self, Opened, Stop},
     routes,
     terminal::Terminal,
@@ -95,7 +95,7 @@ pub(crate) async fn run(config: Config, args: Args, terminal: Terminal) -> Resul
 
     let working = server.clone();
     beside.spawn(async move {
-        tokio::join!(working.app.follow(), working.app.work());
+        tokio::join!(working.app.follow(), working.app.work(), memory::give_back());
     });
 
     let mut signals = Signals::new(args.until_stdin_ends)?;
