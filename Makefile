@@ -40,6 +40,7 @@ bench: ## speed and memory, side by side with a bare HTTP handler
 
 check: ## formatting, lints, licences and banned crates
 	$(CARGO) fmt --all --check
+	$(CARGO) fmt --manifest-path toolkits/Cargo.toml --all --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 	$(CARGO) deny check bans licenses sources
 

@@ -51,15 +51,17 @@ fn read(root: &Path, file: &Path) -> Given {
     Given {
         tool: tool.to_owned(),
         arguments: case["arguments"].clone(),
-        exchanges: list("exchanges").iter().map(exchange).collect(),
+        exchanges: list("exchanges").iter().map(|given| exchange(given, &list("files"))).collect(),
         files: list("files"),
         succeeds: case.get("data").is_some(),
         name,
     }
 }
 
-fn exchange(given: &Value) -> Exchange {
+fn exchange(given: &Value, files: &[Value]) -> Exchange {
     let (request, response) = (&given["request"], &given["response"]);
+    // `{"blob": id}` stands for what is in a file.
+    let in_file = |body: &Value| files.iter().find(|file| file["id"] == body["blob"]).map(|file| file["text"].clone());
     let text = |key: &str| request[key].as_str().expect("a request has method and address").to_owned();
     let url = text("url");
     let query = url.split_once('?').map(|(_, query)| query.split('&').map(pair).collect()).unwrap_or_default();
@@ -67,7 +69,7 @@ fn exchange(given: &Value) -> Exchange {
         method: text("method"),
         query,
         url,
-        body: request.get("body").cloned(),
+        body: request.get("body").map(|body| in_file(body).unwrap_or_else(|| body.clone())),
         status: response["status"].as_u64().and_then(|status| status.try_into().ok()).unwrap_or(200),
         answer: response.get("body").cloned(),
     }

@@ -96,7 +96,8 @@ impl Operation<'_> {
         let body = self.value.get("requestBody")?;
         let (place, body) = self.document.follow(format!("{}/requestBody", self.place), body);
         let content = body["content"].as_object()?;
-        let media_type = ["application/json", "application/octet-stream"].into_iter().find(|name| content.contains_key(*name))?;
+        let media_type =
+            ["application/json", "application/octet-stream"].into_iter().find(|name| content.contains_key(*name))?;
         let place = format!("{place}/content/{}/schema", escaped(media_type));
         Some((Place(place), body["required"] == true))
     }
