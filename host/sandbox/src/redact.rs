@@ -147,7 +147,7 @@ fn fixed_spellings(secret: &str) -> Vec<Zeroizing<Vec<u8>>> {
 type Form = fn(&[u8], char) -> Option<usize>;
 
 /// The spellings of one character.
-const FORMS: [Form; 6] = [plain, percent, percent_twice, backslash, doubled, entity];
+const FORMS: [Form; 7] = [plain, percent, percent_twice, backslash, doubled, doubled_twice, entity];
 
 /// Where the secret ends that begins at `start`, each of its characters in any spelling. A place can be read in more than
 /// one way (`%25` is one character or three), so all ways are followed at once.
@@ -230,10 +230,14 @@ fn backslash(rest: &[u8], wanted: char) -> Option<usize> {
     (found == wanted).then_some(slashes + length)
 }
 
-/// Length of a backslash that stands for itself, doubled once or, in a text inside a text, twice.
+/// Length of a backslash that stands for itself, doubled.
 fn doubled(rest: &[u8], wanted: char) -> Option<usize> {
-    let slashes = rest.iter().take(NESTED).take_while(|byte| **byte == b'\\').count();
-    [4, 2].into_iter().find(|length| wanted == '\\' && slashes >= *length)
+    (wanted == '\\' && rest.starts_with(br"\\")).then_some(2)
+}
+
+/// The same in a text inside a text.
+fn doubled_twice(rest: &[u8], wanted: char) -> Option<usize> {
+    (wanted == '\\' && rest.starts_with(br"\\\\")).then_some(4)
 }
 
 /// `u00e9`, or a pair of surrogates with as many backslashes between.
@@ -306,6 +310,15 @@ mod tests {
             assert!(matches!(redactor.bytes(text.as_bytes()), Cow::Borrowed(_)), "{text}");
         }
         assert!(matches!(Redactor::default().bytes(b"anything"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn backslashes_of_a_secret_are_found_however_often_each_is_doubled() {
+        let redactor = redactor(r"ab\\%c");
+        for slashes in [r"\\", r"\\\\", r"\\\\\\\\", r"\\\", r"\\\\\\"] {
+            let text = format!("x ab{slashes}%25c y");
+            assert_eq!(redactor.text(&text), format!("x {REMOVED} y"), "{text}");
+        }
     }
 
     #[test]
