@@ -176,6 +176,15 @@ pub fn manifest_with_key(slug: &str, placement: Value) -> Value {
     manifest
 }
 
+/// A manifest whose tool may fetch `api.example.com` and needs an account connected by this scheme.
+#[must_use]
+pub fn manifest_with_scheme(slug: &str, scheme: Value) -> Value {
+    let mut manifest = manifest(slug);
+    manifest["egress"] = json!([{ "host": "api.example.com" }]);
+    manifest["auth"] = json!([scheme]);
+    manifest
+}
+
 /// The tool of [`manifest`].
 #[must_use]
 pub fn tool(slug: &str) -> String {

@@ -20,6 +20,8 @@ use axum::{
 use base64::Engine;
 use serde_json::{Value, json};
 
+use crate::Issuer;
+
 /// Names under which the shared server reaches the application.
 pub const HOSTS: [&str; 3] = ["api.example.com", "other.example.com", "files.example.net"];
 
@@ -28,7 +30,13 @@ pub const HOSTS: [&str; 3] = ["api.example.com", "other.example.com", "files.exa
 pub struct FakeApp {
     /// `http://127.0.0.1:port`
     pub origin: String,
-    seen: Arc<Mutex<Vec<Seen>>>,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    seen: Mutex<Vec<Seen>>,
+    issuers: Mutex<BTreeMap<String, Issuer>>,
 }
 
 /// A request that arrived.
@@ -44,20 +52,26 @@ pub struct Seen {
 impl FakeApp {
     /// Starts one on a free port.
     pub fn start() -> Self {
-        let seen = Arc::new(Mutex::new(Vec::new()));
+        let shared = Arc::new(Shared::default());
         let (port, bound) = std::sync::mpsc::channel();
-        let shared = Arc::clone(&seen);
+        let served = Arc::clone(&shared);
         // A thread and a runtime of its own: it outlives the test that starts it.
         std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             runtime.expect("a runtime can be made").block_on(async move {
                 let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("loopback can be used");
                 port.send(listener.local_addr().expect("a bound socket has an address").port()).ok();
-                axum::serve(listener, router(shared)).await.ok();
+                axum::serve(listener, router(served)).await.ok();
             });
         });
         let port = bound.recv().expect("the application starts");
-        Self { origin: format!("http://127.0.0.1:{port}"), seen }
+        Self { origin: format!("http://127.0.0.1:{port}"), shared }
+    }
+
+    /// The authorization server of a tag; it is made when it is first asked for.
+    pub fn issuer(&self, tag: &str) -> Issuer {
+        let mut issuers = self.shared.issuers.lock().expect("no panic holds it");
+        issuers.entry(tag.to_owned()).or_insert_with(|| Issuer::new(&self.origin, tag)).clone()
     }
 
     /// The address of a language model that gives these answers in turn, and the last one from then on. What it was asked is
@@ -68,7 +82,7 @@ impl FakeApp {
 
     /// The requests that carried this tag, oldest first.
     pub fn seen(&self, tag: &str) -> Vec<Seen> {
-        let all = self.seen.lock().expect("no panic holds it");
+        let all = self.shared.seen.lock().expect("no panic holds it");
         all.iter().filter(|seen| seen.path.split('/').any(|part| part == tag)).cloned().collect()
     }
 }
@@ -109,12 +123,12 @@ impl Seen {
     }
 }
 
-fn router(seen: Arc<Mutex<Vec<Seen>>>) -> Router {
-    Router::new().fallback(answer).layer(DefaultBodyLimit::disable()).with_state(seen)
+fn router(shared: Arc<Shared>) -> Router {
+    Router::new().fallback(answer).layer(DefaultBodyLimit::disable()).with_state(shared)
 }
 
 async fn answer(
-    State(all): State<Arc<Mutex<Vec<Seen>>>>,
+    State(shared): State<Arc<Shared>>,
     method: Method,
     uri: Uri,
     headers: HeaderMap,
@@ -129,7 +143,7 @@ async fn answer(
         body: body.to_vec(),
     };
     let before = {
-        let mut all = all.lock().expect("no panic holds it");
+        let mut all = shared.seen.lock().expect("no panic holds it");
         let before = all.iter().filter(|earlier| earlier.path == seen.path).count();
         all.push(seen.clone());
         before
@@ -137,6 +151,18 @@ async fn answer(
     let parts: Vec<_> = seen.path.split('/').skip(1).collect();
     let number = || parts.get(2).and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
     match parts[0] {
+        "oauth" => {
+            let issuer = shared
+                .issuers
+                .lock()
+                .expect("no panic holds it")
+                .get(parts.get(1).copied().unwrap_or_default())
+                .cloned();
+            match issuer {
+                Some(issuer) => issuer.answer(&seen).await,
+                None => StatusCode::NOT_FOUND.into_response(),
+            }
+        }
         "leak" => {
             let credential = seen.header("authorization").to_owned();
             (

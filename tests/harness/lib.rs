@@ -11,6 +11,7 @@ pub mod fake_app;
 #[path = "../components/guest.rs"]
 pub mod guest;
 pub mod host;
+pub mod issuer;
 pub mod manual;
 pub mod postgres;
 pub mod registry;
@@ -28,6 +29,7 @@ pub use disk::SmallDisk;
 pub use fake_app::FakeApp;
 pub use guest::Guest;
 pub use host::Host;
+pub use issuer::Issuer;
 pub use postgres::{Authorities, Database, Postgres};
 pub use registry::Registry;
 

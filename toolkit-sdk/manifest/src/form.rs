@@ -102,7 +102,8 @@ impl Placement {
 }
 
 /// Puts values in the place of `{field}`; none when one is missing.
-fn fill(template: &str, value: &impl Fn(&str) -> Option<String>) -> Option<String> {
+#[must_use]
+pub fn fill(template: &str, value: &impl Fn(&str) -> Option<String>) -> Option<String> {
     let mut filled = String::with_capacity(template.len() + 32);
     let mut rest = template;
     while let Some((before, after)) = rest.split_once('{') {

@@ -28,9 +28,9 @@ pub use auth::{ACCESS_TOKEN, AuthMode, AuthScheme, Check, ClientAuth, Field, OAu
 pub use diff::{Change, Party, diff};
 pub use egress::EgressRule;
 #[cfg(not(target_arch = "wasm32"))]
-pub use form::{FieldProblem, Filled};
+pub use form::{FieldProblem, Filled, fill};
 #[cfg(not(target_arch = "wasm32"))]
-pub use problems::{cleaned, host_problem, is_slug};
+pub use problems::{cleaned, host_problem, is_slug, leads_to};
 pub use request::{METHODS, is_platforms};
 pub use section::{ReadError, SECTION, embed, extract};
 pub use trigger::{Trigger, TriggerKind};

@@ -5,6 +5,7 @@
 //! the credential in one step.
 
 mod grant;
+pub mod protocol;
 mod scheme;
 
 use manifest::AuthMode;

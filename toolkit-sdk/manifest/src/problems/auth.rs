@@ -234,6 +234,13 @@ pub(super) fn address(url: &str) -> Result<(String, u16, &str), String> {
     hosts::host_problem(&host).map_or(Ok((host, port, path)), Err)
 }
 
+/// Whether an address with fields in it can lead to this host and port. What the fields hold comes from people and from
+/// applications, so who sends a secret there asks once they are filled.
+#[must_use]
+pub fn leads_to(url: &str, host: &str, port: u16) -> bool {
+    address(url).is_ok_and(|(rule, own, _)| own == port && hosts::covers(&rule, host))
+}
+
 /// `{subdomain}.example.com` can be any name below `example.com`: `*.example.com`.
 fn pattern(host: &str) -> Result<String, String> {
     let Some(last) = host.rfind('}') else { return Ok(host.to_owned()) };

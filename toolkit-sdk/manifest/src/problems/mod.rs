@@ -16,6 +16,7 @@ mod tools;
 use std::collections::BTreeSet;
 use std::fmt::Display;
 
+pub use auth::leads_to;
 pub(crate) use hosts::covers;
 pub use hosts::host_problem;
 pub use text::cleaned;
