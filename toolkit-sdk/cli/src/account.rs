@@ -78,8 +78,7 @@ mod tests {
     use super::*;
 
     fn field(name: &str, secret: bool, optional: bool) -> Field {
-        let (title, description) = (String::new(), String::new());
-        Field { name: name.to_owned(), title, description, secret, optional, default: None, pattern: None }
+        Field { name: name.to_owned(), secret, optional, ..Field::default() }
     }
 
     fn scheme() -> AuthScheme {

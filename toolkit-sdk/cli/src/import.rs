@@ -201,15 +201,7 @@ fn auth(how: &str) -> Result<Vec<AuthScheme>> {
 }
 
 fn field(name: &str, title: &str, secret: bool) -> Field {
-    Field {
-        name: name.to_owned(),
-        title: title.to_owned(),
-        description: String::new(),
-        secret,
-        optional: false,
-        default: None,
-        pattern: None,
-    }
+    Field { name: name.to_owned(), title: title.to_owned(), secret, ..Field::default() }
 }
 
 fn record(built: &Built, report: &Report) -> serde_json::Value {

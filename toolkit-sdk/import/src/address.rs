@@ -176,11 +176,10 @@ fn template(text: &str, server: &Server, address: &mut Address) -> String {
         address.fields.push(Field {
             title: text::line(&title(name), 100),
             description: text::block(about.map_or("", |variable| &variable.description), 1000),
-            secret: false,
-            optional: false,
             default,
             pattern: Some(pattern),
             name: field,
+            ..Field::default()
         });
     }
     out

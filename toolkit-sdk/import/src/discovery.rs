@@ -9,7 +9,7 @@ mod pages;
 mod schema;
 mod scopes;
 
-use manifest::{AuthMode, AuthScheme, ClientAuth, Field, OAuth2, Placement, TokenAnswer};
+use manifest::{AuthMode, AuthScheme, Field, OAuth2, Placement};
 use serde_json::Value;
 
 use crate::{Api, Error, Result, Server, Unsupported, parse, text};
@@ -81,11 +81,8 @@ fn auth(document: &Document) -> Vec<AuthScheme> {
     let field = |name: &str, title: &str| Field {
         name: name.to_owned(),
         title: title.to_owned(),
-        description: String::new(),
         secret: true,
-        optional: false,
-        default: None,
-        pattern: None,
+        ..Field::default()
     };
     let scheme = |mode, name: &str, fields, placement| AuthScheme {
         mode,
@@ -113,14 +110,8 @@ fn auth(document: &Document) -> Vec<AuthScheme> {
 fn flow() -> OAuth2 {
     let params = [("access_type", "offline"), ("prompt", "consent")];
     OAuth2 {
-        authorize_url: "https://accounts.google.com/o/oauth2/v2/auth".to_owned(),
-        token_url: "https://oauth2.googleapis.com/token".to_owned(),
-        scopes: Vec::new(),
-        scope_separator: None,
         authorize_params: params.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
-        pkce: true,
-        client_auth: ClientAuth::Body,
-        token_answer: TokenAnswer::Json,
+        ..OAuth2::new("https://accounts.google.com/o/oauth2/v2/auth", "https://oauth2.googleapis.com/token")
     }
 }
 

@@ -111,15 +111,7 @@ pub(crate) fn bearer() -> AuthScheme {
     AuthScheme {
         mode: AuthMode::BearerToken,
         name: "Bearer token".to_owned(),
-        fields: vec![Field {
-            name: "token".to_owned(),
-            title: "Token".to_owned(),
-            description: String::new(),
-            secret: true,
-            optional: false,
-            default: None,
-            pattern: None,
-        }],
+        fields: vec![Field { name: "token".to_owned(), title: "Token".to_owned(), secret: true, ..Field::default() }],
         request: vec![Placement::Header { name: "authorization".to_owned(), value: "Bearer {token}".to_owned() }],
         base_url: None,
         verify: None,

@@ -23,7 +23,7 @@ const TOOL = [
 ];
 const TRIGGER = ["name", "description", "config", "payload", "run", "scopes", "egress"];
 const SCHEME = ["name", "title", "help", "header", "query", "value", "fields", "request", "baseUrl", "verify", "flow"];
-const FIELD = ["title", "help", "default", "pattern", "optional"];
+const FIELD = ["title", "help", "default", "pattern", "optional", "format", "oneOf", "prefix", "suffix", "hidden"];
 
 /** Declares the toolkit; the entry file exports what this answers as its default. */
 export const toolkit = (declaration) => known(declaration, TOOLKIT, "the toolkit");
@@ -51,10 +51,17 @@ export const basic = scheme("basic");
 export const noAuth = scheme("no_auth");
 /** A flow in the browser; `flow` has `authorize_url`, `token_url` and the rest of what a manifest says about one. */
 export const oauth2 = scheme("oauth2");
+/** Another mode in which the application gives a token, for example `s2s_oauth2`. */
+export const flow = (mode, options) => scheme(mode)(options);
 
 /** Fields of a scheme. Only text fields ever reach the toolkit. */
-export const secret = (name, options = {}) => ({ name, secret: true, ...known(options, FIELD, "a field") });
-export const text = (name, options = {}) => ({ name, secret: false, ...known(options, FIELD, "a field") });
+export const secret = (name, options = {}) => field(name, true, options);
+export const text = (name, options = {}) => field(name, false, options);
+
+const field = (name, secret, options) => {
+  const { oneOf: one_of, ...rest } = known(options, FIELD, "a field");
+  return { name, secret, one_of, ...rest };
+};
 
 function known(object, words, what) {
   for (const word of Object.keys(object)) {

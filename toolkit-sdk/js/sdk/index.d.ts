@@ -133,20 +133,22 @@ export function apiKey(options: SchemeWords): Scheme;
 export function bearerToken(options?: SchemeWords): Scheme;
 export function basic(options?: SchemeWords): Scheme;
 export function noAuth(): Scheme;
-export function oauth2(
-  options: SchemeWords & {
-    flow: {
-      authorize_url: string;
-      token_url: string;
-      scopes?: string[];
-      scope_separator?: string;
-      authorize_params?: Record<string, string>;
-      pkce?: boolean;
-      client_auth?: "body" | "basic";
-      token_answer?: "json" | "form";
-    };
-  },
-): Scheme;
+interface FlowWords {
+  authorize_url?: string;
+  token_url: string;
+  scopes?: string[];
+  scope_separator?: string;
+  authorize_params?: Record<string, string>;
+  pkce?: boolean;
+  client_auth?: "body" | "basic" | "secret_as_user" | "private_key_jwt" | "none";
+  token_answer?: "json" | "form";
+  /** The rest of what a manifest says about a flow. */
+  [word: string]: unknown;
+}
+
+export function oauth2(options: SchemeWords & { flow: FlowWords & { authorize_url: string } }): Scheme;
+/** Another mode in which the application gives a token, for example `s2s_oauth2`. */
+export function flow(mode: string, options: SchemeWords & { flow: FlowWords }): Scheme;
 
 interface FieldWords {
   title?: string;
@@ -154,6 +156,14 @@ interface FieldWords {
   default?: string;
   pattern?: string;
   optional?: boolean;
+  format?: "hostname" | "uri" | "uuid" | "email";
+  /** The only values. */
+  oneOf?: string[];
+  /** Stand around the value and are no part of it. */
+  prefix?: string;
+  suffix?: string;
+  /** The flow fills it. */
+  hidden?: boolean;
 }
 
 export function secret(name: string, options?: FieldWords): Field;

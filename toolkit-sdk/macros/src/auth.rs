@@ -4,6 +4,7 @@
 //! api_key(header: "authorization", value: "Bearer {api_key}", help: "Settings, API keys")
 //! api_key(fields: [secret(api_key), text(site, title: "Site")], request: [query("key", "{api_key}")], base_url: "…")
 //! oauth2(authorize_url: "https://…", token_url: "https://…", scopes: ["read"], pkce: false)
+//! s2s_oauth2(token_url: "https://…", flow: r#"{ "token": { … } }"#)
 //! bearer_token()   basic()   no_auth()
 //! ```
 
@@ -17,7 +18,20 @@ use crate::egress::option;
 use crate::oauth2;
 use crate::signature::{Problems, all};
 
-const MODES: &str = "api_key(…), bearer_token(…), basic(…), oauth2(…) or no_auth()";
+const MODES: &str = "api_key(…), bearer_token(…), basic(…), oauth2(…), s2s_oauth2(…), google_service_account(…), \
+                     service_account(…), basic_with_jwt(…), billcom_auth(…), calcom_auth(…), dcr_oauth(…), cimd_oauth(…) or no_auth()";
+/// Modes in which the application gives a token: the word, what the manifest calls it, and its name for people.
+const FLOWS: [(&str, &str, &str); 9] = [
+    ("oauth2", "Oauth2", "OAuth"),
+    ("s2s_oauth2", "S2sOauth2", "OAuth, server to server"),
+    ("dcr_oauth", "DcrOauth", "OAuth"),
+    ("cimd_oauth", "CimdOauth", "OAuth"),
+    ("google_service_account", "GoogleServiceAccount", "Service account"),
+    ("service_account", "ServiceAccount", "Service account"),
+    ("basic_with_jwt", "BasicWithJwt", "User name and password"),
+    ("billcom_auth", "BillcomAuth", "User name and password"),
+    ("calcom_auth", "CalcomAuth", "Client"),
+];
 const KEYS: &str = "name, title, help, header, query, value, fields, request, base_url, verify";
 
 /// One scheme, as written.
@@ -123,7 +137,7 @@ impl Scheme {
             None => self.default_fields(&mode)?,
         };
         let mut names: Vec<String> = fields.iter().map(|field| field.name.clone()).collect();
-        let flow = if self.mode == "oauth2" { Some(oauth2::expression(self, &names)?) } else { None };
+        let flow = if self.has_flow() { Some(oauth2::expression(self, &names)?) } else { None };
         names.extend(flow.as_ref().map(|_| oauth2::ACCESS_TOKEN.to_owned()));
         let request = self.request(&mode)?;
         let mut problems = Problems::default();
@@ -151,6 +165,15 @@ impl Scheme {
         })
     }
 
+    fn has_flow(&self) -> bool {
+        FLOWS.iter().any(|(word, ..)| self.mode == word)
+    }
+
+    /// Whether the person is sent to the application to agree.
+    pub(crate) fn redirects(&self) -> bool {
+        ["oauth2", "dcr_oauth", "cimd_oauth"].iter().any(|word| self.mode == word)
+    }
+
     pub(crate) fn span(&self) -> Span {
         self.mode.span()
     }
@@ -172,20 +195,20 @@ impl Scheme {
                 fields: &[("username", "User name", false), ("password", "Password", true)],
                 value: "",
             },
-            "oauth2" => Mode { variant: "Oauth2", name: "OAuth", fields: &[], value: "Bearer {access_token}" },
             "no_auth" => Mode { variant: "NoAuth", name: "No account", fields: &[], value: "" },
-            other => {
-                return Err(syn::Error::new(
-                    self.mode.span(),
-                    format!("`{other}` is not a way to connect; write {MODES}"),
-                ));
-            }
+            other => match FLOWS.iter().find(|(word, ..)| *word == other) {
+                Some(&(_, variant, name)) => Mode { variant, name, fields: &[], value: "Bearer {access_token}" },
+                None => {
+                    let message = format!("`{other}` is not a way to connect; write {MODES}");
+                    return Err(syn::Error::new(self.mode.span(), message));
+                }
+            },
         })
     }
 
     fn check_keys(&self) -> syn::Result<()> {
         let mut problems = Problems::default();
-        let flow = if self.mode == "oauth2" { oauth2::KEYS } else { "" };
+        let flow = if self.has_flow() { oauth2::KEYS } else { "" };
         let known = |key: &Ident| KEYS.split(", ").chain(flow.split(", ")).any(|known| key == known);
         for (index, (key, _)) in self.keys.iter().enumerate() {
             if !known(key) {
@@ -226,7 +249,7 @@ impl Scheme {
         let fields = mode.fields.iter().map(|&(name, default_title, secret)| {
             let title = title.as_deref().filter(|_| secret).unwrap_or(default_title);
             let help = if secret { help.as_str() } else { "" };
-            Field { name: name.to_owned(), tokens: field_tokens(name, title, help, secret, false, None, None) }
+            Field { name: name.to_owned(), tokens: field_tokens(name, title, help, secret, false, &TokenStream::new()) }
         });
         Ok(fields.collect())
     }
@@ -243,7 +266,8 @@ impl Scheme {
             return Ok(vec![query(name, &value)]);
         }
         match mode.variant {
-            "BearerToken" | "Oauth2" => Ok(vec![header(&LitStr::new("authorization", self.mode.span()), &value)?]),
+            "BearerToken" => Ok(vec![header(&LitStr::new("authorization", self.mode.span()), &value)?]),
+            _ if self.has_flow() => Ok(vec![header(&LitStr::new("authorization", self.mode.span()), &value)?]),
             "Basic" => {
                 let part = |text| LitStr::new(text, self.mode.span());
                 Ok(vec![basic(&part("{username}"), &part("{password}"))])
@@ -280,20 +304,50 @@ fn field(call: &Call) -> syn::Result<Field> {
             "a field begins with its name, for example `text(subdomain, title: \"Subdomain\")`",
         );
     };
-    if let Some(unknown) = flags.iter().find(|flag| *flag != "optional") {
-        return fail(unknown.span(), "only `optional` may stand alone here");
+    if let Some(unknown) = flags.iter().find(|flag| !["optional", "hidden"].iter().any(|known| flag == known)) {
+        return fail(unknown.span(), "only `optional` and `hidden` may stand alone here");
     }
-    if let Some((key, _)) =
-        call.named.iter().find(|(key, _)| !["title", "help", "default", "pattern"].iter().any(|known| key == known))
-    {
-        return fail(key.span(), "a field has title, help, default, pattern and the word `optional`");
+    let known = ["title", "help", "default", "pattern", "format", "one_of", "prefix", "suffix"];
+    if let Some((key, _)) = call.named.iter().find(|(key, _)| !known.iter().any(|known| key == known)) {
+        return fail(key.span(), &format!("a field has {} and the words `optional` and `hidden`", known.join(", ")));
     }
     let get = |wanted: &str| call.named.iter().find(|(key, _)| key == wanted).map(|(_, text)| text.value());
+    let word = |wanted: &str| flags.iter().any(|flag| flag == wanted);
     let name = name.to_string();
     let title = get("title").unwrap_or_else(|| words(&name));
     let help = get("help").unwrap_or_default();
-    let tokens = field_tokens(&name, &title, &help, secret, !flags.is_empty(), get("default"), get("pattern"));
+    let more = more_tokens(call, &get, word("hidden"))?;
+    let tokens = field_tokens(&name, &title, &help, secret, word("optional"), &more);
     Ok(Field { name, tokens })
+}
+
+/// What few fields have.
+fn more_tokens(call: &Call, get: &impl Fn(&str) -> Option<String>, hidden: bool) -> syn::Result<TokenStream> {
+    let text = |text: String| quote!(::std::string::String::from(#text));
+    let mut tokens = TokenStream::new();
+    for name in ["default", "pattern"] {
+        let key = Ident::new(name, Span::call_site());
+        let value = get(name).map(text);
+        tokens.extend(value.map(|value| quote!(#key: ::core::option::Option::Some(#value),)));
+    }
+    for name in ["prefix", "suffix"] {
+        let key = Ident::new(name, Span::call_site());
+        let value = get(name).map(text);
+        tokens.extend(value.map(|value| quote!(#key: #value,)));
+    }
+    if let Some(all) = get("one_of") {
+        let all = all.split(',').map(|one| one.trim().to_owned()).map(text);
+        tokens.extend(quote!(one_of: ::std::vec![#(#all),*],));
+    }
+    if let Some(format) = get("format") {
+        let kinds = [("hostname", "Hostname"), ("uri", "Uri"), ("uuid", "Uuid"), ("email", "Email")];
+        let Some((_, kind)) = kinds.iter().find(|(word, _)| *word == format) else {
+            return Err(syn::Error::new(call.name.span(), "a format is \"hostname\", \"uri\", \"uuid\" or \"email\""));
+        };
+        let kind = Ident::new(kind, Span::call_site());
+        tokens.extend(quote!(format: ::core::option::Option::Some(::toolkit_sdk::rt::manifest::FieldFormat::#kind),));
+    }
+    Ok(quote!(#tokens hidden: #hidden,))
 }
 
 /// `api_key` becomes `API key`, `site` becomes `Site`.
@@ -306,17 +360,7 @@ fn words(name: &str) -> String {
     letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
 }
 
-fn field_tokens(
-    name: &str,
-    title: &str,
-    help: &str,
-    secret: bool,
-    optional: bool,
-    default: Option<String>,
-    pattern: Option<String>,
-) -> TokenStream {
-    let default = option(default.map(|text| quote!(::std::string::String::from(#text))));
-    let pattern = option(pattern.map(|text| quote!(::std::string::String::from(#text))));
+fn field_tokens(name: &str, title: &str, help: &str, secret: bool, optional: bool, more: &TokenStream) -> TokenStream {
     quote! {
         ::toolkit_sdk::rt::manifest::Field {
             name: ::std::string::String::from(#name),
@@ -324,8 +368,8 @@ fn field_tokens(
             description: ::std::string::String::from(#help),
             secret: #secret,
             optional: #optional,
-            default: #default,
-            pattern: #pattern,
+            #more
+            ..::core::default::Default::default()
         }
     }
 }
@@ -403,9 +447,12 @@ fn check(text: &LitStr) -> syn::Result<TokenStream> {
     })
 }
 
-/// Every `{name}` must be a field of the scheme.
+/// Every `{name}` must be a field of the scheme. Alternatives and functions are read when the manifest is checked.
 pub(crate) fn check_template(template: &LitStr, fields: &[String], problems: &mut Problems) {
     let text = template.value();
+    if text.contains(['|', '(', '"']) {
+        return;
+    }
     for (index, part) in text.split('{').enumerate() {
         let Some((name, _)) = part.split_once('}') else {
             if index > 0 {
@@ -413,6 +460,7 @@ pub(crate) fn check_template(template: &LitStr, fields: &[String], problems: &mu
             }
             continue;
         };
+        let name = name.split_once('.').map_or(name, |(field, _)| field);
         if index > 0 && !fields.iter().any(|field| field == name) {
             let known = match fields {
                 [] => "it has none".to_owned(),

@@ -11,11 +11,20 @@ use crate::signature::{Problems, all};
 /// What templates call the token that the flow brings.
 pub(crate) const ACCESS_TOKEN: &str = "access_token";
 pub(crate) const KEYS: &str =
-    "authorize_url, token_url, scopes, scope_separator, authorize_params, pkce, client_auth, token_answer";
+    "authorize_url, token_url, scopes, scope_separator, authorize_params, pkce, client_auth, token_answer, flow";
+/// How a client shows who it is: the word, and what the manifest calls it.
+const CLIENT_AUTH: [(&str, &str); 5] = [
+    ("body", "Body"),
+    ("basic", "Basic"),
+    ("secret_as_user", "SecretAsUser"),
+    ("private_key_jwt", "PrivateKeyJwt"),
+    ("none", "None"),
+];
 
 /// The expression that builds the `OAuth2`.
 pub(crate) fn expression(scheme: &Scheme, fields: &[String]) -> syn::Result<TokenStream> {
-    let authorize_url = url(scheme, "authorize_url", fields)?;
+    let authorize_url = if scheme.redirects() { Some(url(scheme, "authorize_url", fields)?) } else { None };
+    let authorize_url = authorize_url.map_or_else(String::new, LitStr::value);
     let token_url = url(scheme, "token_url", fields)?;
     let scopes = texts(scheme, "scopes")?;
     let separator = scheme.text("scope_separator")?.map(|text| quote!(::std::string::String::from(#text)));
@@ -24,8 +33,10 @@ pub(crate) fn expression(scheme: &Scheme, fields: &[String]) -> syn::Result<Toke
     let pkce = scheme
         .value("pkce", "false", |value| if let Value::Flag(flag) = value { Some(flag.value) } else { None })?
         .unwrap_or(true);
-    let client_auth = choice(scheme, "client_auth", "ClientAuth", [("body", "Body"), ("basic", "Basic")])?;
-    let token_answer = choice(scheme, "token_answer", "TokenAnswer", [("json", "Json"), ("form", "Form")])?;
+    let client_auth = choice(scheme, "client_auth", "ClientAuth", &CLIENT_AUTH)?;
+    let token_answer = choice(scheme, "token_answer", "TokenAnswer", &[("json", "Json"), ("form", "Form")])?;
+    let more = scheme.text("flow")?.map(object).transpose()?;
+    let more = more.map_or_else(|| "{}".to_owned(), LitStr::value);
     Ok(quote! {
         ::toolkit_sdk::rt::manifest::OAuth2 {
             authorize_url: ::std::string::String::from(#authorize_url),
@@ -36,6 +47,7 @@ pub(crate) fn expression(scheme: &Scheme, fields: &[String]) -> syn::Result<Toke
             pkce: #pkce,
             client_auth: #client_auth,
             token_answer: #token_answer,
+            ..::toolkit_sdk::rt::flow(#more)
         }
     })
 }
@@ -72,14 +84,23 @@ fn parameter(call: &Call) -> syn::Result<TokenStream> {
     }
 }
 
-/// A text that is one of two words; the first when there is none.
-fn choice(scheme: &Scheme, key: &str, kind: &str, words: [(&str, &str); 2]) -> syn::Result<TokenStream> {
+/// What a manifest says about a flow besides, as JSON; what is in it is read when the manifest is made.
+fn object(text: &LitStr) -> syn::Result<&LitStr> {
+    match serde_json::from_str::<serde_json::Value>(&text.value()) {
+        Ok(serde_json::Value::Object(_)) => Ok(text),
+        Ok(_) => Err(syn::Error::new(text.span(), "a flow is an object: `flow: r#\"{ \"token\": { … } }\"#`")),
+        Err(cause) => Err(syn::Error::new(text.span(), format!("this is not JSON: {cause}"))),
+    }
+}
+
+/// A text that is one of these words; the first when there is none.
+fn choice(scheme: &Scheme, key: &str, kind: &str, words: &[(&str, &str)]) -> syn::Result<TokenStream> {
     let text = scheme.text(key)?;
     let word = text.map_or_else(|| words[0].0.to_owned(), LitStr::value);
     let Some((_, variant)) = words.iter().find(|(known, _)| *known == word) else {
-        let [(first, _), (second, _)] = words;
+        let known: Vec<_> = words.iter().map(|(word, _)| format!("`{key}: \"{word}\"`")).collect();
         let span = text.map_or_else(|| scheme.span(), LitStr::span);
-        return Err(syn::Error::new(span, format!("write `{key}: \"{first}\"` or `{key}: \"{second}\"`")));
+        return Err(syn::Error::new(span, format!("write {}", known.join(" or "))));
     };
     let (kind, variant) = (quote::format_ident!("{kind}"), quote::format_ident!("{variant}"));
     Ok(quote!(::toolkit_sdk::rt::manifest::#kind::#variant))

@@ -1,10 +1,10 @@
 //! How an account of an external application is connected, and where its credential goes in a request.
 
-use std::collections::BTreeMap;
-
 use serde::{Deserialize, Serialize};
 
-/// What templates of a scheme of mode [`AuthMode::Oauth2`] call the token that the flow brings.
+use crate::OAuth2;
+
+/// What templates of a scheme with a flow call the token that it brings.
 pub const ACCESS_TOKEN: &str = "access_token";
 
 /// The kind of credential, by its name on the wire.
@@ -19,6 +19,22 @@ pub enum AuthMode {
     Basic,
     /// The person agrees in a browser and the platform keeps the tokens: OAuth 2.0 with an authorization code (RFC 6749).
     Oauth2,
+    /// The project itself agrees: OAuth 2.0 with client credentials (RFC 6749, section 4.4).
+    S2sOauth2,
+    /// As [`AuthMode::Oauth2`], by a client that the platform registers (RFC 7591).
+    DcrOauth,
+    /// As [`AuthMode::Oauth2`], by a client whose id is the address of its description.
+    CimdOauth,
+    /// A key file of Google's becomes tokens (RFC 7523).
+    GoogleServiceAccount,
+    /// The key of an application, installed somewhere, becomes tokens of the installation.
+    ServiceAccount,
+    /// User name and password become a token.
+    BasicWithJwt,
+    /// What the person fills in becomes a session.
+    BillcomAuth,
+    /// What the person fills in becomes a token.
+    CalcomAuth,
     /// Nothing.
     NoAuth,
 }
@@ -32,8 +48,28 @@ impl AuthMode {
             Self::BearerToken => "BEARER_TOKEN",
             Self::Basic => "BASIC",
             Self::Oauth2 => "OAUTH2",
+            Self::S2sOauth2 => "S2S_OAUTH2",
+            Self::DcrOauth => "DCR_OAUTH",
+            Self::CimdOauth => "CIMD_OAUTH",
+            Self::GoogleServiceAccount => "GOOGLE_SERVICE_ACCOUNT",
+            Self::ServiceAccount => "SERVICE_ACCOUNT",
+            Self::BasicWithJwt => "BASIC_WITH_JWT",
+            Self::BillcomAuth => "BILLCOM_AUTH",
+            Self::CalcomAuth => "CALCOM_AUTH",
             Self::NoAuth => "NO_AUTH",
         }
+    }
+
+    /// Whether the person is sent to the application to agree.
+    #[must_use]
+    pub fn redirects(self) -> bool {
+        matches!(self, Self::Oauth2 | Self::DcrOauth | Self::CimdOauth)
+    }
+
+    /// Whether the application gives a token for what the person fills in or agrees to: such a scheme has a flow.
+    #[must_use]
+    pub fn has_flow(self) -> bool {
+        !matches!(self, Self::ApiKey | Self::BearerToken | Self::Basic | Self::NoAuth)
     }
 }
 
@@ -57,7 +93,7 @@ pub struct AuthScheme {
     /// A request that succeeds only with a working credential.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verify: Option<Check>,
-    /// How a token comes about; with mode [`AuthMode::Oauth2`] and only with it.
+    /// How a token comes about; with a mode that has a flow and only with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub oauth2: Option<OAuth2>,
 }
@@ -66,66 +102,12 @@ impl AuthScheme {
     /// Names of the secret values: the secret fields, and the token that a flow brings.
     pub fn secrets(&self) -> impl Iterator<Item = &str> {
         let filled_in = self.fields.iter().filter(|field| field.secret).map(|field| field.name.as_str());
-        filled_in.chain((self.mode == AuthMode::Oauth2).then_some(ACCESS_TOKEN))
+        filled_in.chain(self.oauth2.is_some().then_some(ACCESS_TOKEN))
     }
 }
 
-/// The authorization-code flow of an application.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct OAuth2 {
-    /// Where the person agrees; a template over the fields that are not secret.
-    pub authorize_url: String,
-    /// Where codes and refresh tokens become tokens; a template like `authorize_url`.
-    pub token_url: String,
-    /// Asked for in every connection, beside what the tools need.
-    #[serde(default)]
-    pub scopes: Vec<String>,
-    /// Between scopes; absent: a space.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub scope_separator: Option<String>,
-    /// Further parameters of `authorize_url`, for example `access_type=offline`.
-    #[serde(default)]
-    pub authorize_params: BTreeMap<String, String>,
-    /// Whether the application takes a code challenge (RFC 7636, S256).
-    #[serde(default = "yes")]
-    pub pkce: bool,
-    /// How the client shows its secret at `token_url`.
-    #[serde(default)]
-    pub client_auth: ClientAuth,
-    /// What `token_url` answers.
-    #[serde(default)]
-    pub token_answer: TokenAnswer,
-}
-
-/// How a client shows its secret (RFC 6749, section 2.3.1).
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ClientAuth {
-    /// `client_id` and `client_secret` in the form.
-    #[default]
-    Body,
-    /// `authorization: Basic …`.
-    Basic,
-}
-
-/// The form of a token answer.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum TokenAnswer {
-    /// JSON (RFC 6749, section 5.1).
-    #[default]
-    Json,
-    /// `application/x-www-form-urlencoded`, unless `accept: application/json` is heeded: its `content-type` decides.
-    Form,
-}
-
-fn yes() -> bool {
-    true
-}
-
-/// One field of the form that connects an account.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// One field of the form that connects an account. Forms show fields in the order of their list.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Field {
     /// Lower case, `[a-z][a-z0-9_]*`; the name in templates and in the account's `state.val`.
@@ -147,6 +129,35 @@ pub struct Field {
     /// Regular expression the whole value must match.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pattern: Option<String>,
+    /// What kind of text it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub format: Option<FieldFormat>,
+    /// The only values; empty for any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub one_of: Vec<String>,
+    /// Stands before the value and is no part of it, for example `https://`; taken off when it is typed all the same.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub prefix: String,
+    /// Stands behind it, for example `.example.com`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub suffix: String,
+    /// Not asked for: the flow fills it.
+    #[serde(default, skip_serializing_if = "crate::is_false")]
+    pub hidden: bool,
+}
+
+/// What kind of text a field holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FieldFormat {
+    /// A name such as `files.example.com`, without a scheme and a path.
+    Hostname,
+    /// An `https` address.
+    Uri,
+    /// 8-4-4-4-12 hexadecimal digits.
+    Uuid,
+    /// With an `@`.
+    Email,
 }
 
 /// Where a credential goes. Values are templates: `{field}` stands for the value of a field.

@@ -8,7 +8,7 @@ use std::fmt;
 use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
 use regex::Regex;
 
-use crate::{AuthScheme, Field, Placement};
+use crate::{AuthScheme, Field, FieldFormat, Placement, template::fill};
 
 /// A field that is missing or wrong. Prints as one line that does not repeat the value.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -41,10 +41,11 @@ impl AuthScheme {
         let mut values = Vec::new();
         let mut problems = Vec::new();
         for field in &self.fields {
-            match given(&field.name).filter(|value| !value.is_empty()).or_else(|| field.default.clone()) {
+            let value = given(&field.name).map(|value| field.bare(value)).filter(|value| !value.is_empty());
+            match value.or_else(|| field.default.clone()) {
                 Some(value) if field.accepts(&value) => values.push((field, value)),
                 Some(_) => problems.push(FieldProblem { field, missing: false }),
-                None if field.optional => {}
+                None if field.optional || field.hidden => {}
                 None => problems.push(FieldProblem { field, missing: true }),
             }
         }
@@ -80,10 +81,42 @@ impl AuthScheme {
 }
 
 impl Field {
-    fn accepts(&self, value: &str) -> bool {
-        let Some(pattern) = &self.pattern else { return true };
-        // A pattern that is none cannot be met; `Manifest::problems` refuses it before.
-        Regex::new(&format!("^(?:{pattern})$")).is_ok_and(|pattern| pattern.is_match(value))
+    /// Whether the field can hold this value.
+    #[must_use]
+    pub fn accepts(&self, value: &str) -> bool {
+        let format = self.format.map(FieldFormat::pattern);
+        (self.one_of.is_empty() || self.one_of.iter().any(|one| one == value))
+            && format.into_iter().chain(self.pattern.as_deref()).all(|pattern| {
+                // A pattern that is none cannot be met; `Manifest::problems` refuses it before.
+                Regex::new(&format!("^(?:{pattern})$")).is_ok_and(|pattern| pattern.is_match(value))
+            })
+    }
+
+    /// The value without what stands around it, which people paste along.
+    fn bare(&self, value: String) -> String {
+        let value = value.strip_prefix(&*self.prefix).unwrap_or(&value);
+        value.strip_suffix(&*self.suffix).unwrap_or(value).to_owned()
+    }
+}
+
+impl FieldFormat {
+    fn pattern(self) -> &'static str {
+        match self {
+            Self::Hostname => r"(?i)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z][a-z0-9-]*[a-z0-9]",
+            Self::Uri => r"https://[!-~]+",
+            Self::Uuid => r"(?i)[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}",
+            Self::Email => r"[^\s@]+@[^\s@]+\.[^\s@]+",
+        }
+    }
+
+    /// What is asked for, in words.
+    fn words(self) -> &'static str {
+        match self {
+            Self::Hostname => "a host name such as files.example.com",
+            Self::Uri => "an address that begins with https://",
+            Self::Uuid => "a UUID",
+            Self::Email => "an address of mail",
+        }
     }
 }
 
@@ -101,28 +134,15 @@ impl Placement {
     }
 }
 
-/// Puts values in the place of `{field}`; none when one is missing.
-#[must_use]
-pub fn fill(template: &str, value: &impl Fn(&str) -> Option<String>) -> Option<String> {
-    let mut filled = String::with_capacity(template.len() + 32);
-    let mut rest = template;
-    while let Some((before, after)) = rest.split_once('{') {
-        let (name, after) = after.split_once('}')?;
-        filled.push_str(before);
-        filled.push_str(&value(name)?);
-        rest = after;
-    }
-    filled.push_str(rest);
-    Some(filled)
-}
-
 impl fmt::Display for FieldProblem<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Field { name, title, pattern, .. } = self.field;
-        match pattern {
+        let Field { name, title, pattern, format, one_of, .. } = self.field;
+        match (pattern, format) {
             _ if self.missing => write!(f, "{name}: is required ({title})"),
-            Some(pattern) => write!(f, "{name}: does not have the form the toolkit asks for, {pattern}"),
-            None => write!(f, "{name}: cannot be taken"),
+            _ if !one_of.is_empty() => write!(f, "{name}: is not one of {}", one_of.join(", ")),
+            (Some(pattern), _) => write!(f, "{name}: does not have the form the toolkit asks for, {pattern}"),
+            (None, Some(format)) => write!(f, "{name}: is not {}", format.words()),
+            (None, None) => write!(f, "{name}: cannot be taken"),
         }
     }
 }
@@ -141,7 +161,7 @@ mod tests {
     fn field(name: &str, secret: bool, optional: bool) -> Field {
         let pattern = (name == "region").then(|| "eu|us".to_owned());
         let title = name.to_uppercase();
-        Field { name: name.into(), title, description: String::new(), secret, optional, default: None, pattern }
+        Field { name: name.into(), title, secret, optional, pattern, ..Field::default() }
     }
 
     fn scheme() -> AuthScheme {
@@ -197,11 +217,33 @@ mod tests {
     }
 
     #[test]
-    fn a_template_is_filled_or_not_used() {
-        let given = of(&[("a", "1"), ("n", "2")]);
-        assert_eq!(fill("x{a}y{n}", &given).as_deref(), Some("x1y2"));
-        assert_eq!(fill("{a}{b}", &given), None);
-        assert_eq!(fill("{a", &given), None);
-        assert_eq!(fill("plain", &given).as_deref(), Some("plain"));
+    fn a_value_is_taken_without_what_stands_around_it_and_refused_when_it_is_of_another_kind() {
+        let mut scheme = scheme();
+        scheme.fields =
+            vec![Field { prefix: "https://".into(), suffix: ".example.com".into(), ..field("site", false, false) }];
+        let values = scheme.complete(of(&[("site", "https://north.example.com")])).unwrap();
+        assert_eq!(values[0].1, "north");
+        let lines = |change: &dyn Fn(&mut Field), given: &str| {
+            let mut scheme = scheme.clone();
+            change(&mut scheme.fields[0]);
+            let problems = scheme.complete(of(&[("site", given)])).err().unwrap_or_default();
+            problems.iter().map(FieldProblem::to_string).collect::<Vec<_>>().join("\n")
+        };
+        assert_eq!(lines(&|field| field.one_of = vec!["eu".into(), "us".into()], "mars"), "site: is not one of eu, us");
+        assert_eq!(lines(&|field| field.hidden = true, ""), "", "the flow fills it");
+        for (format, good, bad) in [
+            (FieldFormat::Hostname, "files.example.org", "https://files.example.org"),
+            (FieldFormat::Uri, "https://a.example/x", "http://a.example"),
+            (FieldFormat::Uuid, "67e55044-10b1-426f-9247-bb680e5fe0c8", "67e55044"),
+            (FieldFormat::Email, "amy@example.com", "amy"),
+        ] {
+            let with =
+                |field: &mut Field| *field = Field { name: "site".into(), format: Some(format), ..Field::default() };
+            assert_eq!(
+                (lines(&with, good), lines(&with, bad).contains("is not a")),
+                (String::new(), true),
+                "{good} {bad}"
+            );
+        }
     }
 }

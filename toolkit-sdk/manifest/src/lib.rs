@@ -10,29 +10,42 @@ pub mod cases;
 #[cfg(not(target_arch = "wasm32"))]
 mod diff;
 mod egress;
+mod flow;
 #[cfg(not(target_arch = "wasm32"))]
 mod form;
+#[cfg(not(target_arch = "wasm32"))]
+mod path;
 pub mod plan;
 #[cfg(not(target_arch = "wasm32"))]
 mod problems;
 mod request;
 mod section;
+#[cfg(not(target_arch = "wasm32"))]
+mod template;
 mod trigger;
 mod version;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub use auth::{ACCESS_TOKEN, AuthMode, AuthScheme, Check, ClientAuth, Field, OAuth2, Placement, TokenAnswer};
+pub use auth::{ACCESS_TOKEN, AuthMode, AuthScheme, Check, Field, FieldFormat, Placement};
 #[cfg(not(target_arch = "wasm32"))]
 pub use diff::{Change, Party, diff};
 pub use egress::EgressRule;
+pub use flow::{
+    Algorithm, Assertion, Call, CallFormat, CallMethod, Callback, ClientAuth, Condition, Expiry, ExpiryKind,
+    FLOW_VALUES, Identity, OAuth2, Pick, Step, TokenAnswer, TokenResponse,
+};
 #[cfg(not(target_arch = "wasm32"))]
-pub use form::{FieldProblem, Filled, fill};
+pub use form::{FieldProblem, Filled};
+#[cfg(not(target_arch = "wasm32"))]
+pub use path::at;
 #[cfg(not(target_arch = "wasm32"))]
 pub use problems::{cleaned, host_problem, is_slug, leads_to};
 pub use request::{METHODS, is_platforms};
 pub use section::{ReadError, SECTION, embed, extract};
+#[cfg(not(target_arch = "wasm32"))]
+pub use template::{Digest, Source, fill, fill_each};
 pub use trigger::{Trigger, TriggerKind};
 pub use version::{InvalidVersion, Version};
 

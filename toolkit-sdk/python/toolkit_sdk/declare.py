@@ -174,6 +174,11 @@ def oauth2(*, flow: dict[str, Any], **rest: Any) -> dict[str, Any]:
     return _oauth2(oauth2=flow, **rest)
 
 
+def flow(mode: str, *, flow: dict[str, Any], **rest: Any) -> dict[str, Any]:
+    """Another mode in which the application gives a token, for example `s2s_oauth2`."""
+    return _scheme(mode)(oauth2=flow, **rest)
+
+
 def _field(secret: bool) -> Callable[..., dict[str, Any]]:
     def declare(
         name: str,
@@ -183,6 +188,11 @@ def _field(secret: bool) -> Callable[..., dict[str, Any]]:
         default: str | None = None,
         pattern: str | None = None,
         optional: bool = False,
+        format: str | None = None,
+        one_of: list[str] = [],
+        prefix: str = "",
+        suffix: str = "",
+        hidden: bool = False,
     ) -> dict[str, Any]:
         return {"secret": secret, **locals()}
 

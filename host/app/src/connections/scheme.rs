@@ -121,8 +121,7 @@ mod tests {
     use super::*;
 
     fn field(name: &str, secret: bool, optional: bool) -> Field {
-        let (title, description) = (name.to_uppercase(), String::new());
-        Field { name: name.into(), title, description, secret, optional, default: None, pattern: None }
+        Field { name: name.into(), title: name.to_uppercase(), secret, optional, ..Field::default() }
     }
 
     fn scheme() -> AuthScheme {

@@ -472,7 +472,7 @@ fn client_fields(scopes: &[String]) -> (Vec<Value>, Vec<Value>) {
             secret,
             optional,
             default: default.filter(|text| !text.is_empty()),
-            pattern: None,
+            ..Field::default()
         })
     };
     let required = vec![

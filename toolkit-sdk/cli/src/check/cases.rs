@@ -247,11 +247,9 @@ mod tests {
         let field = |name: &str, secret: bool, optional: bool| Field {
             name: name.to_owned(),
             title: String::new(),
-            description: String::new(),
             secret,
             optional,
-            default: None,
-            pattern: None,
+            ..Field::default()
         };
         let scheme = AuthScheme {
             mode: AuthMode::ApiKey,

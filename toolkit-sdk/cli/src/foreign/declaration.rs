@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use heck::ToSnakeCase;
 use manifest::{
-    AuthMode, AuthScheme, Check, EgressRule, Field, Hints, Limits, OAuth2, Placement, Trigger, TriggerKind,
+    AuthMode, AuthScheme, Check, EgressRule, Field, FieldFormat, Hints, Limits, OAuth2, Placement, Trigger, TriggerKind,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -105,7 +105,7 @@ struct Scheme {
     oauth2: Option<OAuth2>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Asked {
     name: String,
@@ -117,6 +117,15 @@ struct Asked {
     optional: bool,
     default: Option<String>,
     pattern: Option<String>,
+    format: Option<FieldFormat>,
+    #[serde(default)]
+    one_of: Vec<String>,
+    #[serde(default)]
+    prefix: String,
+    #[serde(default)]
+    suffix: String,
+    #[serde(default)]
+    hidden: bool,
 }
 
 /// Reads the declaration out of a compiled toolkit.
@@ -226,9 +235,11 @@ impl Scheme {
                 let user = Asked::new("username", "User name", None, false);
                 (AuthMode::Basic, "User name and password", vec![user, secret("password", "Password")], "")
             }
-            "oauth2" => (AuthMode::Oauth2, "OAuth 2.0", Vec::new(), "Bearer {access_token}"),
             "no_auth" => (AuthMode::NoAuth, "No account", Vec::new(), ""),
-            other => bail!("`{other}` is not a way to connect an account"),
+            other => match serde_json::from_value::<AuthMode>(other.to_ascii_uppercase().into()) {
+                Ok(mode) if mode.has_flow() => (mode, "OAuth 2.0", Vec::new(), "Bearer {access_token}"),
+                _ => bail!("`{other}` is not a way to connect an account"),
+            },
         };
         let value = self.value.unwrap_or_else(|| value.to_owned());
         let request = match (self.request, self.header, self.query) {
@@ -236,14 +247,12 @@ impl Scheme {
             (None, Some(name), _) => vec![Placement::Header { name, value }],
             (None, None, Some(name)) => vec![Placement::Query { name, value }],
             (None, None, None) => match mode {
-                AuthMode::BearerToken | AuthMode::Oauth2 => {
-                    vec![Placement::Header { name: "authorization".to_owned(), value }]
-                }
                 AuthMode::Basic => {
                     vec![Placement::Basic { username: "{username}".to_owned(), password: "{password}".to_owned() }]
                 }
                 AuthMode::NoAuth => Vec::new(),
                 AuthMode::ApiKey => bail!("an API key goes somewhere; name a `header`, a `query` or a `request`"),
+                _ => vec![Placement::Header { name: "authorization".to_owned(), value }],
             },
         };
         Ok(AuthScheme {
@@ -261,7 +270,7 @@ impl Scheme {
 impl Asked {
     fn new(name: &str, title: &str, help: Option<String>, secret: bool) -> Self {
         let (name, title) = (name.to_owned(), Some(title.to_owned()));
-        Self { name, title, help, secret, optional: false, default: None, pattern: None }
+        Self { name, title, help, secret, ..Self::default() }
     }
 
     fn manifest(self) -> Field {
@@ -273,6 +282,11 @@ impl Asked {
             optional: self.optional,
             default: self.default,
             pattern: self.pattern,
+            format: self.format,
+            one_of: self.one_of,
+            prefix: self.prefix,
+            suffix: self.suffix,
+            hidden: self.hidden,
         }
     }
 }

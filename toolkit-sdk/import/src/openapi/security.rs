@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use manifest::{ACCESS_TOKEN, AuthMode, AuthScheme, ClientAuth, Field, OAuth2, Placement, TokenAnswer};
+use manifest::{ACCESS_TOKEN, AuthMode, AuthScheme, Field, OAuth2, Placement};
 use serde_json::Value;
 
 use super::Document;
@@ -227,8 +227,7 @@ fn add(made: &mut AuthScheme, scheme: &Scheme<'_>, alone: bool, optional: bool) 
             description: text::block(help, HELP),
             secret,
             optional,
-            default: None,
-            pattern: None,
+            ..Field::default()
         });
     };
     let key = if alone { "api_key".to_owned() } else { names::field(scheme.name) };
@@ -237,7 +236,7 @@ fn add(made: &mut AuthScheme, scheme: &Scheme<'_>, alone: bool, optional: bool) 
         Kind::Flow(authorize_url, token_url) if made.mode == AuthMode::Oauth2 => {
             let value = format!("Bearer {{{ACCESS_TOKEN}}}");
             made.request.push(Placement::Header { name: "authorization".to_owned(), value });
-            made.oauth2 = Some(flow(authorize_url, token_url));
+            made.oauth2 = Some(OAuth2::new(authorize_url, token_url));
         }
         Kind::Bearer | Kind::Flow(..) => {
             field("token", "Token", true, optional && !alone);
@@ -273,19 +272,6 @@ fn target(kind: &Kind) -> Option<String> {
         Kind::Header(name) => Some(name.to_ascii_lowercase()),
         Kind::Cookie(_) => Some("cookie".to_owned()),
         Kind::Query(_) | Kind::Unknown(_) => None,
-    }
-}
-
-fn flow(authorize_url: &str, token_url: &str) -> OAuth2 {
-    OAuth2 {
-        authorize_url: authorize_url.to_owned(),
-        token_url: token_url.to_owned(),
-        scopes: Vec::new(),
-        scope_separator: None,
-        authorize_params: BTreeMap::new(),
-        pkce: true,
-        client_auth: ClientAuth::Body,
-        token_answer: TokenAnswer::Json,
     }
 }
 

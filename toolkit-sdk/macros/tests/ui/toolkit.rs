@@ -43,7 +43,7 @@ mod auth {
             oauth2(authorize_url: "https://example.com/{site}", token_url: "https://example.com"),
             oauth2(authorize_url: "https://example.com/authorize"),
             oauth2(authorize_url: "https://example.com", token_url: "https://example.com", pkce: "no"),
-            oauth2(authorize_url: "https://example.com", token_url: "https://example.com", client_auth: "none"),
+            oauth2(authorize_url: "https://example.com", token_url: "https://example.com", client_auth: "cookie"),
             basic(token_url: "https://example.com"),
         ],
     }

@@ -34,6 +34,17 @@ toolkit! {
             pkce: false,
             client_auth: "basic",
             token_answer: "form",
+            flow: r#"{ "refresh_margin": 60, "identity": { "path": "user.email" } }"#,
+        ),
+        s2s_oauth2(token_url: "https://api.example.com/token", client_auth: "basic"),
+        billcom_auth(
+            token_url: "https://api.example.com/login",
+            fields: [secret(password), text(region, one_of: "eu, us"), text(host, format: "hostname", hidden)],
+            client_auth: "none",
+            flow: r#"{
+                "token": { "params": { "password": "{password}", "region": "{region}" } },
+                "response": { "access_token": "session", "keep": { "host": { "path": "host" } } }
+            }"#,
         ),
     ],
     egress: ["api.example.com:8443/v1", "GET,POST *.example.com"],

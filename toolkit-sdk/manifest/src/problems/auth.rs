@@ -4,12 +4,13 @@ use std::collections::BTreeSet;
 
 use regex::Regex;
 
-use super::{LONGEST_NAME, Report, hosts, oauth2, template, text};
+use super::{LONGEST_NAME, Report, flow, hosts, template, text};
 use crate::{ACCESS_TOKEN, AuthMode, AuthScheme, Check, Field, Manifest, Placement};
 
 const LARGEST_HELP: usize = 1024;
 const LONGEST_PATTERN: usize = 512;
 const MOST_FIELDS: usize = 20;
+const MOST_CHOICES: usize = 100;
 /// Headers that frame or route the message. The host writes them.
 const FRAMING: [&str; 15] = [
     "connection",
@@ -44,11 +45,10 @@ fn check_scheme(manifest: &Manifest, scheme: &AuthScheme, report: &mut Report) {
     text::line(&scheme.name, LONGEST_NAME, &mut report.at("name"));
     check_fields(&scheme.fields, &mut report.at("fields"));
     let mut known: Vec<&str> = scheme.fields.iter().map(|field| field.name.as_str()).collect();
-    oauth2::check(scheme, &known, report);
-    if scheme.mode == AuthMode::Oauth2 {
-        known.push(ACCESS_TOKEN);
-    }
-    let used = check_request(scheme, &known, &mut report.at("request"));
+    let by_flow = flow::check(scheme, &known, report);
+    known.extend(scheme.oauth2.as_ref().map(|_| ACCESS_TOKEN));
+    let mut used = check_request(scheme, &known, &mut report.at("request"));
+    used.extend(by_flow);
     let secret = |name: &str| scheme.secrets().any(|secret| secret == name);
     if scheme.mode == AuthMode::NoAuth {
         if !scheme.request.is_empty() || known.iter().any(|name| secret(name)) {
@@ -81,7 +81,7 @@ fn check_fields(fields: &[Field], report: &mut Report) {
     super::unique(&names, report);
     for field in fields {
         let mut report = report.at(&field.name);
-        if !template::is_field(&field.name) {
+        if !crate::template::is_field(&field.name) {
             report.add("write the name as 1 to 48 of a-z, 0-9 and _, beginning with a letter");
         }
         text::line(&field.title, LONGEST_NAME, &mut report.at("title"));
@@ -89,7 +89,21 @@ fn check_fields(fields: &[Field], report: &mut Report) {
         if field.secret && field.default.is_some() {
             report.add("a secret has no default");
         }
+        check_choice(field, &mut report);
         check_pattern(field, &mut report.at("pattern"));
+    }
+}
+
+fn check_choice(field: &Field, report: &mut Report) {
+    if field.one_of.len() > MOST_CHOICES {
+        report.at("one_of").add(format_args!("{} are too many; at most {MOST_CHOICES}", field.one_of.len()));
+    }
+    super::unique(&field.one_of, &mut report.at("one_of"));
+    for (place, words) in [("prefix", &field.prefix), ("suffix", &field.suffix)] {
+        text::optional(words, LONGEST_NAME, &mut report.at(place));
+    }
+    if field.pattern.is_none() && field.default.as_ref().is_some_and(|default| !field.accepts(default)) {
+        report.at("default").add("is not a value that the field takes");
     }
 }
 
@@ -100,8 +114,8 @@ fn check_pattern(field: &Field, report: &mut Report) {
     }
     match Regex::new(&format!("^(?:{pattern})$")) {
         Err(cause) => report.add(format_args!("is not a regular expression: {cause}")),
-        Ok(regex) => {
-            if field.default.as_ref().is_some_and(|default| !regex.is_match(default)) {
+        Ok(_) => {
+            if field.default.as_ref().is_some_and(|default| !field.accepts(default)) {
                 report.add("the default does not match it");
             }
         }
@@ -148,16 +162,8 @@ fn describe(placement: &Placement) -> (String, Vec<&str>) {
 }
 
 fn check_target(placement: &Placement, report: &mut Report) {
-    let token = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"!#$%&'*+-.^_`|~".contains(&byte);
     match placement {
-        Placement::Header { name, .. } => {
-            if name.is_empty() || name.len() > 64 || !name.bytes().all(token) {
-                report.add("is not the name of a header; write it in lower case, for example x-api-key");
-            }
-            if FRAMING.contains(&name.as_str()) {
-                report.add("this header frames or routes the message; the platform writes it");
-            }
-        }
+        Placement::Header { name, .. } => check_header(name, report),
         Placement::Query { name, .. } => {
             let plain = |byte: u8| byte.is_ascii_graphic() && !b"&=#?%+".contains(&byte);
             if name.is_empty() || name.len() > 64 || !name.bytes().all(plain) {
@@ -175,6 +181,16 @@ fn check_target(placement: &Placement, report: &mut Report) {
                 report.add("a user name of basic auth cannot hold `:`");
             }
         }
+    }
+}
+
+pub(super) fn check_header(name: &str, report: &mut Report) {
+    let token = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    if name.is_empty() || name.len() > 64 || !name.bytes().all(token) {
+        report.add("is not the name of a header; write it in lower case, for example x-api-key");
+    }
+    if FRAMING.contains(&name) {
+        report.add("this header frames or routes the message; the platform writes it");
     }
 }
 

@@ -5,9 +5,9 @@
 //! a JSON Schema validator (examples against schemas) is left to those who have one.
 
 mod auth;
+mod flow;
 mod hosts;
 mod logo;
-mod oauth2;
 mod schema;
 mod template;
 mod text;

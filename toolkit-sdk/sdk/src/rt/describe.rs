@@ -100,6 +100,15 @@ pub fn version(text: &str) -> manifest::Version {
     text.parse().or_else(|_| UNSTAMPED.parse()).expect("the version that stands for none is valid")
 }
 
+/// What a flow says besides its addresses, in JSON that the macro has seen to be an object.
+pub fn flow(json: &str) -> manifest::OAuth2 {
+    let mut members: serde_json::Map<String, Value> = serde_json::from_str(json).unwrap_or_default();
+    for name in ["authorize_url", "token_url"] {
+        members.insert(name.to_owned(), Value::String(String::new()));
+    }
+    serde_json::from_value(Value::Object(members)).unwrap_or_else(|cause| panic!("`flow` cannot be read: {cause}"))
+}
+
 /// A PNG as a `data:` URL.
 pub fn png(bytes: &[u8]) -> String {
     format!("data:image/png;base64,{}", STANDARD.encode(bytes))

@@ -18,7 +18,7 @@ mod describe;
 mod export;
 
 pub use describe::{
-    Carries, Outcome, config_schema, example, input_schema, manifest_json, no_input_schema, output_schema,
+    Carries, Outcome, config_schema, example, flow, input_schema, manifest_json, no_input_schema, output_schema,
     payload_schema, png, version,
 };
 #[cfg(target_arch = "wasm32")]

@@ -1,7 +1,10 @@
-//! Reading what a token endpoint answers (RFC 6749, sections 5.1 and 5.2), as applications really write it.
+//! Reading what applications answer (RFC 6749, sections 5.1 and 5.2), as they really write it.
 
 use std::time::Duration;
 
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use chrono::DateTime;
+use manifest::{ExpiryKind, OAuth2, TokenResponse};
 use net::{
     Response, StatusCode,
     header::{CONTENT_TYPE, RETRY_AFTER},
@@ -9,7 +12,7 @@ use net::{
 use serde_json::{Map, Value};
 use store::Time;
 
-use super::{Refusal, Result, Tokens, Values, member, said, text};
+use super::{Refusal, Result, Tokens, Values, said, text, variables::member};
 
 /// Codes by which an application says that it cannot answer now.
 const PASSING: [&str; 5] = ["temporarily_unavailable", "server_error", "slow_down", "rate_limited", "ratelimited"];
@@ -19,13 +22,23 @@ const UNUSABLE: [&str; 3] = ["mac", "pop", "dpop"];
 const LONGEST: u64 = 100 * 366 * 86_400;
 /// Asked to wait longer than this, a caller decides for itself.
 const LONGEST_WAIT: Duration = Duration::from_secs(86_400);
+/// Seconds since 1970 are less for three thousand years, milliseconds have been more since 1973.
+const MILLISECONDS: f64 = 1e11;
 
 /// The tokens in an answer.
-pub(super) fn tokens(now: Time, response: &Response) -> Result<Tokens> {
-    let answer = accepted(response)?;
+pub(super) fn tokens(now: Time, about: &OAuth2, whole: &Value) -> Result<Tokens> {
+    let about = &about.response;
+    let within = manifest::at(whole, &about.root).unwrap_or(&Value::Null);
+    let path = |own: &Option<String>, usual: &str| own.clone().unwrap_or_else(|| usual.to_owned());
     let mut values = Values::new();
-    for name in ["access_token", "refresh_token", "token_type", "scope", "id_token"] {
-        values.extend(read(&answer, name).map(|value| (name.to_owned(), Value::String(value))));
+    for (name, path) in [
+        ("access_token", path(&about.access_token, "access_token")),
+        ("refresh_token", path(&about.refresh_token, "refresh_token")),
+        ("token_type", "token_type".to_owned()),
+        ("scope", "scope".to_owned()),
+        ("id_token", "id_token".to_owned()),
+    ] {
+        values.extend(read(within, &path).map(|value| (name.to_owned(), Value::String(value))));
     }
     let Some(token) = values.get("access_token").and_then(Value::as_str) else {
         return Err(Refusal::malformed("it holds no access token"));
@@ -37,7 +50,7 @@ pub(super) fn tokens(now: Time, response: &Response) -> Result<Tokens> {
     if UNUSABLE.contains(&kind.to_ascii_lowercase().as_str()) {
         return Err(Refusal::malformed(format!("tokens of type `{}` cannot be used here", said(kind))));
     }
-    let lifetime = member(&answer, "expires_in").and_then(|seconds| lifetime(&seconds));
+    let lifetime = lifetime(now, about, within, token);
     if let Some(lifetime) = lifetime {
         values.insert("expires_in".to_owned(), lifetime.as_secs().into());
     }
@@ -46,8 +59,8 @@ pub(super) fn tokens(now: Time, response: &Response) -> Result<Tokens> {
     Ok(Tokens { values, expires_at: lifetime.map(until), lifetime })
 }
 
-/// An answer that is no refusal, whatever its form.
-pub(super) fn accepted(response: &Response) -> Result<Value> {
+/// An answer that is no refusal, whatever its form; one with tokens also by what the manifest says of those.
+pub(super) fn accepted(about: Option<&TokenResponse>, response: &Response) -> Result<Value> {
     let status = response.status;
     if status.is_redirection() {
         return Err(Refusal::malformed(format!("it answered {status}, and nobody is sent on with a secret")));
@@ -58,66 +71,119 @@ pub(super) fn accepted(response: &Response) -> Result<Value> {
             retry_after: retry_after(response),
         });
     }
-    let answer = parsed(response);
-    let may_refuse = status.is_success() || matches!(status.as_u16(), 400 | 401 | 403);
-    if let Some((error, description)) =
-        answer.as_ref().filter(|_| may_refuse).and_then(|answer| refusal(status, answer))
-    {
-        return Err(if PASSING.contains(&error.as_str()) {
-            Refusal::Unavailable { reason: format!("it answered `{error}`"), retry_after: retry_after(response) }
-        } else {
-            Refusal::Denied { error, description }
-        });
-    }
-    match answer {
-        Some(answer) if status.is_success() => Ok(answer),
+    let is_token = about.is_some_and(|about| about.access_token.as_deref() == Some(""));
+    let answer = parsed(response, is_token);
+    let holds = about.and_then(|about| about.ok_if.as_ref()).zip(answer.as_ref());
+    let holds = holds.map(|(condition, answer)| member(answer, &condition.path).as_ref() == Some(&condition.equals));
+    let refused = match (&answer, holds) {
+        (Some(answer), Some(false)) => refusal(status, answer).or_else(|| Some(("refused".to_owned(), words(answer)))),
+        (_, Some(true)) if status.is_success() => None,
+        (Some(answer), _) if status.is_success() || matches!(status.as_u16(), 400 | 401 | 403) => {
+            refusal(status, answer)
+        }
+        _ => None,
+    };
+    match (refused, answer) {
+        (Some((error, _)), _) if PASSING.contains(&error.as_str()) => {
+            Err(Refusal::Unavailable { reason: format!("it answered `{error}`"), retry_after: retry_after(response) })
+        }
+        (Some((error, description)), _) => Err(Refusal::Denied { error, description }),
+        (None, Some(answer)) if status.is_success() => Ok(answer),
         _ => Err(Refusal::malformed(format!("it answered {status} with {}", form(response)))),
     }
 }
 
-/// An object of JSON or a form. What an application says of its type is often wrong, so the first byte decides.
-fn parsed(response: &Response) -> Option<Value> {
+/// JSON or a form. What an application says of its type is often wrong, so the first byte decides.
+fn parsed(response: &Response, is_token: bool) -> Option<Value> {
     let body = std::str::from_utf8(&response.body).ok()?.trim();
-    if body.starts_with('{') {
+    if body.starts_with(['{', '[', '"']) {
         return serde_json::from_str(body).ok();
     }
     let pairs: Map<_, _> = url::form_urlencoded::parse(body.as_bytes())
         .map(|(name, value)| (name.into_owned(), Value::String(value.into_owned())))
         .collect();
     let known = |name: &str| pairs.contains_key(name);
-    (!body.starts_with('<') && (known("access_token") || known("error"))).then_some(Value::Object(pairs))
+    if !body.starts_with('<') && (known("access_token") || known("error") || known("oauth_token")) {
+        return Some(Value::Object(pairs));
+    }
+    (is_token && !body.is_empty() && !body.contains([' ', '<', '\n'])).then(|| Value::String(body.to_owned()))
 }
 
 /// Code and words of a refusal. Applications say `error` with any status, and as an object too.
 fn refusal(status: StatusCode, answer: &Value) -> Option<(String, String)> {
-    let words =
-        |of: &Value| ["error_description", "description", "message", "detail"].iter().find_map(|name| member(of, name));
     let error = match answer.get("error") {
-        Some(Value::Object(inner)) => {
-            let inner = Value::Object(inner.clone());
-            let code = ["type", "code", "status"].iter().find_map(|name| member(&inner, name));
-            return Some((said(&code.unwrap_or_default()), said(&words(&inner).unwrap_or_default())));
+        Some(inner @ Value::Object(_)) => {
+            let code = ["type", "code", "status"].iter().find_map(|name| member(inner, name));
+            return Some((said(&code.unwrap_or_default()), words(inner)));
         }
-        Some(error) => text(error).filter(|error| !error.is_empty() && error != "false" && error != "0"),
+        Some(error) => text(error).filter(|error| !["", "false", "0"].contains(&error.as_str())),
         None => None,
     };
     // Only these two say of themselves that what was sent is not good.
     let error = error.or_else(|| matches!(status.as_u16(), 400 | 401).then(|| status.as_u16().to_string()))?;
-    Some((said(&error), said(&words(answer).unwrap_or_default())))
+    Some((said(&error), words(answer)))
 }
 
-/// A member as text; a list of scopes as one text.
-fn read(answer: &Value, name: &str) -> Option<String> {
-    match answer.get(name) {
+fn words(answer: &Value) -> String {
+    let names = ["error_description", "description", "message", "detail"];
+    said(&names.iter().find_map(|name| member(answer, name)).unwrap_or_default())
+}
+
+/// What stands at a path as text; a list of scopes as one text.
+fn read(answer: &Value, path: &str) -> Option<String> {
+    match manifest::at(answer, path) {
         Some(Value::Array(items)) => Some(items.iter().filter_map(text).collect::<Vec<_>>().join(" ")),
-        _ => member(answer, name),
+        _ => member(answer, path),
     }
 }
 
-/// Seconds, which some write as text or with a fraction. Zero and less say nothing.
-fn lifetime(seconds: &str) -> Option<Duration> {
-    let whole = seconds.trim().split('.').next()?.parse().ok()?;
-    (1..LONGEST).contains(&whole).then(|| Duration::from_secs(whole))
+fn lifetime(now: Time, about: &TokenResponse, within: &Value, token: &str) -> Option<Duration> {
+    let (path, kind) = match &about.expiry {
+        Some(expiry) => (expiry.path.as_str(), expiry.kind),
+        None => ("expires_in", ExpiryKind::In),
+    };
+    let said = member(within, path).and_then(|said| match kind {
+        ExpiryKind::In => span(&said),
+        ExpiryKind::InMs => {
+            Some(Duration::from_millis(said.parse::<f64>().ok()? as u64)).filter(|span| !span.is_zero())
+        }
+        ExpiryKind::At => until(now, &said),
+    });
+    let always = || about.expiry.as_ref()?.default.map(|seconds| Duration::from_secs(seconds.into()));
+    said.or_else(|| until(now, &claimed_end(token)?)).or_else(always).filter(|span| span.as_secs() < LONGEST)
+}
+
+/// Seconds, which some write as text, with a fraction or with a unit. Zero and less say nothing.
+fn span(said: &str) -> Option<Duration> {
+    let said = said.trim();
+    let (number, unit) = said.split_at(said.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(said.len()));
+    let unit = match unit {
+        "" | "s" => 1,
+        "m" => 60,
+        "h" => 3_600,
+        "d" => 86_400,
+        _ => return None,
+    };
+    let whole: u64 = number.trim().split('.').next()?.parse().ok()?;
+    Some(Duration::from_secs(whole.checked_mul(unit)?)).filter(|span| !span.is_zero())
+}
+
+/// From now to a moment; nothing is left of one that has passed.
+fn until(now: Time, said: &str) -> Option<Duration> {
+    let at = match said.trim().parse::<f64>() {
+        Ok(number) if number < MILLISECONDS => (number * 1000.0) as i64,
+        Ok(number) => number as i64,
+        Err(_) => DateTime::parse_from_rfc3339(said.trim()).ok()?.timestamp_millis(),
+    };
+    Some(Duration::from_millis(u64::try_from(at.saturating_sub(now.0)).unwrap_or(0)))
+}
+
+/// The `exp` of a token that is a JWT (RFC 7519, section 4.1.4). It is read, not believed: a lie harms nobody but the liar.
+fn claimed_end(token: &str) -> Option<String> {
+    let mut parts = token.split('.');
+    let (_, claims, _, None) = (parts.next()?, parts.next()?, parts.next()?, parts.next()) else { return None };
+    let claims: Value = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(claims).ok()?).ok()?;
+    member(&claims, "exp")
 }
 
 /// Seconds until the next attempt (RFC 9110, section 10.2.3); dates are not read.

@@ -5,9 +5,12 @@ use net::Url;
 use sha2::{Digest, Sha256};
 
 use super::{
-    Flow, Refusal, Result,
+    Flow, Refusal, Result, joined,
     request::{address, percent},
 };
+
+/// Browsers and servers take this much.
+const LONGEST: usize = 8_000;
 
 pub(super) fn url(
     flow: &Flow<'_>,
@@ -24,13 +27,29 @@ pub(super) fn url(
         ("redirect_uri", percent(redirect_uri)),
         ("state", percent(state)),
     ];
-    let scope = scope(about.scope_separator.as_deref(), about.scopes.iter().chain(scopes));
+    // `+` is a space as forms write it, so as a separator it stays as it is.
+    let scope = joined(about, scopes);
+    let scope = match about.scope_separator.as_deref() {
+        Some("+") => scope.split('+').map(percent).collect::<Vec<_>>().join("+"),
+        _ => percent(&scope),
+    };
     query.extend((!scope.is_empty()).then_some(("scope", scope)));
     if let Some(verifier) = verifier.filter(|_| about.pkce) {
         query.push(("code_challenge", challenge(verifier)));
         query.push(("code_challenge_method", "S256".to_owned()));
     }
-    query.extend(about.authorize_params.iter().map(|(name, value)| (name.as_str(), percent(value))));
+    for (name, _) in &mut query {
+        *name = about.authorize_rename.get(*name).map_or(*name, String::as_str);
+    }
+    let secret = |name: &str| flow.scheme.secrets().any(|secret| secret == name);
+    let value = |name: &str| match name {
+        "client_id" => Some(flow.client.id.clone()),
+        "redirect_uri" => Some(redirect_uri.to_owned()),
+        name => flow.value(name).filter(|_| !secret(name)),
+    };
+    let more = about.authorize_params.iter();
+    query
+        .extend(more.filter_map(|(name, template)| Some((name.as_str(), percent(&manifest::fill(template, &value)?)))));
     let own = url.query().filter(|own| !own.is_empty()).map(str::to_owned);
     let added = query.into_iter().map(|(name, value)| format!("{}={value}", percent(name)));
     url.set_query(Some(&own.into_iter().chain(added).collect::<Vec<_>>().join("&")));
@@ -40,26 +59,8 @@ pub(super) fn url(
     Ok(url)
 }
 
-/// Browsers and servers take this much.
-const LONGEST: usize = 8_000;
-
 /// The challenge for a verifier, method S256 (RFC 7636, section 4.2).
 #[must_use]
 pub fn challenge(verifier: &str) -> String {
     URL_SAFE_NO_PAD.encode(Sha256::digest(verifier))
-}
-
-/// Each scope once, in the order given. A separator `+` is a space as forms write it, so it stays as it is.
-fn scope<'a>(separator: Option<&str>, scopes: impl Iterator<Item = &'a String>) -> String {
-    let mut once: Vec<String> = Vec::new();
-    for scope in scopes.map(|scope| percent(scope)) {
-        if !once.contains(&scope) {
-            once.push(scope);
-        }
-    }
-    let separator = match separator {
-        Some("+") => "+".to_owned(),
-        other => percent(other.unwrap_or(" ")),
-    };
-    once.join(&separator)
 }

@@ -9,19 +9,25 @@
 //! person or an application. They stand in no message: what an application says is shown without them.
 
 mod answer;
+mod assertion;
 mod authorize;
 mod request;
+mod variables;
 
-use std::{fmt, time::Duration};
+use std::{collections::BTreeMap, fmt, time::Duration};
 
-use manifest::{AuthScheme, OAuth2};
-use net::Url;
+use manifest::{AuthMode, AuthScheme, Call, OAuth2, Pick};
+use net::{Response, Url};
 use serde_json::Value;
 use store::Time;
 use zeroize::Zeroizing;
 
+use self::variables::Variables;
 use super::{Values, scheme::text};
 pub use authorize::challenge;
+
+/// Under which the values of an account say who is connected.
+pub const IDENTITY: &str = "displayName";
 
 /// Tokens of one account, to be got, renewed or given back.
 #[derive(Clone, Copy)]
@@ -38,12 +44,17 @@ pub struct Flow<'a> {
     pub values: &'a Values,
 }
 
-/// What an application knows the project by (RFC 6749, section 2). Does not print its secret.
+/// What an application knows the project by (RFC 6749, section 2). Does not print its secrets.
+#[derive(Default)]
 pub struct Client {
-    /// Public.
+    /// Public. Empty where the application knows nobody but the account.
     pub id: String,
     /// None for a public client.
     pub secret: Option<Zeroizing<String>>,
+    /// Signs assertions, as PEM (RFC 7523).
+    pub private_key: Option<Zeroizing<String>>,
+    /// By which the application knows that key.
+    pub key_id: Option<String>,
 }
 
 /// What the person came back with.
@@ -114,31 +125,198 @@ impl Flow<'_> {
         authorize::url(self, redirect_uri, state, verifier, scopes)
     }
 
-    /// Makes tokens of a code.
+    /// Makes tokens of a code, and does what follows a new connection.
     ///
     /// # Errors
     /// See [`Refusal`]. The code is spent, whatever the answer.
     pub async fn exchange(&self, code: Code<'_>) -> Result<Tokens> {
-        let mut parameters =
-            vec![("grant_type", "authorization_code"), ("code", code.code), ("redirect_uri", code.redirect_uri)];
-        if self.oauth2()?.pkce {
-            parameters.extend(code.verifier.map(|verifier| ("code_verifier", verifier)));
-        }
-        self.tokens(&parameters).await
+        let about = self.oauth2()?;
+        let kept = about.callback.keep.iter().filter_map(|(field, parameter)| {
+            let (_, value) = code.callback.iter().find(|(name, _)| name == parameter)?;
+            Some((field.clone(), value.clone()))
+        });
+        let kept = self.checked(kept.collect())?;
+        let values = over(self.values, &kept);
+        let flow = Flow { values: &values, ..*self };
+        let mut standard = vec![
+            ("grant_type", "authorization_code".to_owned()),
+            ("code", code.code.to_owned()),
+            ("redirect_uri", code.redirect_uri.to_owned()),
+        ];
+        standard.extend(code.verifier.filter(|_| about.pkce).map(|verifier| ("code_verifier", verifier.to_owned())));
+        let mut tokens = flow.tokens(&about.token, &standard, &[]).await?;
+        flow.connected(&mut tokens).await?;
+        let own = std::mem::replace(&mut tokens.values, kept);
+        tokens.values.extend(own);
+        Ok(tokens)
     }
 
-    /// Makes new tokens of the refresh token.
+    /// Makes new tokens of the refresh token, or of what else the manifest says.
     ///
     /// # Errors
     /// See [`Refusal`].
     pub async fn refresh(&self) -> Result<Tokens> {
-        let token = self.value("refresh_token").ok_or_else(|| Refusal::unsent("the account has no refresh token"))?;
-        self.tokens(&[("grant_type", "refresh_token"), ("refresh_token", &token)]).await
+        let about = self.oauth2()?;
+        let call = about.refresh.as_ref().unwrap_or(&about.token);
+        let mut standard = vec![("grant_type", "refresh_token".to_owned())];
+        match self.value("refresh_token") {
+            Some(token) => standard.push(("refresh_token", token)),
+            None if call.drop.iter().any(|name| name == "refresh_token") => {}
+            None => return Err(Refusal::unsent("the account has no refresh token")),
+        }
+        self.tokens(call, &standard, &[]).await
     }
 
-    async fn tokens(&self, parameters: &[(&str, &str)]) -> Result<Tokens> {
-        let response = request::send(self, &self.oauth2()?.token_url, parameters).await?;
-        answer::tokens(self.now, &response).map_err(|refusal| self.without_secrets(refusal, parameters))
+    /// Whether [`Flow::refresh`] can renew the tokens; otherwise [`Flow::obtain`] or the person has to.
+    #[must_use]
+    pub fn refreshes(&self) -> bool {
+        let dropped = |about: &OAuth2| {
+            let call = about.refresh.as_ref();
+            call.is_some_and(|call| call.drop.iter().any(|name| name == "refresh_token"))
+        };
+        self.scheme.oauth2.as_ref().is_some_and(|about| dropped(about) || self.value("refresh_token").is_some())
+    }
+
+    /// Gets tokens for what is known of the account and the client, in a mode without a browser: the first, and also the next.
+    ///
+    /// # Errors
+    /// See [`Refusal`].
+    pub async fn obtain(&self, scopes: &[String]) -> Result<Tokens> {
+        let about = self.oauth2()?;
+        let scope = joined(about, scopes);
+        let grant = match self.scheme.mode {
+            AuthMode::S2sOauth2 => Some("client_credentials"),
+            AuthMode::GoogleServiceAccount => Some("urn:ietf:params:oauth:grant-type:jwt-bearer"),
+            _ => None,
+        };
+        let mut standard: Vec<_> = grant.map(|grant| ("grant_type", grant.to_owned())).into_iter().collect();
+        let known = vec![("scope", scope)];
+        if self.scheme.mode == AuthMode::S2sOauth2 && !known[0].1.is_empty() {
+            standard.extend(known.clone());
+        }
+        let mut tokens = self.tokens(&about.token, &standard, &known).await?;
+        if self.value(manifest::ACCESS_TOKEN).is_none() {
+            self.connected(&mut tokens).await?;
+        }
+        Ok(tokens)
+    }
+
+    /// Gives the tokens back (RFC 7009).
+    ///
+    /// # Errors
+    /// See [`Refusal`]; [`Refusal::Unsent`] where the application does not take them back.
+    pub async fn revoke(&self) -> Result<()> {
+        let Some(call) = &self.oauth2()?.revoke else {
+            return Err(Refusal::unsent("the toolkit names no address that takes tokens back"));
+        };
+        let token = self.value("refresh_token").or_else(|| self.value(manifest::ACCESS_TOKEN));
+        let token = token.ok_or_else(|| Refusal::unsent("the account has no token"))?;
+        let variables = Variables::of(self, vec![("token", token)], &[])?;
+        let response = request::send(&variables, call, true).await?;
+        if response.status.is_success() {
+            return Ok(());
+        }
+        answer::accepted(None, &response).map_err(|refusal| variables.hidden(refusal)).map(|_| ())
+    }
+
+    async fn tokens(
+        &self,
+        call: &Call,
+        standard: &[(&'static str, String)],
+        known: &[(&'static str, String)],
+    ) -> Result<Tokens> {
+        let about = self.oauth2()?;
+        let variables = Variables::of(self, standard.to_vec(), known)?;
+        let response = request::send(&variables, call, true).await?;
+        let mut tokens = self.read(&response).map_err(|refusal| variables.hidden(refusal))?;
+        for step in &about.steps {
+            let values = over(self.values, &tokens.values);
+            let flow = Flow { values: &values, ..*self };
+            if step.keep.is_empty() {
+                let response = flow.ask(&step.request).await?;
+                let next = flow.read(&response)?;
+                let mut values = std::mem::take(&mut tokens.values);
+                values.extend(next.values);
+                tokens = Tokens { values, ..next };
+            } else {
+                let kept = flow.kept(&step.request, &step.keep).await?;
+                tokens.values.extend(kept);
+            }
+        }
+        Ok(tokens)
+    }
+
+    /// The tokens in an answer, with what is kept of it.
+    fn read(&self, response: &Response) -> Result<Tokens> {
+        let about = self.oauth2()?;
+        let whole = answer::accepted(Some(&about.response), response)?;
+        let mut tokens = answer::tokens(self.now, about, &whole)?;
+        let within = manifest::at(&whole, &about.response.root).unwrap_or(&Value::Null);
+        let kept = about.response.keep.iter().filter_map(|(field, pick)| Some((field.clone(), pick.of(within)?)));
+        tokens.values.extend(self.checked(kept.collect())?);
+        if let Some(identity) = about.identity.as_ref().filter(|identity| identity.request.is_none()) {
+            tokens.values.extend(named(within, &identity.path));
+        }
+        Ok(tokens)
+    }
+
+    /// What follows a new connection. Who is connected is for people: that it cannot be learnt stops nothing.
+    async fn connected(&self, tokens: &mut Tokens) -> Result<()> {
+        let about = self.oauth2()?;
+        for step in &about.after_connect {
+            let values = over(self.values, &tokens.values);
+            let flow = Flow { values: &values, ..*self };
+            let kept = flow.kept(&step.request, &step.keep).await?;
+            tokens.values.extend(kept);
+        }
+        if let Some((identity, call)) = about.identity.as_ref().and_then(|it| Some((it, it.request.as_ref()?))) {
+            let values = over(self.values, &tokens.values);
+            let answer = Flow { values: &values, ..*self }.ask(call).await;
+            match answer.and_then(|response| answer::accepted(None, &response)) {
+                Ok(answer) => tokens.values.extend(named(&answer, &identity.path)),
+                Err(refusal) => tracing::info!(%refusal, "cannot learn who is connected"),
+            }
+        }
+        let missing = |name: &str| !tokens.values.contains_key(name) && !self.values.contains_key(name);
+        match self.scheme.fields.iter().find(|field| field.hidden && !field.optional && missing(&field.name)) {
+            Some(field) => Err(Refusal::malformed(format!("it does not say the `{}` of the account", field.name))),
+            None => Ok(()),
+        }
+    }
+
+    /// The answer to a request to which nothing of the standards is added.
+    async fn ask(&self, call: &Call) -> Result<Response> {
+        request::send(&Variables::of(self, Vec::new(), &[])?, call, false).await
+    }
+
+    async fn kept(&self, call: &Call, keep: &BTreeMap<String, Pick>) -> Result<Values> {
+        let answer = answer::accepted(None, &self.ask(call).await?)?;
+        let mut kept = Vec::new();
+        for (field, pick) in keep {
+            match pick.of(&answer) {
+                Some(value) => kept.push((field.clone(), value)),
+                None if self.scheme.fields.iter().any(|own| own.name == *field && own.optional) => {}
+                None => {
+                    return Err(Refusal::malformed(format!(
+                        "`{}` of the answer is not there, or is not as expected",
+                        pick.path
+                    )));
+                }
+            }
+        }
+        self.checked(kept)
+    }
+
+    /// Values for fields, which are no less strict with an application than with a person.
+    fn checked(&self, kept: Vec<(String, String)>) -> Result<Values> {
+        let mut values = Values::new();
+        for (name, value) in kept {
+            if self.scheme.fields.iter().any(|field| field.name == name && !field.accepts(&value)) {
+                return Err(Refusal::malformed(format!("what it says for `{name}` is not as the toolkit expects")));
+            }
+            values.insert(name, value.into());
+        }
+        Ok(values)
     }
 
     fn oauth2(&self) -> Result<&OAuth2> {
@@ -146,21 +324,7 @@ impl Flow<'_> {
     }
 
     fn value(&self, name: &str) -> Option<String> {
-        self.values.get(name).and_then(text)
-    }
-
-    /// What an application says may repeat what it was sent.
-    fn without_secrets(&self, refusal: Refusal, parameters: &[(&str, &str)]) -> Refusal {
-        let Refusal::Denied { error, description } = refusal else { return refusal };
-        let sent = parameters.iter().filter(|(name, _)| *name != "grant_type").map(|(_, value)| (*value).to_owned());
-        let own = self.scheme.secrets().filter_map(|name| self.value(name));
-        let secrets: Vec<_> =
-            sent.chain(own).chain(self.client.secret.as_ref().map(|secret| secret.to_string())).collect();
-        let clean = |text: String| {
-            let hidden = secrets.iter().filter(|secret| !secret.is_empty());
-            hidden.fold(text, |text, secret| text.replace(secret.as_str(), "[…]"))
-        };
-        Refusal::Denied { error: clean(error), description: clean(description) }
+        self.values.get(name).and_then(text).filter(|value| !value.is_empty())
     }
 }
 
@@ -169,7 +333,12 @@ impl Client {
     #[must_use]
     pub fn of(credentials: &Values) -> Option<Self> {
         let value = |name: &str| credentials.get(name).and_then(text).filter(|value| !value.is_empty());
-        Some(Self { id: value("client_id")?, secret: value("client_secret").map(Zeroizing::new) })
+        Some(Self {
+            id: value("client_id")?,
+            secret: value("client_secret").map(Zeroizing::new),
+            private_key: value("private_key").map(Zeroizing::new),
+            key_id: value("key_id"),
+        })
     }
 }
 
@@ -191,6 +360,32 @@ impl Refusal {
     }
 }
 
+/// The scopes of a manifest and others, each once, as the application separates them.
+fn joined(about: &OAuth2, scopes: &[String]) -> String {
+    let mut once: Vec<&str> = Vec::new();
+    for scope in about.scopes.iter().chain(scopes).filter(|scope| !scope.is_empty()) {
+        if !once.contains(&scope.as_str()) {
+            once.push(scope);
+        }
+    }
+    once.join(about.scope_separator.as_deref().unwrap_or(" "))
+}
+
+/// Values with others laid over them.
+fn over(values: &Values, others: &Values) -> Values {
+    values.iter().chain(others).map(|(name, value)| (name.clone(), value.clone())).collect()
+}
+
+fn named(answer: &Value, path: &str) -> Option<(String, Value)> {
+    let name = Pick { path: path.to_owned(), pattern: None }.of(answer)?;
+    Some((IDENTITY.to_owned(), said(&name).into()))
+}
+
+/// As much of an application's words as a person needs, on one line.
+fn said(text: &str) -> String {
+    manifest::cleaned(&text.split_whitespace().collect::<Vec<_>>().join(" ")).chars().take(300).collect()
+}
+
 impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Client").field("id", &self.id).finish_non_exhaustive()
@@ -207,16 +402,6 @@ impl fmt::Debug for Tokens {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Tokens").field("expires_at", &self.expires_at).finish_non_exhaustive()
     }
-}
-
-/// As much of an application's words as a person needs, on one line.
-fn said(text: &str) -> String {
-    manifest::cleaned(&text.split_whitespace().collect::<Vec<_>>().join(" ")).chars().take(300).collect()
-}
-
-/// A member of an answer as text.
-fn member(answer: &Value, name: &str) -> Option<String> {
-    answer.get(name).and_then(text).filter(|text| !text.is_empty())
 }
 
 #[cfg(test)]

@@ -1,17 +1,18 @@
-//! Asking an application for tokens.
+//! Asking an application.
 
 use std::time::Duration;
 
 use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
-use manifest::ClientAuth;
+use manifest::{Call, CallFormat, CallMethod, ClientAuth, Source};
 use net::{
     Body, ErrorKind, HeaderMap, Limits, Method, Response, Url,
-    header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue},
+    header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue},
 };
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::{Map, Value};
 use zeroize::Zeroizing;
 
-use super::{Flow, Refusal, Result};
+use super::{Flow, Refusal, Result, variables::Variables};
 
 /// Bytes of an answer. A token is some thousand at most.
 const ANSWER: u64 = 1 << 20;
@@ -27,12 +28,13 @@ pub(super) fn percent(text: &str) -> String {
 /// Fills an address. What a field holds cannot lead out of the place that the manifest gives it.
 pub(super) fn address(flow: &Flow<'_>, template: &str) -> Result<Url> {
     let secret = |name: &str| flow.scheme.secrets().any(|secret| secret == name);
-    // A segment of dots would climb.
-    let value = |name: &str| {
-        let value = flow.value(name).filter(|value| !secret(name) && value.trim_matches('.') != "")?;
-        Some(percent(&value))
+    let value = |name: &str| match name {
+        "client_id" => Some(flow.client.id.clone()),
+        // A segment of dots would climb.
+        name => flow.value(name).filter(|value| !secret(name) && !value.trim_matches('.').is_empty()),
     };
-    let filled = manifest::fill(template, &value).and_then(|filled| Url::parse(&filled).ok());
+    let filled =
+        manifest::fill_each(template, &value, |text| percent(&text)).and_then(|filled| Url::parse(&filled).ok());
     let inside = filled.filter(|url| {
         let host = url.host_str().unwrap_or_default();
         url.scheme() == "https" && manifest::leads_to(template, host, url.port().unwrap_or(443))
@@ -40,41 +42,127 @@ pub(super) fn address(flow: &Flow<'_>, template: &str) -> Result<Url> {
     inside.ok_or_else(|| Refusal::unsent(format!("`{template}` cannot be filled with the fields of the account")))
 }
 
-/// Sends a form with these parameters and the client's credentials (RFC 6749, section 2.3.1).
-pub(super) async fn send(flow: &Flow<'_>, template: &str, parameters: &[(&str, &str)]) -> Result<Response> {
-    let url = address(flow, template)?;
-    let (id, secret) = (flow.client.id.as_str(), flow.client.secret.as_ref().map(|secret| secret.as_str()));
+/// Sends a request: what the standards send and the client's credentials where it is `authenticated`, and what the manifest
+/// says.
+pub(super) async fn send(variables: &Variables<'_>, call: &Call, authenticated: bool) -> Result<Response> {
+    let flow = variables.flow;
+    let about = flow.oauth2()?;
+    let mut url = address(flow, call.url.as_ref().unwrap_or(&about.token_url))?;
     let mut headers = HeaderMap::new();
     headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/x-www-form-urlencoded"));
-    let mut form = parameters.to_vec();
-    match (flow.oauth2()?.client_auth, secret) {
-        (ClientAuth::Basic, Some(secret)) => {
-            let pair = Zeroizing::new(format!("{}:{}", percent(id), percent(secret)));
-            headers.insert(AUTHORIZATION, sensitive(&Zeroizing::new(format!("Basic {}", BASE64.encode(&*pair))))?);
-        }
-        (_, secret) => {
-            form.push(("client_id", id));
-            form.extend(secret.map(|secret| ("client_secret", secret)));
+    let mut standard = variables.standard.clone();
+    if authenticated {
+        authenticate(variables, about.client_auth, &mut standard, &mut headers)?;
+    }
+    for (name, template) in &call.headers {
+        if let (Ok(name), Some(value)) = (HeaderName::try_from(name), manifest::fill(template, variables)) {
+            headers.insert(name, sensitive(&value)?);
         }
     }
-    let body = form.iter().map(|(name, value)| format!("{}={}", percent(name), percent(value)));
-    let body = Body::Bytes(body.collect::<Vec<_>>().join("&").into());
+    let parameters = parameters(variables, call, standard);
+    let body = match (call.method, call.format) {
+        (CallMethod::Get, _) | (_, CallFormat::Query) => {
+            let own = url.query().filter(|own| !own.is_empty()).map(str::to_owned);
+            let query: Vec<_> = own.into_iter().chain((!parameters.is_empty()).then(|| form(&parameters))).collect();
+            url.set_query((!query.is_empty()).then(|| query.join("&")).as_deref());
+            Body::Empty
+        }
+        (CallMethod::Post, CallFormat::Form) => {
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/x-www-form-urlencoded"));
+            Body::Bytes(form(&parameters).into())
+        }
+        (CallMethod::Post, CallFormat::Json) => {
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+            Body::Bytes(object(parameters).to_string().into())
+        }
+    };
+    let method = match call.method {
+        CallMethod::Post => Method::POST,
+        CallMethod::Get => Method::GET,
+    };
     let limits = Limits { first_byte: PATIENCE, total: PATIENCE, response_bytes: ANSWER, ..Limits::default() };
-    flow.net.send(net::Request { method: Method::POST, url, headers, body, limits }).await.map_err(|failure| {
-        match failure.kind {
-            ErrorKind::Denied | ErrorKind::InvalidRequest => Refusal::unsent(failure.message),
-            ErrorKind::TooLarge => Refusal::malformed(failure.message),
-            ErrorKind::Dns | ErrorKind::Connect | ErrorKind::Tls | ErrorKind::Timeout | ErrorKind::Protocol => {
-                Refusal::Unavailable { reason: failure.message, retry_after: None }
-            }
+    flow.net.send(net::Request { method, url, headers, body, limits }).await.map_err(|failure| match failure.kind {
+        ErrorKind::Denied | ErrorKind::InvalidRequest => Refusal::unsent(failure.message),
+        ErrorKind::TooLarge => Refusal::malformed(failure.message),
+        ErrorKind::Dns | ErrorKind::Connect | ErrorKind::Tls | ErrorKind::Timeout | ErrorKind::Protocol => {
+            Refusal::Unavailable { reason: failure.message, retry_after: None }
         }
     })
 }
 
+/// Shows who the client is (RFC 6749, section 2.3.1; RFC 7523, section 2.2).
+fn authenticate(
+    variables: &Variables<'_>,
+    how: ClientAuth,
+    parameters: &mut Vec<(&'static str, String)>,
+    headers: &mut HeaderMap,
+) -> Result<()> {
+    let client = variables.flow.client;
+    let basic = |user: &str, password: &str| {
+        let pair = Zeroizing::new(format!("{user}:{password}"));
+        sensitive(&Zeroizing::new(format!("Basic {}", BASE64.encode(&*pair))))
+    };
+    let id = (!client.id.is_empty()).then(|| ("client_id", client.id.clone()));
+    match (how, &client.secret) {
+        (ClientAuth::None, _) => {}
+        (ClientAuth::Basic, Some(secret)) => {
+            headers.insert(AUTHORIZATION, basic(&percent(&client.id), &percent(secret))?);
+        }
+        (ClientAuth::SecretAsUser, Some(secret)) => {
+            headers.insert(AUTHORIZATION, basic(secret, "")?);
+        }
+        (ClientAuth::PrivateKeyJwt, _) => {
+            let assertion = variables.value("assertion").ok_or_else(|| Refusal::unsent("there is no assertion"))?;
+            parameters.extend(id);
+            parameters
+                .push(("client_assertion_type", "urn:ietf:params:oauth:client-assertion-type:jwt-bearer".to_owned()));
+            parameters.push(("client_assertion", assertion));
+        }
+        (ClientAuth::Body | ClientAuth::Basic | ClientAuth::SecretAsUser, secret) => {
+            parameters.extend(id);
+            parameters.extend(secret.as_ref().map(|secret| ("client_secret", secret.to_string())));
+        }
+    }
+    Ok(())
+}
+
+/// What the standards send, without what is dropped and under the names that are wanted, and then what the manifest says.
+fn parameters(variables: &Variables<'_>, call: &Call, standard: Vec<(&'static str, String)>) -> Vec<(String, String)> {
+    let sent = standard.into_iter().filter(|(name, _)| !call.drop.iter().any(|dropped| dropped == name));
+    let named = sent.map(|(name, value)| (call.rename.get(name).cloned().unwrap_or_else(|| name.to_owned()), value));
+    let mut parameters: Vec<_> = named.filter(|(name, _)| !call.params.contains_key(name)).collect();
+    let own = call.params.iter();
+    parameters.extend(own.filter_map(|(name, template)| Some((name.clone(), manifest::fill(template, variables)?))));
+    parameters
+}
+
+fn form(parameters: &[(String, String)]) -> String {
+    let pairs = parameters.iter().map(|(name, value)| format!("{}={}", percent(name), percent(value)));
+    pairs.collect::<Vec<_>>().join("&")
+}
+
+/// An object; a dot in a name makes an object within.
+fn object(parameters: Vec<(String, String)>) -> Value {
+    let mut object = Map::new();
+    for (name, value) in parameters {
+        put(&mut object, &name, value);
+    }
+    object.into()
+}
+
+fn put(object: &mut Map<String, Value>, name: &str, value: String) {
+    let inner =
+        name.split_once('.').map(|(first, rest)| (object.entry(first).or_insert_with(|| Map::new().into()), rest));
+    match inner {
+        Some((Value::Object(inner), rest)) => put(inner, rest, value),
+        // Both `a` and `a.b`: what comes later wins.
+        Some((taken, _)) => *taken = value.into(),
+        None => drop(object.insert(name.to_owned(), value.into())),
+    }
+}
+
 fn sensitive(value: &str) -> Result<HeaderValue> {
-    let mut value =
-        HeaderValue::from_str(value).map_err(|_| Refusal::unsent("a value of the client cannot stand in a header"))?;
+    let mut value = HeaderValue::from_str(value).map_err(|_| Refusal::unsent("a value cannot stand in a header"))?;
     value.set_sensitive(true);
     Ok(value)
 }

@@ -75,7 +75,7 @@ pub(super) fn scheme(oauth2: Value) -> AuthScheme {
 }
 
 pub(super) fn client() -> Client {
-    Client { id: "id 1".into(), secret: Some("s+cret".to_owned().into()) }
+    Client { id: "id 1".into(), secret: Some("s+cret".to_owned().into()), ..Client::default() }
 }
 
 pub(super) fn values(values: Value) -> Values {

@@ -1,0 +1,43 @@
+//! Statements that a client or an account signs (RFC 7519, RFC 7523).
+
+use jsonwebtoken::{EncodingKey, Header};
+use manifest::{Algorithm, Assertion};
+use serde_json::{Map, Value};
+
+use super::{Refusal, Result, variables::Variables};
+use crate::ids;
+
+/// Clocks of applications go behind ours by so many seconds.
+const SKEW: i64 = 30;
+
+/// The assertion that the manifest describes, signed for one request.
+pub(super) fn signed(variables: &Variables<'_>, about: &Assertion) -> Result<String> {
+    let missing = || Refusal::unsent("the key that signs for this account is missing");
+    let key = zeroize::Zeroizing::new(manifest::fill(&about.key, variables).ok_or_else(missing)?);
+    let (algorithm, key) = match about.algorithm {
+        Algorithm::Rs256 => (jsonwebtoken::Algorithm::RS256, EncodingKey::from_rsa_pem(pem(&key).as_bytes())),
+        Algorithm::Ps256 => (jsonwebtoken::Algorithm::PS256, EncodingKey::from_rsa_pem(pem(&key).as_bytes())),
+        Algorithm::Es256 => (jsonwebtoken::Algorithm::ES256, EncodingKey::from_ec_pem(pem(&key).as_bytes())),
+        Algorithm::Hs256 => (jsonwebtoken::Algorithm::HS256, Ok(EncodingKey::from_secret(key.as_bytes()))),
+    };
+    let unusable = |_| Refusal::unsent("the key that signs for this account cannot be read; give it as PEM, whole");
+    let key = key.map_err(unusable)?;
+    let mut header = Header::new(algorithm);
+    header.kid = about.key_id.as_ref().and_then(|template| manifest::fill(template, variables));
+    let issued = variables.flow.now.0 / 1000 - SKEW;
+    let mut claims: Map<_, _> = [
+        ("iat".to_owned(), Value::from(issued)),
+        ("exp".to_owned(), (issued + i64::from(about.lifetime)).into()),
+        ("jti".to_owned(), ids::random_text(24).into()),
+    ]
+    .into_iter()
+    .collect();
+    let given = about.claims.iter();
+    claims.extend(given.filter_map(|(name, claim)| Some((name.clone(), manifest::fill(claim, variables)?.into()))));
+    jsonwebtoken::encode(&header, &claims, &key).map_err(unusable)
+}
+
+/// People paste keys out of JSON, with `\n` where lines end.
+fn pem(key: &str) -> zeroize::Zeroizing<String> {
+    zeroize::Zeroizing::new(key.replace("\\n", "\n"))
+}

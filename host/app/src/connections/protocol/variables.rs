@@ -1,0 +1,107 @@
+//! What the templates of a request are filled from.
+
+use chrono::{DateTime, SecondsFormat};
+use hmac::{Hmac, KeyInit, Mac};
+use manifest::{Digest, Source};
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+
+use super::{Flow, Refusal, Result, assertion, text};
+use crate::ids;
+
+/// The values of one request. Names of the standards and of the client come before those of the account.
+pub(super) struct Variables<'a> {
+    pub(super) flow: &'a Flow<'a>,
+    /// Parameters that the standards send, with their values.
+    pub(super) standard: Vec<(&'static str, String)>,
+    known: Vec<(&'static str, String)>,
+}
+
+impl<'a> Variables<'a> {
+    /// The values for a request that sends `standard` and knows `known` besides; with an assertion where the manifest says so.
+    pub(super) fn of(
+        flow: &'a Flow<'a>,
+        standard: Vec<(&'static str, String)>,
+        known: &[(&'static str, String)],
+    ) -> Result<Self> {
+        let mut known = known.to_vec();
+        known.push(("random", ids::random_text(32)));
+        let mut variables = Self { flow, standard, known };
+        if let Some(about) = &flow.oauth2()?.assertion {
+            let signed = assertion::signed(&variables, about)?;
+            variables.known.push(("assertion", signed));
+        }
+        Ok(variables)
+    }
+
+    /// What an application says may repeat what it was sent.
+    pub(super) fn hidden(&self, refusal: Refusal) -> Refusal {
+        let Refusal::Denied { error, description } = refusal else { return refusal };
+        let sent = self.standard.iter().filter(|(name, _)| !["grant_type", "redirect_uri", "scope"].contains(name));
+        let sent =
+            sent.chain(self.known.iter().filter(|(name, _)| *name == "assertion")).map(|(_, value)| value.clone());
+        let own =
+            self.flow.scheme.secrets().chain(["client_secret", "refresh_token"]).filter_map(|name| self.value(name));
+        let mut secrets: Vec<_> = sent.chain(own).filter(|secret| !secret.is_empty()).collect();
+        // One may begin with another.
+        secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+        let clean = |text: String| secrets.iter().fold(text, |text, secret| text.replace(secret.as_str(), "[…]"));
+        Refusal::Denied { error: clean(error), description: clean(description) }
+    }
+
+    fn of_client(&self, name: &str) -> Option<String> {
+        let client = self.flow.client;
+        match name {
+            "client_id" => Some(client.id.clone()).filter(|id| !id.is_empty()),
+            "client_secret" => client.secret.as_ref().map(|secret| secret.to_string()),
+            "client_private_key" => client.private_key.as_ref().map(|key| key.to_string()),
+            "client_key_id" => client.key_id.clone(),
+            _ => None,
+        }
+    }
+
+    fn of_clock(&self, name: &str) -> Option<String> {
+        let now = self.flow.now.0;
+        match name {
+            "now" => Some((now / 1000).to_string()),
+            "now_ms" => Some(now.to_string()),
+            "now_iso" => Some(DateTime::from_timestamp_millis(now)?.to_rfc3339_opts(SecondsFormat::Secs, true)),
+            _ => None,
+        }
+    }
+}
+
+impl Source for Variables<'_> {
+    fn value(&self, name: &str) -> Option<String> {
+        let (field, path) = name.split_once('.').unwrap_or((name, ""));
+        let sent =
+            self.standard.iter().chain(&self.known).find(|(own, _)| *own == field).map(|(_, value)| value.clone());
+        let value = sent.or_else(|| self.of_client(field)).or_else(|| self.flow.value(field));
+        let value = value.or_else(|| self.of_clock(field)).filter(|value| !value.is_empty());
+        if path.is_empty() {
+            return value;
+        }
+        let whole = match value {
+            Some(json) => serde_json::from_str(&json).ok()?,
+            None => self.flow.values.get(field)?.clone(),
+        };
+        manifest::at(&whole, path).and_then(text)
+    }
+
+    fn digest(&self, digest: Digest, arguments: &[String]) -> Option<String> {
+        Some(match (digest, arguments) {
+            (Digest::Sha256, [text]) => hex::encode(Sha256::digest(text)),
+            (Digest::HmacSha256, [key, text]) => {
+                let mut mac = Hmac::<Sha256>::new_from_slice(key.as_bytes()).ok()?;
+                mac.update(text.as_bytes());
+                hex::encode(mac.finalize().into_bytes())
+            }
+            _ => return None,
+        })
+    }
+}
+
+/// A member of a JSON answer or field as text.
+pub(super) fn member(answer: &Value, path: &str) -> Option<String> {
+    manifest::at(answer, path).and_then(text).filter(|text| !text.is_empty())
+}

@@ -1,0 +1,288 @@
+//! The flow of a scheme: person and secrets are sent to the application and nowhere else, what the platform writes into the
+//! address cannot be written over, and what the flow fills is there to be filled.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use regex::Regex;
+
+use super::{Report, auth, template, text, tools};
+use crate::{ACCESS_TOKEN, AuthMode, AuthScheme, Call, ClientAuth, FLOW_VALUES, OAuth2, Pick, Step, path};
+
+const LONGEST_PARAMETER: usize = 256;
+const MOST_PARAMETERS: usize = 20;
+const MOST_STEPS: usize = 5;
+/// A day, in seconds.
+const LONGEST_LIFETIME: u32 = 86_400;
+/// What the platform writes into the address (RFC 6749, RFC 7636).
+const ADDRESS: [&str; 7] =
+    ["response_type", "client_id", "redirect_uri", "scope", "state", "code_challenge", "code_challenge_method"];
+/// What it sends besides (RFC 6749, RFC 7009, RFC 7523).
+const SENT: [&str; 12] = [
+    "grant_type",
+    "code",
+    "redirect_uri",
+    "code_verifier",
+    "refresh_token",
+    "scope",
+    "assertion",
+    "token",
+    "client_id",
+    "client_secret",
+    "client_assertion",
+    "client_assertion_type",
+];
+
+/// Checks the flow and answers the fields that it uses. `fields` are the names of the scheme's.
+pub(super) fn check<'a>(scheme: &'a AuthScheme, fields: &[&'a str], report: &mut Report) -> BTreeSet<&'a str> {
+    let mut report = report.at("oauth2");
+    match (&scheme.oauth2, scheme.mode.has_flow()) {
+        (Some(flow), true) => {
+            let known = fields.iter().copied().chain(FLOW_VALUES).collect();
+            let mut checked = Checked { scheme, flow, fields, known, used: BTreeSet::new(), filled: BTreeSet::new() };
+            checked.check(&mut report);
+            return checked.used;
+        }
+        (None, true) => report.add("says nothing about the flow; add `authorize_url` and `token_url`"),
+        (Some(_), false) => report.add("only a scheme of mode OAUTH2 and its kin has a flow"),
+        (None, false) => {}
+    }
+    for field in scheme.fields.iter().filter(|field| field.hidden) {
+        report.add(format_args!("nothing fills `{}`, which is hidden", field.name));
+    }
+    BTreeSet::new()
+}
+
+struct Checked<'a, 'f> {
+    scheme: &'a AuthScheme,
+    flow: &'a OAuth2,
+    fields: &'f [&'a str],
+    /// What templates may name.
+    known: Vec<&'a str>,
+    /// What they do name.
+    used: BTreeSet<&'a str>,
+    /// Fields that the flow fills.
+    filled: BTreeSet<&'a str>,
+}
+
+impl<'a> Checked<'a, '_> {
+    fn check(&mut self, report: &mut Report) {
+        let flow = self.flow;
+        for name in self.fields.iter().filter(|name| FLOW_VALUES.contains(name)) {
+            let own = if *name == ACCESS_TOKEN { "the flow brings it" } else { "the flow knows a value of that name" };
+            // A client's own id and secret may be asked of the person.
+            if !["client_id", "client_secret"].contains(name) {
+                report.at(name).add(format_args!("{own}; give the field another name"));
+            }
+        }
+        self.check_authorize(report);
+        self.check_url(&flow.token_url, &mut report.at("token_url"));
+        tools::check_scopes(&flow.scopes, &mut report.at("scopes"));
+        self.check_call(&flow.token, &mut report.at("token"));
+        if let Some(call) = &flow.refresh {
+            self.check_call(call, &mut report.at("refresh"));
+        }
+        if flow.refresh_margin.is_some_and(|margin| margin > LONGEST_LIFETIME) {
+            report.at("refresh_margin").add(format_args!("is longer than {LONGEST_LIFETIME} seconds"));
+        }
+        self.check_response(&mut report.at("response"));
+        self.check_callback(&mut report.at("callback"));
+        self.check_assertion(&mut report.at("assertion"));
+        self.check_steps(&flow.steps, false, &mut report.at("steps"));
+        self.check_steps(&flow.after_connect, true, &mut report.at("after_connect"));
+        if let Some(identity) = &flow.identity {
+            let mut report = report.at("identity");
+            check_path(&identity.path, &mut report.at("path"));
+            if let Some(call) = &identity.request {
+                self.check_own(call, &mut report.at("request"));
+            }
+        }
+        if let Some(call) = &flow.revoke {
+            self.check_own(call, &mut report.at("revoke"));
+        }
+        match (&flow.register, self.scheme.mode == AuthMode::DcrOauth) {
+            (Some(call), true) => self.check_own(call, &mut report.at("register")),
+            (None, true) => report.at("register").add("is missing; say where clients are registered"),
+            (Some(_), false) => report.at("register").add("only a scheme of mode DCR_OAUTH registers clients"),
+            (None, false) => {}
+        }
+        for field in self.scheme.fields.iter().filter(|field| field.hidden && !self.filled.contains(&*field.name)) {
+            report.add(format_args!("nothing fills `{}`, which is hidden; name it in a `keep`", field.name));
+        }
+    }
+
+    fn check_authorize(&mut self, report: &mut Report) {
+        let flow = self.flow;
+        let mode = self.scheme.mode;
+        if mode.redirects() {
+            self.check_url(&flow.authorize_url, &mut report.at("authorize_url"));
+        } else if !flow.authorize_url.is_empty() {
+            report.at("authorize_url").add(format_args!("{} sends nobody anywhere; leave it out", mode.as_str()));
+        }
+        if let Some(separator) = &flow.scope_separator
+            && (separator.len() != 1 || !separator.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' '))
+        {
+            report.at("scope_separator").add("is one character, for example `,`");
+        }
+        let mut report_params = report.at("authorize_params");
+        for name in flow.authorize_params.keys().filter(|name| ADDRESS.contains(&name.as_str())) {
+            report_params.at(name).add("the platform writes this parameter");
+        }
+        self.check_values(&flow.authorize_params, false, &mut report_params);
+        drop(report_params);
+        check_names(&flow.authorize_rename, &ADDRESS, &mut report.at("authorize_rename"));
+    }
+
+    /// A request whose address is not that of tokens.
+    fn check_own(&mut self, call: &'a Call, report: &mut Report) {
+        if call.url.is_none() {
+            report.at("url").add("is missing");
+        }
+        self.check_call(call, report);
+    }
+
+    fn check_call(&mut self, call: &'a Call, report: &mut Report) {
+        if let Some(url) = &call.url {
+            self.check_url(url, &mut report.at("url"));
+        }
+        for name in call.headers.keys() {
+            auth::check_header(name, &mut report.at("headers").at(name));
+        }
+        self.check_values(&call.headers, true, &mut report.at("headers"));
+        self.check_values(&call.params, true, &mut report.at("params"));
+        for name in call.drop.iter().filter(|name| !SENT.contains(&name.as_str())) {
+            report.at("drop").add(format_args!("`{name}` is not sent unasked; there are {}", SENT.join(", ")));
+        }
+        check_names(&call.rename, &SENT, &mut report.at("rename"));
+    }
+
+    /// Checks templates by name.
+    fn check_values(&mut self, values: &'a BTreeMap<String, String>, secrets: bool, report: &mut Report) {
+        if values.len() > MOST_PARAMETERS {
+            report.add(format_args!("{} are too many; at most {MOST_PARAMETERS}", values.len()));
+        }
+        for (name, value) in values {
+            let mut report = report.at(name);
+            text::line(name, LONGEST_PARAMETER, &mut report);
+            if value.chars().any(|letter| letter.is_control() && letter != '\n') {
+                report.add("holds control characters");
+            }
+            self.check_template(value, secrets, &mut report);
+        }
+    }
+
+    fn check_template(&mut self, value: &'a str, secrets: bool, report: &mut Report) {
+        let check = if secrets { template::check_of_flow } else { template::check };
+        let named = check(value, &self.known, report);
+        let hidden = |name: &&&str| !secrets && self.is_secret(name);
+        for name in named.iter().filter(hidden) {
+            report.add(format_args!("`{{{name}}}` is secret; an address holds only fields that are not"));
+        }
+        self.used.extend(named);
+    }
+
+    fn is_secret(&self, name: &str) -> bool {
+        let platform = FLOW_VALUES.contains(&name) && !["client_id", "redirect_uri", "scope"].contains(&name);
+        platform || self.scheme.secrets().any(|secret| secret == name)
+    }
+
+    fn check_url(&mut self, url: &'a str, report: &mut Report) {
+        self.check_template(url, false, report);
+        if let Err(problem) = auth::address(url) {
+            report.add(problem);
+        }
+    }
+
+    fn check_response(&mut self, report: &mut Report) {
+        let response = &self.flow.response;
+        let condition = response.ok_if.as_ref().map(|condition| condition.path.as_str());
+        let expiry = response.expiry.as_ref().map(|expiry| expiry.path.as_str());
+        for (place, path) in [
+            ("root", Some(response.root.as_str())),
+            ("ok_if", condition),
+            ("access_token", response.access_token.as_deref()),
+            ("refresh_token", response.refresh_token.as_deref()),
+            ("expiry", expiry),
+        ] {
+            check_path(path.unwrap_or_default(), &mut report.at(place));
+        }
+        self.check_keep(&response.keep, &mut report.at("keep"));
+    }
+
+    fn check_callback(&mut self, report: &mut Report) {
+        let callback = &self.flow.callback;
+        let kept: Vec<_> = callback.keep.keys().map(String::as_str).collect();
+        self.check_filled(&kept, &mut report.at("keep"));
+        for name in callback.keep.values().chain(&callback.code_param) {
+            text::line(name, LONGEST_PARAMETER, report);
+        }
+    }
+
+    fn check_assertion(&mut self, report: &mut Report) {
+        let flow = self.flow;
+        let Some(assertion) = &flow.assertion else {
+            if flow.client_auth == ClientAuth::PrivateKeyJwt || self.scheme.mode == AuthMode::GoogleServiceAccount {
+                report.add("is missing; say what is signed and with which key");
+            }
+            return;
+        };
+        for template in std::iter::once(&assertion.key).chain(&assertion.key_id) {
+            self.check_template(template, true, report);
+        }
+        self.check_values(&assertion.claims, true, &mut report.at("claims"));
+        if !(1..=LONGEST_LIFETIME).contains(&assertion.lifetime) {
+            report.at("lifetime").add(format_args!("is not between 1 and {LONGEST_LIFETIME} seconds"));
+        }
+    }
+
+    fn check_steps(&mut self, steps: &'a [Step], keeps: bool, report: &mut Report) {
+        if steps.len() > MOST_STEPS {
+            report.add(format_args!("{} are too many; at most {MOST_STEPS}", steps.len()));
+        }
+        for (index, step) in steps.iter().enumerate() {
+            let mut report = report.at(index);
+            self.check_own(&step.request, &mut report.at("request"));
+            if keeps && step.keep.is_empty() {
+                report.at("keep").add("is empty; a request whose answer nobody reads is not needed");
+            }
+            self.check_keep(&step.keep, &mut report.at("keep"));
+        }
+    }
+
+    fn check_keep(&mut self, keep: &'a BTreeMap<String, Pick>, report: &mut Report) {
+        let kept: Vec<_> = keep.keys().map(String::as_str).collect();
+        self.check_filled(&kept, report);
+        for (name, pick) in keep {
+            let mut report = report.at(name);
+            check_path(&pick.path, &mut report.at("path"));
+            if let Some(pattern) = &pick.pattern
+                && let Err(cause) = Regex::new(pattern)
+            {
+                report.at("pattern").add(format_args!("is not a regular expression: {cause}"));
+            }
+        }
+    }
+
+    fn check_filled(&mut self, names: &[&'a str], report: &mut Report) {
+        for name in names.iter().filter(|name| !self.fields.contains(name)) {
+            report.add(format_args!(
+                "`{name}` is not a field of this scheme; add it to `fields`, hidden if nobody types it"
+            ));
+        }
+        self.filled.extend(names);
+    }
+}
+
+fn check_names(names: &BTreeMap<String, String>, sent: &[&str], report: &mut Report) {
+    for (name, other) in names {
+        if !sent.contains(&name.as_str()) {
+            report.add(format_args!("`{name}` is not sent unasked; there are {}", sent.join(", ")));
+        }
+        text::line(other, LONGEST_PARAMETER, &mut report.at(name));
+    }
+}
+
+fn check_path(path: &str, report: &mut Report) {
+    if !path::is_path(path) {
+        report.add(format_args!("`{path}` is not a path; write names with dots between them, as in data.token"));
+    }
+}

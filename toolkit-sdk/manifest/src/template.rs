@@ -1,0 +1,311 @@
+//! Templates: text, and what stands between braces.
+//!
+//! `{field}` is the value of a field, `{field.part}` a part of a value that is JSON, `{a || b || "text"}` the first that there
+//! is, and `{base64({id}:{secret})}` what a function makes of templates. The functions are all there are: `base64`,
+//! `base64url` (without padding), `sha256` and `hmac_sha256(key, text)` (both in lower-case hex). Quoted text may hold
+//! braces. Nothing here loops or asks anybody.
+
+use base64::{
+    Engine,
+    engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD},
+};
+
+const LONGEST: usize = 4096;
+const DEEPEST: usize = 4;
+
+/// A template that is well formed.
+pub(crate) struct Template<'a>(Vec<Part<'a>>);
+
+enum Part<'a> {
+    Text(&'a str),
+    /// The first that there is.
+    Any(Vec<Term<'a>>),
+}
+
+enum Term<'a> {
+    Text(&'a str),
+    Field(&'a str),
+    Function(Function, Vec<Template<'a>>),
+}
+
+#[derive(Clone, Copy)]
+enum Function {
+    Base64,
+    Base64Url,
+    Digest(Digest),
+}
+
+/// A function that only servers have, in flows alone. Its value is lower-case hex.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Digest {
+    /// `sha256(text)` (FIPS 180-4).
+    Sha256,
+    /// `hmac_sha256(key, text)` (RFC 2104).
+    HmacSha256,
+}
+
+/// What a template is filled from. Every look-up by name is one.
+pub trait Source {
+    /// The value of a field, or of a part of it as `field.part`.
+    fn value(&self, name: &str) -> Option<String>;
+
+    /// The value of a digest.
+    fn digest(&self, _digest: Digest, _arguments: &[String]) -> Option<String> {
+        None
+    }
+}
+
+impl<F: Fn(&str) -> Option<String>> Source for F {
+    fn value(&self, name: &str) -> Option<String> {
+        self(name)
+    }
+}
+
+/// Puts values in their places; none when one is missing.
+#[must_use]
+pub fn fill(template: &str, source: &impl Source) -> Option<String> {
+    fill_each(template, source, |text| text)
+}
+
+/// The same with each filled place changed, for example encoded for an address.
+#[must_use]
+pub fn fill_each(template: &str, source: &impl Source, each: impl Fn(String) -> String) -> Option<String> {
+    Template::parse(template).ok()?.fill(source, &each)
+}
+
+impl<'a> Template<'a> {
+    /// Reads a template, or says what is wrong with it.
+    pub(crate) fn parse(text: &'a str) -> Result<Self, String> {
+        if text.len() > LONGEST {
+            return Err(format!("{} bytes are too long; at most {LONGEST}", text.len()));
+        }
+        Self::nested(text, 0)
+    }
+
+    fn nested(text: &'a str, depth: usize) -> Result<Self, String> {
+        if depth > DEEPEST {
+            return Err(format!("functions stand more than {DEEPEST} deep in each other"));
+        }
+        let mut parts = Vec::new();
+        let mut rest = text;
+        while let Some(start) = rest.find(['{', '}']) {
+            if rest.as_bytes()[start] == b'}' {
+                return Err("`}` without `{`".to_owned());
+            }
+            if start > 0 {
+                parts.push(Part::Text(&rest[..start]));
+            }
+            let inner = &rest[start + 1..];
+            let end = unquoted(inner).find(|&(_, byte, depth)| byte == b'}' && depth == 0).map(|(at, ..)| at);
+            let end = end.ok_or("`{` without `}`")?;
+            let terms = split(&inner[..end], "||").into_iter().map(|term| Term::parse(term.trim(), depth));
+            parts.push(Part::Any(terms.collect::<Result<_, _>>()?));
+            rest = &inner[end + 1..];
+        }
+        if !rest.is_empty() {
+            parts.push(Part::Text(rest));
+        }
+        Ok(Self(parts))
+    }
+
+    /// The fields it names, without their parts.
+    pub(crate) fn fields(&self) -> Vec<&'a str> {
+        let mut fields = Vec::new();
+        for part in &self.0 {
+            let Part::Any(terms) = part else { continue };
+            for term in terms {
+                match term {
+                    Term::Text(_) => {}
+                    Term::Field(name) => fields.push(name.split_once('.').map_or(*name, |(field, _)| field)),
+                    Term::Function(_, arguments) => fields.extend(arguments.iter().flat_map(Self::fields)),
+                }
+            }
+        }
+        fields
+    }
+
+    /// Whether a digest stands in it.
+    pub(crate) fn digests(&self) -> bool {
+        let terms = self.0.iter().filter_map(|part| if let Part::Any(terms) = part { Some(terms) } else { None });
+        terms.flatten().any(|term| match term {
+            Term::Text(_) | Term::Field(_) => false,
+            Term::Function(Function::Digest(_), _) => true,
+            Term::Function(_, arguments) => arguments.iter().any(Template::digests),
+        })
+    }
+
+    fn fill(&self, source: &impl Source, each: &impl Fn(String) -> String) -> Option<String> {
+        let mut filled = String::new();
+        for part in &self.0 {
+            match part {
+                Part::Text(text) => filled.push_str(text),
+                Part::Any(terms) => filled.push_str(&each(terms.iter().find_map(|term| term.fill(source))?)),
+            }
+        }
+        Some(filled)
+    }
+}
+
+impl<'a> Term<'a> {
+    fn parse(text: &'a str, depth: usize) -> Result<Self, String> {
+        if let Some(quoted) = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')) {
+            return Ok(Self::Text(quoted));
+        }
+        let Some((name, arguments)) = text.split_once('(') else {
+            return if is_name(text) {
+                Ok(Self::Field(text))
+            } else {
+                Err(format!("`{{{text}}}` is not a field; a template is text and `{{field}}`"))
+            };
+        };
+        let arguments = arguments.strip_suffix(')').ok_or_else(|| format!("`{name}(` without `)`"))?;
+        let (function, count) = match name {
+            "base64" => (Function::Base64, 1),
+            "base64url" => (Function::Base64Url, 1),
+            "sha256" => (Function::Digest(Digest::Sha256), 1),
+            "hmac_sha256" => (Function::Digest(Digest::HmacSha256), 2),
+            other => {
+                return Err(format!(
+                    "`{other}` is not a function; there are base64, base64url, sha256 and hmac_sha256"
+                ));
+            }
+        };
+        let arguments = if count == 1 { vec![arguments] } else { split(arguments, ",") };
+        if arguments.len() != count {
+            return Err(format!("`{name}` takes {count} arguments, not {}", arguments.len()));
+        }
+        let read = arguments.into_iter().map(|text| Template::nested(text, depth + 1));
+        Ok(Self::Function(function, read.collect::<Result<_, _>>()?))
+    }
+
+    fn fill(&self, source: &impl Source) -> Option<String> {
+        let (function, arguments) = match self {
+            Self::Text(text) => return Some((*text).to_owned()),
+            Self::Field(name) => return source.value(name),
+            Self::Function(function, arguments) => (function, arguments),
+        };
+        let filled = arguments.iter().map(|argument| argument.fill(source, &|text| text));
+        let filled = filled.collect::<Option<Vec<_>>>()?;
+        match function {
+            Function::Base64 => Some(STANDARD.encode(filled.first()?)),
+            Function::Base64Url => Some(URL_SAFE_NO_PAD.encode(filled.first()?)),
+            Function::Digest(digest) => source.digest(*digest, &filled),
+        }
+    }
+}
+
+/// `field`, or `field.part`.
+fn is_name(text: &str) -> bool {
+    let (field, path) = text.split_once('.').map_or((text, None), |(field, path)| (field, Some(path)));
+    is_field(field) && path.is_none_or(|path| crate::path::is_path(path) && !path.is_empty())
+}
+
+/// Whether this can be the name of a field.
+pub(crate) fn is_field(name: &str) -> bool {
+    (1..=48).contains(&name.len())
+        && name.starts_with(|first: char| first.is_ascii_lowercase())
+        && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
+}
+
+/// The bytes outside of quotes, with their place and how many brackets are open before them.
+fn unquoted(text: &str) -> impl Iterator<Item = (usize, u8, usize)> {
+    let (mut depth, mut quoted) = (0_usize, false);
+    text.bytes().enumerate().filter_map(move |(at, byte)| {
+        quoted ^= byte == b'"';
+        if quoted || byte == b'"' {
+            return None;
+        }
+        let before = depth;
+        match byte {
+            b'{' | b'(' => depth += 1,
+            b'}' | b')' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        Some((at, byte, before))
+    })
+}
+
+/// The pieces between separators outside of quotes and brackets.
+fn split<'a>(text: &'a str, separator: &str) -> Vec<&'a str> {
+    let (mut pieces, mut from) = (Vec::new(), 0);
+    for (at, _, depth) in unquoted(text) {
+        if depth == 0 && at >= from && text.as_bytes()[at..].starts_with(separator.as_bytes()) {
+            pieces.push(&text[from..at]);
+            from = at + separator.len();
+        }
+    }
+    pieces.push(&text[from..]);
+    pieces
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn filled(template: &str) -> Option<String> {
+        fill(template, &|name: &str| match name {
+            "a" => Some("1".to_owned()),
+            "n" => Some("2".to_owned()),
+            "key.part" => Some("p".to_owned()),
+            _ => None,
+        })
+    }
+
+    #[test]
+    fn a_template_is_filled_or_not_used() {
+        assert_eq!(filled("x{a}y{n}").as_deref(), Some("x1y2"));
+        assert_eq!(filled("{a}{b}"), None);
+        assert_eq!(filled("{a"), None);
+        assert_eq!(filled("plain").as_deref(), Some("plain"));
+        assert_eq!(filled("{key.part}").as_deref(), Some("p"));
+    }
+
+    #[test]
+    fn the_first_alternative_that_there_is_is_taken() {
+        assert_eq!(filled("{b || a || n}").as_deref(), Some("1"));
+        assert_eq!(filled(r#"{b||"none, (really) {"}!"#).as_deref(), Some("none, (really) {!"));
+        assert_eq!(filled("{b || c}"), None);
+    }
+
+    /// RFC 4648, section 10.
+    #[test]
+    fn base64_is_that_of_the_standard_and_digests_are_the_sources() {
+        assert_eq!(filled("{base64(foob)} {base64({a}:{n})}").as_deref(), Some("Zm9vYg== MToy"));
+        assert_eq!(filled("{base64url(foob)}").as_deref(), Some("Zm9vYg"));
+        assert_eq!(filled("{base64({sha256({a})})}"), None, "this source has none");
+        let digests = |template| Template::parse(template).unwrap().digests();
+        assert!(digests("{a || base64({hmac_sha256(k,{a})})}") && !digests("{base64({a})}"));
+    }
+
+    #[test]
+    fn fields_are_found_wherever_they_stand() {
+        let template = Template::parse(r#"{a}{b.c || "d"}{hmac_sha256({e},{base64({f})})}"#).unwrap();
+        assert_eq!(template.fields(), ["a", "b", "e", "f"]);
+    }
+
+    #[test]
+    fn each_place_is_changed_after_it_is_filled_and_text_is_not() {
+        let each = fill_each("a/{a}", &|_: &str| Some("b/c".to_owned()), |text| text.replace('/', "%2F"));
+        assert_eq!(each.as_deref(), Some("a/b%2Fc"));
+    }
+
+    #[test]
+    fn what_is_no_template_says_why() {
+        for (template, why) in [
+            ("{", "`{` without `}`"),
+            ("a}", "`}` without `{`"),
+            ("{A}", "is not a field"),
+            ("{}", "is not a field"),
+            ("{a.}", "is not a field"),
+            ("{a ||}", "is not a field"),
+            ("{md5({a})}", "is not a function"),
+            ("{sha256({a}}", "without"),
+            ("{hmac_sha256({a})}", "2 arguments"),
+            ("{base64({base64({base64({base64({base64({a})})})})})}", "deep"),
+            (&"a".repeat(5000), "too long"),
+        ] {
+            let problem = Template::parse(template).err().unwrap_or_default();
+            assert!(problem.contains(why), "{template}: {problem}");
+        }
+    }
+}
