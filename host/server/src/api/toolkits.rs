@@ -436,7 +436,7 @@ fn modes(release: &Release) -> Vec<AuthMode> {
 fn scheme_view(mode: AuthMode, scheme: Option<&AuthScheme>) -> Value {
     let fields = scheme.map_or(&[][..], |scheme| &scheme.fields);
     let (optional, required): (Vec<_>, Vec<_>) =
-        fields.iter().partition(|field| field.optional || field.default.is_some());
+        fields.iter().filter(|field| !field.hidden).partition(|field| field.optional || field.default.is_some());
     let views = |fields: Vec<&Field>| fields.into_iter().map(field_view).collect::<Vec<_>>();
     let flow = scheme.and_then(|scheme| scheme.oauth2.as_ref());
     let scopes = flow.map_or(&[][..], |flow| &flow.scopes);

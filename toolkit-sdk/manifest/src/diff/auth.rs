@@ -66,7 +66,7 @@ fn added(field: &Field, scheme: &AuthScheme, report: &mut Report) {
 }
 
 fn fields(old: &Field, new: &Field, report: &mut Report) {
-    let needed = |field: &Field| !field.optional && field.default.is_none();
+    let needed = |field: &Field| !field.optional && !field.hidden && field.default.is_none();
     match (needed(old), needed(new)) {
         (false, true) => report.add("required", "is newly required".to_owned(), &[Callers, Accounts]),
         (true, false) => report.add("required", "is no longer required".to_owned(), &[]),
@@ -80,13 +80,21 @@ fn fields(old: &Field, new: &Field, report: &mut Report) {
             report.add("pattern", format!("must have the form {new}"), &[Callers, Accounts]);
         }
     }
+    if (old.format, &old.one_of) != (new.format, &new.one_of) {
+        let narrower = new.format.is_some() || !new.one_of.is_empty();
+        let parties: &[_] = if narrower { &[Callers, Accounts] } else { &[] };
+        report.add("values", "are others that it takes".to_owned(), parties);
+    }
     match (old.secret, new.secret) {
         (true, false) => report.add("secret", "is given to the toolkit, and no longer secret".to_owned(), &[Accounts]),
         (false, true) => report.add("secret", "is secret now".to_owned(), &[]),
         _ => {}
     }
-    let texts = (&old.title, &old.description, &old.default, old.optional);
-    let same = texts == (&new.title, &new.description, &new.default, new.optional);
+    let texts = |field: &Field| {
+        let Field { title, description, default, prefix, suffix, .. } = field.clone();
+        (title, description, default, prefix, suffix, field.optional, field.hidden)
+    };
+    let same = texts(old) == texts(new);
     report.reworded("text", !same && needed(old) == needed(new));
 }
 

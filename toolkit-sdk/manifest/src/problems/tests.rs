@@ -351,7 +351,7 @@ fn a_flow_sends_a_person_to_a_public_address_with_the_platforms_own_parameters()
     accepted("/auth", with_flow("authorize_params", json!({ "access_type": "offline" })));
     let at = "auth.OAUTH2.oauth2";
     refused("/auth", scheme(&Value::Null, json!({})), at, "nothing about the flow");
-    refused("/auth/0/oauth2", flow.clone(), "auth.API_KEY.oauth2", "only a scheme of mode OAUTH2");
+    refused("/auth/0/oauth2", flow.clone(), "auth.API_KEY.oauth2", "only a scheme of mode OAUTH2 and its kin");
     refused("/auth", with_flow("authorize_url", json!("http://example.com/")), at, "https://");
     refused("/auth", with_flow("token_url", json!("https://localhost/token")), at, "localhost");
     refused("/auth", with_flow("token_url", json!("https://{site}/token")), at, "anybody's host");
@@ -364,6 +364,94 @@ fn a_flow_sends_a_person_to_a_public_address_with_the_platforms_own_parameters()
     refused("/auth", scheme(&flow, field), at, "another name");
     let base = json!({ "base_url": "https://{access_token}.example.org" });
     refused("/auth", scheme(&flow, base), "auth.OAUTH2.base_url", "is secret");
+}
+
+#[test]
+fn what_a_flow_says_besides_is_checked_member_by_member() {
+    let scheme = |more: Value| {
+        let mut flow =
+            json!({ "authorize_url": "https://example.com/authorize", "token_url": "https://example.org/token" });
+        flow.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        json!([{
+            "mode": "OAUTH2", "name": "OAuth", "oauth2": flow,
+            "fields": [
+                { "name": "site", "title": "Site" }, { "name": "pin", "title": "Pin", "secret": true, "optional": true },
+                { "name": "dc", "title": "Data center", "hidden": true },
+            ],
+            "request": [{ "in": "header", "name": "authorization", "value": "Bearer {access_token}" }],
+        }])
+    };
+    let keep = json!({ "keep": { "dc": { "path": "api.dc", "pattern": "([a-z]+)" } } });
+    let with = |more: Value| {
+        let mut whole = json!({ "response": keep, "token": { "params": { "pin": "{pin}" } } });
+        whole.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        scheme(whole)
+    };
+    accepted("/auth", with(json!({})));
+    accepted(
+        "/auth",
+        with(json!({
+            "token": { "headers": { "authorization": "Basic {base64({client_id}:{pin || \"-\"})}" }, "params": { "t": "{sha256({now})}" } },
+            "refresh": { "url": "https://{dc}.example.org/refresh", "drop": ["refresh_token"], "rename": { "client_id": "key" } },
+            "assertion": { "algorithm": "ES256", "key": "{pin}", "claims": { "iss": "{client_id}" } },
+            "revoke": { "url": "https://example.org/revoke" },
+        })),
+    );
+    let at = "auth.OAUTH2.oauth2";
+    for (more, place, why) in [
+        (json!({ "response": {} }), "", "nothing fills `dc`"),
+        (
+            json!({ "response": { "keep": { "dc": { "path": "a" }, "x": { "path": "a" } } } }),
+            ".response.keep",
+            "not a field",
+        ),
+        (json!({ "response": { "keep": { "dc": { "path": "a..b" } } } }), ".response.keep.dc.path", "not a path"),
+        (
+            json!({ "response": { "keep": { "dc": { "path": "a", "pattern": "(" } } } }),
+            ".response.keep.dc.pattern",
+            "regular",
+        ),
+        (json!({ "token": { "headers": { "host": "{pin}" } } }), ".token.headers.host", "frames or routes"),
+        (json!({ "token": { "params": { "a": "{other}", "b": "{pin}" } } }), ".token.params.a", "not a field"),
+        (json!({ "token": { "drop": ["state"], "params": { "b": "{pin}" } } }), ".token.drop", "not sent unasked"),
+        (json!({ "refresh": { "url": "https://example.org/{pin}" } }), ".refresh.url", "is secret"),
+        (json!({ "refresh": { "url": "https://example.org/{access_token}" } }), ".refresh.url", "is secret"),
+        (json!({ "refresh": { "url": "https://{dc}/token" } }), ".refresh.url", "anybody's host"),
+        (json!({ "refresh_margin": 100_000 }), ".refresh_margin", "longer"),
+        (json!({ "authorize_params": { "a": "{sha256({site})}" } }), ".authorize_params.a", "digests"),
+        (json!({ "authorize_params": { "a": "{pin}" } }), ".authorize_params.a", "is secret"),
+        (json!({ "authorize_rename": { "client": "key" } }), ".authorize_rename", "not sent unasked"),
+        (json!({ "client_auth": "private_key_jwt" }), ".assertion", "is missing"),
+        (json!({ "revoke": {} }), ".revoke.url", "is missing"),
+        (json!({ "register": { "url": "https://example.org/register" } }), ".register", "DCR_OAUTH"),
+        (
+            json!({ "after_connect": [{ "request": { "url": "https://example.org/me" } }] }),
+            ".after_connect.0.keep",
+            "is empty",
+        ),
+        (json!({ "identity": { "path": ".a" } }), ".identity.path", "not a path"),
+    ] {
+        refused("/auth", with(more), &format!("{at}{place}"), why);
+    }
+    let mut unused = scheme(json!({ "response": keep }));
+    refused("/auth", unused.clone(), "auth.OAUTH2.fields.pin", "goes nowhere");
+    unused[0]["mode"] = json!("S2S_OAUTH2");
+    refused("/auth", unused, "auth.S2S_OAUTH2.oauth2.authorize_url", "sends nobody");
+}
+
+#[test]
+fn a_field_says_what_it_takes_and_its_default_is_that() {
+    let field = |more: Value| {
+        let mut field = json!({ "name": "site", "title": "Site" });
+        field.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        json!([{ "name": "api_key", "title": "Key", "secret": true }, field])
+    };
+    let at = "auth.API_KEY.fields.site";
+    accepted("/auth/0/fields", field(json!({ "one_of": ["eu", "us"], "default": "eu", "prefix": "https://" })));
+    refused("/auth/0/fields", field(json!({ "one_of": ["eu", "eu"], "default": "eu" })), at, "twice");
+    refused("/auth/0/fields", field(json!({ "one_of": ["eu"], "default": "us" })), at, "not a value");
+    refused("/auth/0/fields", field(json!({ "format": "uuid", "default": "7" })), at, "not a value");
+    refused("/auth/0/fields", field(json!({ "hidden": true, "default": "7" })), "auth.API_KEY", "nothing fills");
 }
 
 #[test]

@@ -21,9 +21,10 @@ pub(super) fn url(
 ) -> Result<Url> {
     let about = flow.oauth2()?;
     let mut url = address(flow, &about.authorize_url)?;
+    let client = flow.client_id().ok_or_else(|| Refusal::unsent("nobody has said the `client_id`"))?;
     let mut query = vec![
         ("response_type", "code".to_owned()),
-        ("client_id", percent(&flow.client.id)),
+        ("client_id", percent(&client)),
         ("redirect_uri", percent(redirect_uri)),
         ("state", percent(state)),
     ];
@@ -43,7 +44,7 @@ pub(super) fn url(
     }
     let secret = |name: &str| flow.scheme.secrets().any(|secret| secret == name);
     let value = |name: &str| match name {
-        "client_id" => Some(flow.client.id.clone()),
+        "client_id" => Some(client.clone()),
         "redirect_uri" => Some(redirect_uri.to_owned()),
         name => flow.value(name).filter(|_| !secret(name)),
     };

@@ -11,13 +11,14 @@
 mod answer;
 mod assertion;
 mod authorize;
+mod register;
 mod request;
 mod variables;
 
-use std::{collections::BTreeMap, fmt, time::Duration};
+use std::{fmt, time::Duration};
 
-use manifest::{AuthMode, AuthScheme, Call, OAuth2, Pick};
-use net::{Response, Url};
+use manifest::{AuthMode, AuthScheme, Call, OAuth2, Pick, Step, TokenResponse};
+use net::Url;
 use serde_json::Value;
 use store::Time;
 use zeroize::Zeroizing;
@@ -25,6 +26,7 @@ use zeroize::Zeroizing;
 use self::variables::Variables;
 use super::{Values, scheme::text};
 pub use authorize::challenge;
+pub use register::metadata;
 
 /// Under which the values of an account say who is connected.
 pub const IDENTITY: &str = "displayName";
@@ -55,6 +57,27 @@ pub struct Client {
     pub private_key: Option<Zeroizing<String>>,
     /// By which the application knows that key.
     pub key_id: Option<String>,
+}
+
+/// What the person is sent away with.
+#[derive(Clone, Copy)]
+pub struct Away<'a> {
+    /// Where to come back to.
+    pub redirect_uri: &'a str,
+    /// Comes back with the person.
+    pub state: &'a str,
+    /// What the challenge is made of (RFC 7636).
+    pub verifier: Option<&'a str>,
+    /// Asked for beside the manifest's.
+    pub scopes: &'a [String],
+}
+
+/// A connection that has begun.
+pub struct Begun {
+    /// Where the person is sent.
+    pub url: Url,
+    /// To be laid over the account's values until the person is back, and after.
+    pub values: Values,
 }
 
 /// What the person came back with.
@@ -116,6 +139,20 @@ pub enum Refusal {
 type Result<T> = std::result::Result<T, Refusal>;
 
 impl Flow<'_> {
+    /// Begins a connection: where the person agrees, after all that has to be asked before. A client that the platform registers is
+    /// registered under `name` (RFC 7591) where the account has none yet.
+    ///
+    /// # Errors
+    /// See [`Refusal`].
+    pub async fn begin(&self, name: &str, away: Away<'_>) -> Result<Begun> {
+        let registers = self.scheme.mode == AuthMode::DcrOauth && self.client_id().is_none();
+        let values = if registers { self.register(name, away.redirect_uri).await? } else { Values::new() };
+        let known = over(self.values, &values);
+        let flow = Flow { values: &known, ..*self };
+        let url = flow.authorize(away.redirect_uri, away.state, away.verifier, away.scopes)?;
+        Ok(Begun { url, values })
+    }
+
     /// Where the person agrees. `verifier` is left out where the application takes no challenge; `scopes` are asked for beside
     /// the manifest's.
     ///
@@ -171,8 +208,7 @@ impl Flow<'_> {
     #[must_use]
     pub fn refreshes(&self) -> bool {
         let dropped = |about: &OAuth2| {
-            let call = about.refresh.as_ref();
-            call.is_some_and(|call| call.drop.iter().any(|name| name == "refresh_token"))
+            about.refresh.as_ref().is_some_and(|call| call.drop.iter().any(|name| name == "refresh_token"))
         };
         self.scheme.oauth2.as_ref().is_some_and(|about| dropped(about) || self.value("refresh_token").is_some())
     }
@@ -199,6 +235,14 @@ impl Flow<'_> {
             self.connected(&mut tokens).await?;
         }
         Ok(tokens)
+    }
+
+    /// Registers a client of the platform's own at the application (RFC 7591). What comes back makes a [`Client`].
+    ///
+    /// # Errors
+    /// See [`Refusal`].
+    pub async fn register(&self, name: &str, redirect_uri: &str) -> Result<Values> {
+        register::register(self, name, redirect_uri).await
     }
 
     /// Gives the tokens back (RFC 7009).
@@ -228,30 +272,27 @@ impl Flow<'_> {
         let about = self.oauth2()?;
         let variables = Variables::of(self, standard.to_vec(), known)?;
         let response = request::send(&variables, call, true).await?;
-        let mut tokens = self.read(&response).map_err(|refusal| variables.hidden(refusal))?;
+        let answer = answer::accepted(Some(&about.response), &response).map_err(|refusal| variables.hidden(refusal))?;
+        let mut tokens = self.read(&answer)?;
         for step in &about.steps {
             let values = over(self.values, &tokens.values);
             let flow = Flow { values: &values, ..*self };
             if step.keep.is_empty() {
-                let response = flow.ask(&step.request).await?;
-                let next = flow.read(&response)?;
-                let mut values = std::mem::take(&mut tokens.values);
-                values.extend(next.values);
-                tokens = Tokens { values, ..next };
+                let next = flow.read(&flow.ask(&step.request, Some(&about.response)).await?)?;
+                tokens.values.extend(next.values);
+                tokens = Tokens { values: tokens.values, ..next };
             } else {
-                let kept = flow.kept(&step.request, &step.keep).await?;
-                tokens.values.extend(kept);
+                tokens.values.extend(flow.kept(step).await?);
             }
         }
         Ok(tokens)
     }
 
     /// The tokens in an answer, with what is kept of it.
-    fn read(&self, response: &Response) -> Result<Tokens> {
+    fn read(&self, answer: &Value) -> Result<Tokens> {
         let about = self.oauth2()?;
-        let whole = answer::accepted(Some(&about.response), response)?;
-        let mut tokens = answer::tokens(self.now, about, &whole)?;
-        let within = manifest::at(&whole, &about.response.root).unwrap_or(&Value::Null);
+        let mut tokens = answer::tokens(self.now, about, answer)?;
+        let within = manifest::at(answer, &about.response.root).unwrap_or(&Value::Null);
         let kept = about.response.keep.iter().filter_map(|(field, pick)| Some((field.clone(), pick.of(within)?)));
         tokens.values.extend(self.checked(kept.collect())?);
         if let Some(identity) = about.identity.as_ref().filter(|identity| identity.request.is_none()) {
@@ -265,14 +306,11 @@ impl Flow<'_> {
         let about = self.oauth2()?;
         for step in &about.after_connect {
             let values = over(self.values, &tokens.values);
-            let flow = Flow { values: &values, ..*self };
-            let kept = flow.kept(&step.request, &step.keep).await?;
-            tokens.values.extend(kept);
+            tokens.values.extend(Flow { values: &values, ..*self }.kept(step).await?);
         }
         if let Some((identity, call)) = about.identity.as_ref().and_then(|it| Some((it, it.request.as_ref()?))) {
             let values = over(self.values, &tokens.values);
-            let answer = Flow { values: &values, ..*self }.ask(call).await;
-            match answer.and_then(|response| answer::accepted(None, &response)) {
+            match (Flow { values: &values, ..*self }).ask(call, None).await {
                 Ok(answer) => tokens.values.extend(named(&answer, &identity.path)),
                 Err(refusal) => tracing::info!(%refusal, "cannot learn who is connected"),
             }
@@ -285,22 +323,22 @@ impl Flow<'_> {
     }
 
     /// The answer to a request to which nothing of the standards is added.
-    async fn ask(&self, call: &Call) -> Result<Response> {
-        request::send(&Variables::of(self, Vec::new(), &[])?, call, false).await
+    async fn ask(&self, call: &Call, about: Option<&TokenResponse>) -> Result<Value> {
+        let variables = Variables::of(self, Vec::new(), &[])?;
+        let response = request::send(&variables, call, false).await?;
+        answer::accepted(about, &response).map_err(|refusal| variables.hidden(refusal))
     }
 
-    async fn kept(&self, call: &Call, keep: &BTreeMap<String, Pick>) -> Result<Values> {
-        let answer = answer::accepted(None, &self.ask(call).await?)?;
+    async fn kept(&self, step: &Step) -> Result<Values> {
+        let answer = self.ask(&step.request, None).await?;
         let mut kept = Vec::new();
-        for (field, pick) in keep {
+        for (field, pick) in &step.keep {
             match pick.of(&answer) {
                 Some(value) => kept.push((field.clone(), value)),
                 None if self.scheme.fields.iter().any(|own| own.name == *field && own.optional) => {}
                 None => {
-                    return Err(Refusal::malformed(format!(
-                        "`{}` of the answer is not there, or is not as expected",
-                        pick.path
-                    )));
+                    let reason = format!("`{}` of the answer is not there, or is not as expected", pick.path);
+                    return Err(Refusal::malformed(reason));
                 }
             }
         }
@@ -321,6 +359,11 @@ impl Flow<'_> {
 
     fn oauth2(&self) -> Result<&OAuth2> {
         self.scheme.oauth2.as_ref().ok_or_else(|| Refusal::unsent("the toolkit describes no flow for this scheme"))
+    }
+
+    /// Of the auth config, or else of the account.
+    fn client_id(&self) -> Option<String> {
+        Some(self.client.id.clone()).filter(|id| !id.is_empty()).or_else(|| self.value("client_id"))
     }
 
     fn value(&self, name: &str) -> Option<String> {

@@ -29,7 +29,7 @@ pub(super) fn percent(text: &str) -> String {
 pub(super) fn address(flow: &Flow<'_>, template: &str) -> Result<Url> {
     let secret = |name: &str| flow.scheme.secrets().any(|secret| secret == name);
     let value = |name: &str| match name {
-        "client_id" => Some(flow.client.id.clone()),
+        "client_id" => flow.client_id(),
         // A segment of dots would climb.
         name => flow.value(name).filter(|value| !secret(name) && !value.trim_matches('.').is_empty()),
     };
@@ -45,43 +45,79 @@ pub(super) fn address(flow: &Flow<'_>, template: &str) -> Result<Url> {
 /// Sends a request: what the standards send and the client's credentials where it is `authenticated`, and what the manifest
 /// says.
 pub(super) async fn send(variables: &Variables<'_>, call: &Call, authenticated: bool) -> Result<Response> {
-    let flow = variables.flow;
-    let about = flow.oauth2()?;
-    let mut url = address(flow, call.url.as_ref().unwrap_or(&about.token_url))?;
-    let mut headers = HeaderMap::new();
-    headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
+    let about = variables.flow.oauth2()?;
+    let mut url = address(variables.flow, call.url.as_ref().unwrap_or(&about.token_url))?;
     let mut standard = variables.standard.clone();
+    let mut headers = HeaderMap::new();
     if authenticated {
         authenticate(variables, about.client_auth, &mut standard, &mut headers)?;
     }
-    for (name, template) in &call.headers {
-        if let (Ok(name), Some(value)) = (HeaderName::try_from(name), manifest::fill(template, variables)) {
-            headers.insert(name, sensitive(&value)?);
-        }
-    }
+    own_headers(variables, call, &mut headers)?;
     let parameters = parameters(variables, call, standard);
     let body = match (call.method, call.format) {
         (CallMethod::Get, _) | (_, CallFormat::Query) => {
             let own = url.query().filter(|own| !own.is_empty()).map(str::to_owned);
             let query: Vec<_> = own.into_iter().chain((!parameters.is_empty()).then(|| form(&parameters))).collect();
             url.set_query((!query.is_empty()).then(|| query.join("&")).as_deref());
-            Body::Empty
+            None
         }
-        (CallMethod::Post, CallFormat::Form) => {
-            headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/x-www-form-urlencoded"));
-            Body::Bytes(form(&parameters).into())
-        }
+        (CallMethod::Post, CallFormat::Form) => Some(("application/x-www-form-urlencoded", form(&parameters))),
         (CallMethod::Post, CallFormat::Json) => {
-            headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-            Body::Bytes(object(parameters).to_string().into())
+            let mut object = Map::new();
+            parameters.into_iter().for_each(|(name, value)| put(&mut object, &name, value));
+            Some(("application/json", Value::Object(object).to_string()))
         }
     };
     let method = match call.method {
         CallMethod::Post => Method::POST,
         CallMethod::Get => Method::GET,
     };
+    exchange(variables, method, url, headers, body).await
+}
+
+/// Posts an object, with the parameters that the manifest adds to it.
+pub(super) async fn send_json(
+    variables: &Variables<'_>,
+    call: &Call,
+    mut object: Map<String, Value>,
+) -> Result<Response> {
+    let url = address(variables.flow, call.url.as_deref().unwrap_or_default())?;
+    let mut headers = HeaderMap::new();
+    own_headers(variables, call, &mut headers)?;
+    for (name, value) in parameters(variables, call, Vec::new()) {
+        put(&mut object, &name, value);
+    }
+    let body = Some(("application/json", Value::Object(object).to_string()));
+    exchange(variables, Method::POST, url, headers, body).await
+}
+
+fn own_headers(variables: &Variables<'_>, call: &Call, headers: &mut HeaderMap) -> Result<()> {
+    for (name, template) in &call.headers {
+        if let (Ok(name), Some(value)) = (HeaderName::try_from(name), manifest::fill(template, variables)) {
+            headers.insert(name, sensitive(&value)?);
+        }
+    }
+    Ok(())
+}
+
+async fn exchange(
+    variables: &Variables<'_>,
+    method: Method,
+    url: Url,
+    mut headers: HeaderMap,
+    body: Option<(&'static str, String)>,
+) -> Result<Response> {
+    headers.entry(ACCEPT).or_insert(HeaderValue::from_static("application/json"));
+    let body = match body {
+        Some((kind, text)) => {
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+            Body::Bytes(text.into())
+        }
+        None => Body::Empty,
+    };
     let limits = Limits { first_byte: PATIENCE, total: PATIENCE, response_bytes: ANSWER, ..Limits::default() };
-    flow.net.send(net::Request { method, url, headers, body, limits }).await.map_err(|failure| match failure.kind {
+    let request = net::Request { method, url, headers, body, limits };
+    variables.flow.net.send(request).await.map_err(|failure| match failure.kind {
         ErrorKind::Denied | ErrorKind::InvalidRequest => Refusal::unsent(failure.message),
         ErrorKind::TooLarge => Refusal::malformed(failure.message),
         ErrorKind::Dns | ErrorKind::Connect | ErrorKind::Tls | ErrorKind::Timeout | ErrorKind::Protocol => {
@@ -97,29 +133,29 @@ fn authenticate(
     parameters: &mut Vec<(&'static str, String)>,
     headers: &mut HeaderMap,
 ) -> Result<()> {
-    let client = variables.flow.client;
+    // Some accounts bring a client of their own.
+    let (id, secret) = (variables.value("client_id"), variables.value("client_secret").map(Zeroizing::new));
     let basic = |user: &str, password: &str| {
         let pair = Zeroizing::new(format!("{user}:{password}"));
         sensitive(&Zeroizing::new(format!("Basic {}", BASE64.encode(&*pair))))
     };
-    let id = (!client.id.is_empty()).then(|| ("client_id", client.id.clone()));
-    match (how, &client.secret) {
+    match (how, &secret) {
         (ClientAuth::None, _) => {}
         (ClientAuth::Basic, Some(secret)) => {
-            headers.insert(AUTHORIZATION, basic(&percent(&client.id), &percent(secret))?);
+            headers.insert(AUTHORIZATION, basic(&percent(&id.unwrap_or_default()), &percent(secret))?);
         }
         (ClientAuth::SecretAsUser, Some(secret)) => {
             headers.insert(AUTHORIZATION, basic(secret, "")?);
         }
         (ClientAuth::PrivateKeyJwt, _) => {
             let assertion = variables.value("assertion").ok_or_else(|| Refusal::unsent("there is no assertion"))?;
-            parameters.extend(id);
+            parameters.extend(id.map(|id| ("client_id", id)));
             parameters
                 .push(("client_assertion_type", "urn:ietf:params:oauth:client-assertion-type:jwt-bearer".to_owned()));
             parameters.push(("client_assertion", assertion));
         }
         (ClientAuth::Body | ClientAuth::Basic | ClientAuth::SecretAsUser, secret) => {
-            parameters.extend(id);
+            parameters.extend(id.map(|id| ("client_id", id)));
             parameters.extend(secret.as_ref().map(|secret| ("client_secret", secret.to_string())));
         }
     }
@@ -141,15 +177,7 @@ fn form(parameters: &[(String, String)]) -> String {
     pairs.collect::<Vec<_>>().join("&")
 }
 
-/// An object; a dot in a name makes an object within.
-fn object(parameters: Vec<(String, String)>) -> Value {
-    let mut object = Map::new();
-    for (name, value) in parameters {
-        put(&mut object, &name, value);
-    }
-    object.into()
-}
-
+/// Puts a member into an object; a dot in its name makes an object within.
 fn put(object: &mut Map<String, Value>, name: &str, value: String) {
     let inner =
         name.split_once('.').map(|(first, rest)| (object.entry(first).or_insert_with(|| Map::new().into()), rest));

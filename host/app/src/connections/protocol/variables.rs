@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, SecondsFormat};
 use hmac::{Hmac, KeyInit, Mac};
-use manifest::{Digest, Source};
+use manifest::{AuthMode, Digest, Source};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
@@ -29,7 +29,10 @@ impl<'a> Variables<'a> {
         let mut variables = Self { flow, standard, known };
         if let Some(about) = &flow.oauth2()?.assertion {
             let signed = assertion::signed(&variables, about)?;
-            variables.known.push(("assertion", signed));
+            // What a person would bring, a key file brings (RFC 7523, section 2.1).
+            let granted = flow.scheme.mode == AuthMode::GoogleServiceAccount && !variables.standard.is_empty();
+            let sent = if granted { &mut variables.standard } else { &mut variables.known };
+            sent.push(("assertion", signed));
         }
         Ok(variables)
     }
@@ -52,7 +55,7 @@ impl<'a> Variables<'a> {
     fn of_client(&self, name: &str) -> Option<String> {
         let client = self.flow.client;
         match name {
-            "client_id" => Some(client.id.clone()).filter(|id| !id.is_empty()),
+            "client_id" => self.flow.client_id(),
             "client_secret" => client.secret.as_ref().map(|secret| secret.to_string()),
             "client_private_key" => client.private_key.as_ref().map(|key| key.to_string()),
             "client_key_id" => client.key_id.clone(),
