@@ -220,6 +220,7 @@ impl Issuer {
     ///
     /// # Panics
     /// When the address is not its own.
+    #[expect(clippy::disallowed_methods, reason = "the test is the browser, not the server")]
     pub async fn open(&self, url: &str) -> (u16, Option<String>, String) {
         let own = url.strip_prefix(&self.url()).unwrap_or_else(|| panic!("{url} is not below {}", self.url()));
         let client = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).no_proxy().build();
@@ -428,6 +429,7 @@ mod tests {
     use super::*;
     use crate::FakeApp;
 
+    #[expect(clippy::disallowed_methods, reason = "the test is the client, not the server")]
     async fn post(issuer: &Issuer, form: &str) -> (u16, Value) {
         let url = format!("{}/oauth/{}/token", issuer.origin, issuer.tag);
         let body = format!("{form}&client_id={CLIENT_ID}&client_secret={CLIENT_SECRET}");

@@ -15,8 +15,8 @@ pub(crate) fn is_path(path: &str) -> bool {
 /// What stands at a path.
 #[must_use]
 pub fn at<'a>(value: &'a Value, path: &str) -> Option<&'a Value> {
-    let names = path.split('.').filter(|name| !name.is_empty());
-    names.fold(Some(value), |value, name| match value? {
+    let mut names = path.split('.').filter(|name| !name.is_empty());
+    names.try_fold(value, |value, name| match value {
         Value::Array(items) => items.get(name.parse::<usize>().ok()?),
         value => value.get(name),
     })

@@ -226,7 +226,7 @@ impl Flow<'_> {
             _ => None,
         };
         let mut standard: Vec<_> = grant.map(|grant| ("grant_type", grant.to_owned())).into_iter().collect();
-        let known = vec![("scope", scope)];
+        let known = [("scope", scope)];
         if self.scheme.mode == AuthMode::S2sOauth2 && !known[0].1.is_empty() {
             standard.extend(known.clone());
         }

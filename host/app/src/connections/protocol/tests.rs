@@ -28,6 +28,7 @@ impl Application {
         let net = net::Client::new(net::Settings { rewrite, ..net::Settings::default() }).unwrap();
         let seen = Arc::new(Mutex::new(Vec::new()));
         let (kept, answers) = (seen.clone(), answers.to_vec());
+        #[expect(clippy::disallowed_methods, reason = "it ends with the runtime, which the test owns")]
         tokio::spawn(async move {
             for answer in answers {
                 let (mut stream, _) = listener.accept().await.unwrap();
