@@ -119,6 +119,7 @@ create table "connected_accounts" (
     "auth_config" text collate "C" generated always as (case when json_typeof(body->'auth_config') in ('string', 'boolean') then body->>'auth_config' end) stored,
     "status" text collate "C" generated always as (case when json_typeof(body->'status') in ('string', 'boolean') then body->>'status' end) stored,
     "changed_at" bigint generated always as (case when json_typeof(body->'changed_at') = 'number' and body->>'changed_at' ~ '^(0|-?[1-9][0-9]{0,18})$' then case when (body->>'changed_at')::numeric between -9223372036854775808 and 9223372036854775807 then (body->>'changed_at')::bigint end end) stored,
+    "waits_until" bigint generated always as (case when json_typeof(body->'waits_until') = 'number' and body->>'waits_until' ~ '^(0|-?[1-9][0-9]{0,18})$' then case when (body->>'waits_until')::numeric between -9223372036854775808 and 9223372036854775807 then (body->>'waits_until')::bigint end end) stored,
     "uuid" text collate "C" generated always as (case when json_typeof(body->'uuid') in ('string', 'boolean') then body->>'uuid' end) stored,
     "alias_of" text collate "C" generated always as (case when json_typeof(body->'alias_of') in ('string', 'boolean') then body->>'alias_of' end) stored
 );
@@ -128,6 +129,7 @@ create index "connected_accounts_by_toolkit" on "connected_accounts" (project, "
 create index "connected_accounts_by_auth_config" on "connected_accounts" (project, "auth_config" nulls first, created_at, id) where deleted_at is null;
 create index "connected_accounts_by_status" on "connected_accounts" (project, "status" nulls first, created_at, id) where deleted_at is null;
 create index "connected_accounts_by_changed_at" on "connected_accounts" (project, "changed_at" nulls first, created_at, id) where deleted_at is null;
+create index "connected_accounts_by_waits_until" on "connected_accounts" (project, "waits_until" nulls first, created_at, id) where deleted_at is null;
 create unique index "connected_accounts_one_uuid" on "connected_accounts" (project, "uuid" nulls first) where deleted_at is null;
 create unique index "connected_accounts_one_alias_of" on "connected_accounts" (project, "alias_of" nulls first) where deleted_at is null;
 
@@ -138,9 +140,35 @@ create table "credentials" (
     created_at bigint not null,
     updated_at bigint not null,
     deleted_at bigint,
-    body json not null
+    body json not null,
+    "due" bigint generated always as (case when json_typeof(body->'due') = 'number' and body->>'due' ~ '^(0|-?[1-9][0-9]{0,18})$' then case when (body->>'due')::numeric between -9223372036854775808 and 9223372036854775807 then (body->>'due')::bigint end end) stored
 );
 create index "credentials_by_created_at" on "credentials" (project, created_at, id) where deleted_at is null;
+create index "credentials_by_due" on "credentials" (project, "due" nulls first, created_at, id) where deleted_at is null;
+
+create table "flows" (
+    id text collate "C" primary key,
+    project text collate "C" not null,
+    revision bigint not null,
+    created_at bigint not null,
+    updated_at bigint not null,
+    deleted_at bigint,
+    body json not null,
+    "until" bigint generated always as (case when json_typeof(body->'until') = 'number' and body->>'until' ~ '^(0|-?[1-9][0-9]{0,18})$' then case when (body->>'until')::numeric between -9223372036854775808 and 9223372036854775807 then (body->>'until')::bigint end end) stored
+);
+create index "flows_by_created_at" on "flows" (project, created_at, id) where deleted_at is null;
+create index "flows_by_until" on "flows" (project, "until" nulls first, created_at, id) where deleted_at is null;
+
+create table "oauth_apps" (
+    id text collate "C" primary key,
+    project text collate "C" not null,
+    revision bigint not null,
+    created_at bigint not null,
+    updated_at bigint not null,
+    deleted_at bigint,
+    body json not null
+);
+create index "oauth_apps_by_created_at" on "oauth_apps" (project, created_at, id) where deleted_at is null;
 
 create table "legacy_ids" (
     id text collate "C" primary key,

@@ -67,7 +67,7 @@ async fn what_the_toolkit_does_not_offer_is_refused() {
 }
 
 #[tokio::test]
-async fn a_toolkit_with_a_browser_flow_is_listed_and_its_other_ways_to_connect_work() {
+async fn a_toolkit_with_a_browser_flow_needs_a_client_for_it_and_its_other_ways_to_connect_do_not() {
     let host = Host::shared().await;
     let mut manifest = guest::manifest_with_key(&given::slug(), given::bearer());
     let flow = json!({
@@ -85,9 +85,8 @@ async fn a_toolkit_with_a_browser_flow_is_listed_and_its_other_ways_to_connect_w
         let config = json!({ "type": "use_custom_auth", "authScheme": scheme, "credentials": {} });
         json!({ "toolkit": { "slug": slug }, "auth_config": config })
     };
-    let refused = project.post("/auth_configs", &create("OAUTH2")).await.expect(501);
-    assert_eq!(refused["error"]["slug"], "Auth_Config_SchemeUnsupported");
-    assert!(refused.text.contains("cannot connect accounts by OAUTH2"), "{refused:?}");
+    let refused = project.post("/auth_configs", &create("OAUTH2")).await.expect(400);
+    assert!(refused.text.contains("client_id"), "{refused:?}");
     project.post("/auth_configs", &create("API_KEY")).await.expect(201);
 }
 

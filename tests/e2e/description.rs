@@ -28,10 +28,11 @@ pub(crate) static OPERATIONS: LazyLock<Vec<Operation>> = LazyLock::new(|| {
 });
 
 /// What parameters of paths stand for: where, which, and one that nothing has. The part before the `_` is the kind of id.
-const UNKNOWN: [(&str, &str, &str); 13] = [
+const UNKNOWN: [(&str, &str, &str); 14] = [
     ("/org/owner/project/", "nano_id", "proj_AAAAAAAAAAAA"),
     ("/org/owner/project/", "key_id", "key_AAAAAAAAAAAA"),
     ("/org/members/", "member_id", "om_AAAAAAAAAAAA"),
+    ("/org/oauth_apps/", "slug", "no_such_toolkit"),
     ("/org/usage/", "entity_type", "no_such_thing"),
     ("/project/usage/", "entity_type", "no_such_thing"),
     ("/toolkits/", "slug", "no_such_toolkit"),

@@ -1,6 +1,12 @@
 //! What tests find already done.
 
-use harness::{Guest, Host, guest, unique};
+use harness::{
+    Answer, Client, FakeApp, Guest, Host, Issuer, fake_app, guest,
+    host::Setup,
+    issuer::{CLIENT_ID, CLIENT_SECRET},
+    unique,
+};
+use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
@@ -54,4 +60,81 @@ pub(crate) fn account(config: &str, user: &str, key: &str) -> Value {
         "auth_config": { "id": config },
         "connection": { "user_id": user, "state": { "authScheme": "API_KEY", "val": { "api_key": key } } },
     })
+}
+
+/// A server of one's own that reaches the application of the shared one.
+pub(crate) fn with_application() -> Setup {
+    Setup::new().with_application(&fake_app::HOSTS, Host::application())
+}
+
+/// A toolkit whose accounts are connected at an authorization server, and that toolkit's auth config in a project.
+pub(crate) struct Oauth {
+    /// Of the server at the application.
+    pub tag: String,
+    pub slug: String,
+    pub config: String,
+    pub issuer: Issuer,
+}
+
+/// Publishes a toolkit whose accounts are connected at an authorization server of its own: the slug, the server's tag, the server.
+pub(crate) async fn oauth_toolkit(host: &Host) -> (String, String, Issuer) {
+    let (slug, tag) = (slug(), unique(8));
+    let application: &FakeApp = Host::application();
+    let issuer = application.issuer(&tag);
+    let manifest = guest::manifest_with_scheme(&slug, issuer.scheme());
+    host.publish(Guest::fetch().component(), &manifest).await;
+    (slug, tag, issuer)
+}
+
+/// An auth config with a client of the project's own; its id.
+pub(crate) async fn oauth_config(project: &Client, slug: &str, credentials: Value) -> String {
+    let config = json!({ "type": "use_custom_auth", "authScheme": "OAUTH2", "credentials": credentials });
+    let body = json!({ "toolkit": { "slug": slug }, "auth_config": config });
+    project.post("/auth_configs", &body).await.expect(201)["auth_config"]["id"].as_str().unwrap().to_owned()
+}
+
+/// The operator's client for a toolkit.
+pub(crate) fn oauth_app() -> Value {
+    json!({ "client_id": CLIENT_ID, "client_secret": CLIENT_SECRET })
+}
+
+impl Oauth {
+    pub(crate) async fn new(host: &Host, project: &Client) -> Self {
+        let (slug, tag, issuer) = oauth_toolkit(host).await;
+        let config = oauth_config(project, &slug, Issuer::credentials()).await;
+        Self { tag, slug, config, issuer }
+    }
+
+    /// Asks for an account of the default user.
+    pub(crate) async fn begin(&self, project: &Client, callback_url: &str) -> Answer {
+        let connection = json!({ "user_id": "default", "callback_url": callback_url });
+        let body = json!({ "auth_config": { "id": self.config }, "connection": connection });
+        project.post("/connected_accounts", &body).await.expect(201)
+    }
+
+    /// Connects an account of the default user; its id.
+    pub(crate) async fn connect(&self, project: &Client) -> String {
+        let made = self.begin(project, "https://app.example/done").await;
+        let back = self.issuer.visit(made["redirect_url"].as_str().unwrap()).await;
+        let landed = project.exchange(Method::GET, &back, &[], Vec::new()).await;
+        assert!(landed.header("location").contains("status=success"), "{landed:?}");
+        made["id"].as_str().unwrap().to_owned()
+    }
+
+    /// An address that answers whoever shows a good token.
+    pub(crate) fn me(&self) -> String {
+        format!("{}/api/me", self.issuer.url())
+    }
+
+    /// Runs the tool of the toolkit for the default user.
+    pub(crate) async fn execute(&self, project: &Client) -> Answer {
+        project.execute(&guest::tool(&self.slug), json!({ "url": self.me() })).await
+    }
+
+    /// The tokens that the application saw, oldest first.
+    pub(crate) fn tokens_used(&self) -> Vec<String> {
+        let seen = Host::application().seen(&self.tag);
+        let calls = seen.iter().filter(|seen| seen.path.ends_with("/api/me"));
+        calls.map(|seen| seen.header("authorization").trim_start_matches("Bearer ").to_owned()).collect()
+    }
 }

@@ -84,7 +84,11 @@ fn places(wanted: &str) -> Vec<(&'static str, String, Value)> {
         places.push((operation.method.as_str(), operation.filled(&values), body));
     }
     match wanted {
-        "ac" => places.push(("POST", "/connected_accounts".into(), given::account("ID", "eve", "k-0123456789"))),
+        "ac" => {
+            places.push(("POST", "/connected_accounts".into(), given::account("ID", "eve", "k-0123456789")));
+            let link = json!({ "auth_config_id": "ID", "user_id": "eve" });
+            places.push(("POST", "/connected_accounts/link".into(), link));
+        }
         "ca" => {
             let call = json!({ "arguments": {}, "version": "latest", "connected_account_id": "ID", "user_id": "amy" });
             places.push(("POST", "/tools/execute/TOOL".into(), call));

@@ -108,6 +108,10 @@ impl Client {
         self.send(Method::PATCH, path, Body::Json(body.clone()), &[]).await
     }
 
+    pub async fn put_json(&self, path: &str, body: &Value) -> Answer {
+        self.send(Method::PUT, path, Body::Json(body.clone()), &[]).await
+    }
+
     pub async fn put(&self, path: &str, component: Vec<u8>) -> Answer {
         self.send(Method::PUT, path, Body::Raw("application/wasm", component), &[]).await
     }

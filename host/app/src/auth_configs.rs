@@ -6,16 +6,16 @@
 use manifest::AuthMode;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use store::{Batch, Collection, Document, Field, Found, Kind, Query, Record, Time};
+use store::{Batch, Collection, CommitError, Document, Field, Found, Kind, Query, Record, Store, Time};
 use uuid::Uuid;
 
 use crate::{
     App, Error, Result,
     catalog::{LATEST, Release},
-    connections::Account,
-    ids::{self, AuthConfigId},
+    connections::{Account, apps, protocol::Client},
+    ids::{self, AuthConfigId, ProjectId},
     projects::Project,
-    vault::{Place, Sealed},
+    vault::{Place, Sealed, Vault},
 };
 
 /// The collection this room owns.
@@ -31,19 +31,7 @@ pub(crate) static COLLECTION: Collection = Collection {
 };
 
 /// Names of auth schemes that the contract knows and this server does not run.
-const UNSUPPORTED: [&str; 11] = [
-    "OAUTH2",
-    "OAUTH1",
-    "BILLCOM_AUTH",
-    "GOOGLE_SERVICE_ACCOUNT",
-    "BASIC_WITH_JWT",
-    "CALCOM_AUTH",
-    "SERVICE_ACCOUNT",
-    "SAML",
-    "DCR_OAUTH",
-    "S2S_OAUTH2",
-    "CIMD_OAUTH",
-];
+const UNSUPPORTED: [&str; 4] = ["OAUTH1", "SAML", "DCR_OAUTH", "CIMD_OAUTH"];
 
 /// An auth config, as stored.
 #[derive(Debug, Serialize, Deserialize)]
@@ -156,31 +144,33 @@ pub struct Filter {
 /// When the toolkit is unknown or does not offer the scheme, or the store refuses.
 pub async fn create(app: &App, project: &Project, request: NewAuthConfig) -> Result<Record<AuthConfig>> {
     let release = app.catalog.release(&request.toolkit, LATEST)?;
-    let name = request.scheme.ok_or_else(|| Error::NoManagedAuth(release.slug.to_string()))?;
-    let scheme = offered(&release, &name)?;
+    let managed = request.scheme.is_none();
+    let scheme = match request.scheme {
+        Some(name) => offered(&release, &name)?,
+        None if apps::is_managed(app, &release).await? => AuthMode::Oauth2,
+        None => return Err(Error::NoManagedAuth(release.slug.to_string())),
+    };
+    check_client(scheme, managed, &request.credentials.own)?;
     let (id, now) = (AuthConfigId::random(), app.clock.now());
     let name = match request.name.map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()) {
-        Some(name) if name.chars().count() > 256 => {
-            return Err(Error::invalid("auth_config.name: at most 256 characters"));
-        }
-        Some(name) => name,
+        Some(name) => checked_name(name)?,
         None => format!("{}-{}", release.slug, ids::random_text(6)),
     };
     let key = app.vault.key(project.id.as_str(), now).await?;
     let body = AuthConfig {
-        folded: format!("{} {}", name.to_lowercase(), id.as_str().to_lowercase()),
+        folded: folded(&name, id.as_str()),
         name,
         toolkit: release.slug.to_string(),
         scheme,
-        managed: false,
+        managed,
         status: Status::Enabled,
         uuid: Uuid::new_v4(),
         restrict_to: request.restrict_to,
         tools_for_execution: request.tools_for_execution,
         tools_for_connection: request.tools_for_connection,
         in_sessions: request.in_sessions,
-        credentials: key.seal(place(project, id.as_str(), "credentials"), &request.credentials.own)?,
-        shared: key.seal(place(project, id.as_str(), "shared"), &request.credentials.shared)?,
+        credentials: key.seal(place(&project.id, id.as_str(), "credentials"), &request.credentials.own)?,
+        shared: key.seal(place(&project.id, id.as_str(), "shared"), &request.credentials.shared)?,
     };
     app.store.commit(Batch::at(now).insert(project.id.as_str(), id.as_str(), &body)).await?;
     get(app, project, &id).await
@@ -196,7 +186,122 @@ pub async fn get(app: &App, project: &Project, id: &AuthConfigId) -> Result<Reco
 
 /// An auth config of the project, if there is one.
 pub(crate) async fn find(app: &App, project: &Project, id: &AuthConfigId) -> Result<Option<Record<AuthConfig>>> {
-    Ok(app.store.get(project.id.as_str(), id.as_str()).await?)
+    find_in(&app.store, &project.id, id).await
+}
+
+/// The same, for whoever has the store alone.
+pub(crate) async fn find_in(
+    store: &Store,
+    project: &ProjectId,
+    id: &AuthConfigId,
+) -> Result<Option<Record<AuthConfig>>> {
+    Ok(store.get(project.as_str(), id.as_str()).await?)
+}
+
+/// Changes of an auth config. Absent parts stay as they are.
+#[derive(Debug, Default)]
+pub struct Changes {
+    /// Whether the caller takes it for one of the managed kind.
+    pub managed: bool,
+    /// See [`AuthConfig::name`].
+    pub name: Option<String>,
+    /// Laid over the own credentials, name by name; null or an empty list clears one.
+    pub own: Map<String, Value>,
+    /// The same with the shared ones.
+    pub shared: Map<String, Value>,
+    /// See [`AuthConfig::restrict_to`].
+    pub restrict_to: Option<Vec<String>>,
+    /// See [`AuthConfig::tools_for_execution`].
+    pub tools_for_execution: Option<Vec<String>>,
+    /// See [`AuthConfig::tools_for_connection`].
+    pub tools_for_connection: Option<Vec<String>>,
+    /// See [`AuthConfig::in_sessions`].
+    pub in_sessions: Option<bool>,
+}
+
+/// Changes an auth config, for connections that exist as for those to come.
+///
+/// # Errors
+/// When there is none, it is of the other kind, what is left lacks something, or the store refuses.
+pub async fn change(app: &App, project: &Project, id: &AuthConfigId, changes: Changes) -> Result<()> {
+    let name = changes.name.map(|name| checked_name(name.trim().to_owned())).transpose()?;
+    for _ in 0..5 {
+        let mut record = get(app, project, id).await?;
+        if record.body.managed != changes.managed {
+            let own = if record.body.managed { "default" } else { "custom" };
+            return Err(Error::invalid(format!("type: auth config {id} is of type {own}")));
+        }
+        let mut credentials = credentials(app, project, &record).await?;
+        for (values, changed) in [(&mut credentials.own, &changes.own), (&mut credentials.shared, &changes.shared)] {
+            values.extend(changed.clone());
+            values.retain(|_, value| !value.is_null() && value.as_array().is_none_or(|list| !list.is_empty()));
+        }
+        check_client(record.body.scheme, record.body.managed, &credentials.own)?;
+        let now = app.clock.now();
+        let key = app.vault.key(project.id.as_str(), now).await?;
+        let body = &mut record.body;
+        body.credentials = key.seal(place(&project.id, id.as_str(), "credentials"), &credentials.own)?;
+        body.shared = key.seal(place(&project.id, id.as_str(), "shared"), &credentials.shared)?;
+        if let Some(name) = &name {
+            (body.name, body.folded) = (name.clone(), folded(name, id.as_str()));
+        }
+        for (own, changed) in [
+            (&mut body.restrict_to, &changes.restrict_to),
+            (&mut body.tools_for_execution, &changes.tools_for_execution),
+            (&mut body.tools_for_connection, &changes.tools_for_connection),
+        ] {
+            if let Some(changed) = changed {
+                own.clone_from(changed);
+            }
+        }
+        body.in_sessions = changes.in_sessions.unwrap_or(body.in_sessions);
+        match app.store.commit(Batch::at(now).update(&record)).await {
+            Err(CommitError::Stale) => {}
+            done => return done.map_err(Into::into),
+        }
+    }
+    Err(Error::Unavailable("the auth config is being changed".into()))
+}
+
+fn checked_name(name: String) -> Result<String> {
+    if name.is_empty() || name.chars().count() > 256 {
+        return Err(Error::invalid("auth_config.name: must have 1 to 256 characters"));
+    }
+    Ok(name)
+}
+
+fn folded(name: &str, id: &str) -> String {
+    format!("{} {}", name.to_lowercase(), id.to_lowercase())
+}
+
+/// What a config with a client of the project's own must name.
+fn check_client(scheme: AuthMode, managed: bool, own: &Map<String, Value>) -> Result<()> {
+    if scheme == AuthMode::Oauth2 && !managed && Client::of(own).is_none() {
+        return Err(Error::invalid("auth_config.credentials.client_id: is required with OAUTH2"));
+    }
+    for name in ["scopes", "user_scopes"] {
+        let text = |value: &Value| value.is_string();
+        let good =
+            own.get(name).is_none_or(|value| text(value) || value.as_array().is_some_and(|list| list.iter().all(text)));
+        if !good {
+            return Err(Error::invalid(format!("auth_config.credentials.{name}: must be a text or a list of texts")));
+        }
+    }
+    Ok(())
+}
+
+/// The scopes that credentials name: a list, or a text with commas or spaces between them.
+pub(crate) fn scopes(own: &Map<String, Value>) -> Vec<String> {
+    let parts = |text: &str| {
+        let parts = text.split([',', ' ']).map(str::trim).filter(|scope| !scope.is_empty());
+        parts.map(str::to_owned).collect::<Vec<_>>()
+    };
+    match own.get("scopes") {
+        Some(Value::String(text)) => parts(text),
+        // A scope of a list may hold anything.
+        Some(Value::Array(list)) => list.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+        _ => Vec::new(),
+    }
 }
 
 /// A page of auth configs, newest first, with their total.
@@ -259,7 +364,17 @@ pub async fn remove(app: &App, project: &Project, id: &AuthConfigId) -> Result<(
 /// # Errors
 /// When they do not open.
 pub async fn credentials(app: &App, project: &Project, record: &Record<AuthConfig>) -> Result<Credentials> {
-    let key = app.vault.key(project.id.as_str(), app.clock.now()).await?;
+    open(&app.vault, &project.id, record, app.clock.now()).await
+}
+
+/// The same, for whoever has the vault alone.
+pub(crate) async fn open(
+    vault: &Vault,
+    project: &ProjectId,
+    record: &Record<AuthConfig>,
+    now: Time,
+) -> Result<Credentials> {
+    let key = vault.key(project.as_str(), now).await?;
     Ok(Credentials {
         own: key.open(place(project, &record.id, "credentials"), &record.body.credentials)?,
         shared: key.open(place(project, &record.id, "shared"), &record.body.shared)?,
@@ -286,7 +401,19 @@ impl AuthConfig {
 
 /// The scheme of that name, when the toolkit offers it.
 pub(crate) fn offered(release: &Release, name: &str) -> Result<AuthMode> {
-    let known = [AuthMode::ApiKey, AuthMode::BearerToken, AuthMode::Basic, AuthMode::NoAuth];
+    let known = [
+        AuthMode::Oauth2,
+        AuthMode::S2sOauth2,
+        AuthMode::ApiKey,
+        AuthMode::BearerToken,
+        AuthMode::Basic,
+        AuthMode::BasicWithJwt,
+        AuthMode::GoogleServiceAccount,
+        AuthMode::ServiceAccount,
+        AuthMode::BillcomAuth,
+        AuthMode::CalcomAuth,
+        AuthMode::NoAuth,
+    ];
     let upper = name.to_ascii_uppercase();
     let Some(mode) = known.into_iter().find(|mode| mode.as_str() == upper) else {
         return Err(if UNSUPPORTED.contains(&upper.as_str()) {
@@ -301,8 +428,8 @@ pub(crate) fn offered(release: &Release, name: &str) -> Result<AuthMode> {
     Err(Error::SchemeNotOffered { toolkit: release.slug.to_string(), scheme: upper })
 }
 
-fn place<'a>(project: &'a Project, id: &'a str, field: &'static str) -> Place<'a> {
-    Place { collection: COLLECTION.name, project: project.id.as_str(), id, field }
+fn place<'a>(project: &'a ProjectId, id: &'a str, field: &'static str) -> Place<'a> {
+    Place { collection: COLLECTION.name, project: project.as_str(), id, field }
 }
 
 #[cfg(test)]
@@ -327,6 +454,14 @@ mod tests {
             credentials: sealed(),
             shared: sealed(),
         }
+    }
+
+    #[test]
+    fn scopes_come_as_a_text_or_as_a_list() {
+        let of = |json: Value| scopes(json.as_object().unwrap());
+        assert_eq!(of(serde_json::json!({"scopes": "a, b c,,d"})), ["a", "b", "c", "d"]);
+        assert_eq!(of(serde_json::json!({"scopes": ["a", "https://x.example/b c"]})), ["a", "https://x.example/b c"]);
+        assert!(of(serde_json::json!({"user_scopes": "a"})).is_empty());
     }
 
     #[test]

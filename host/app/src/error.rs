@@ -210,6 +210,33 @@ pub enum Error {
     #[error("the connection lacks what the toolkit needs: {}", first(.0))]
     AccountFields(Vec<String>),
 
+    /// A browser came with a secret that is none, was used, or has ended. It does not tell which.
+    #[error("this way to connect an account is not valid: it was used, has ended, or began in another browser")]
+    FlowUnknown,
+    /// No account waits for the project's word under this name.
+    #[error("no account waits to be completed under this `session_uri`")]
+    SessionNotFound,
+    /// The application does not take the credential.
+    #[error("the application does not take the credential: {0}")]
+    CredentialRejected(String),
+    /// The toolkit names no request that tells whether a credential works.
+    #[error("toolkit {0} has no way to tell whether a credential works")]
+    CheckUnsupported(String),
+    /// Somebody else renews the token, and it takes long.
+    #[error("the token of connected account {0} is being renewed")]
+    RefreshInProgress(String),
+    /// The token has ended, and the application did not renew it; it is asked again.
+    #[error("the token of connected account {account} has ended, and its application does not answer")]
+    RefreshUnavailable {
+        /// Id.
+        account: String,
+        /// When it is asked again.
+        after: Duration,
+    },
+    /// The operator has no client for the toolkit.
+    #[error("there is no OAuth app for toolkit {0}")]
+    OauthAppNotFound(String),
+
     // running tools
     /// The user has no usable account.
     #[error("no active connected account of user `{user}` for toolkit {toolkit}")]
@@ -426,13 +453,21 @@ impl Error {
             Self::SignerUnknown(_) => row(2510, "Toolkit_SignerUnknown", 403, "sign with a trusted key, or have the operator add this one to `publish.trusted_keys`"),
 
             Self::AuthConfigNotFound(_) => row(301, "Auth_Config_NotFound", 404, "list the auth configs of the project"),
-            Self::NoManagedAuth(_) => row(306, "Auth_Config_DefaultAuthConfigNotFound", 400, "create the auth config with type `use_custom_auth` and an `authScheme`"),
+            Self::NoManagedAuth(_) => row(306, "Auth_Config_DefaultAuthConfigNotFound", 400, "create the auth config with type `use_custom_auth` and an `authScheme`, or have the operator keep an OAuth app for the toolkit"),
             Self::SchemeNotOffered { .. } => row(302, "Auth_Config_SchemeNotOffered", 400, "read the toolkit to see its `auth_config_details`"),
-            Self::SchemeUnsupported(_) => row(307, "Auth_Config_SchemeUnsupported", 501, "use API_KEY, BEARER_TOKEN, BASIC or NO_AUTH"),
+            Self::SchemeUnsupported(_) => row(307, "Auth_Config_SchemeUnsupported", 501, "use another scheme of the toolkit; its `auth_config_details` list them"),
 
             Self::AccountNotFound(_) => row(601, "ConnectedAccount_NotFound", 404, "list the connected accounts of the project"),
             Self::AccountRefused(_) => row(600, "ConnectedAccount_BadRequest", 400, "correct the request"),
             Self::AccountFields(_) => row(612, "ConnectedAccount_MissingRequiredFields", 400, "send the fields that `errors` lists in `connection.state.val`"),
+
+            Self::FlowUnknown => row(610, "ConnectedAccount_FlowInvalid", 400, "begin again with a new link, and go through it once, in one browser"),
+            Self::SessionNotFound => row(611, "ConnectedAccount_SessionNotFound", 404, "complete each `session_uri` once, within ten minutes"),
+            Self::CredentialRejected(_) => row(613, "ConnectedAccount_CredentialRejected", 400, "correct the credential, or make a new one at the application"),
+            Self::CheckUnsupported(_) => row(614, "ConnectedAccount_CheckUnsupported", 501, "leave `validate_credentials` out, and run a tool to see"),
+            Self::RefreshInProgress(_) => row(615, "ConnectedAccount_RefreshInProgress", 503, "nothing was sent: try again in a moment"),
+            Self::RefreshUnavailable { .. } => row(616, "ConnectedAccount_RefreshUnavailable", 503, "nothing was sent: try again later; the account stays connected"),
+            Self::OauthAppNotFound(_) => row(308, "Oauth_App_NotFound", 404, "list the OAuth apps, or keep one with `toolhost oauth-apps set`"),
 
             Self::NamedAccountNotFound(_) | Self::NoAccount { .. } => row(1810, "ActionExecute_ConnectedAccountNotFound", 404, "connect an account for this user first"),
             Self::AccountUserMissing(_) => row(1811, "ActionExecute_ConnectedAccountEntityIdRequired", 400, "send `user_id` with `connected_account_id`"),
@@ -489,8 +524,11 @@ impl Error {
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
-            Self::TooManyFailures { after } | Self::RateExceeded { after, .. } => Some(*after),
+            Self::TooManyFailures { after }
+            | Self::RateExceeded { after, .. }
+            | Self::RefreshUnavailable { after, .. } => Some(*after),
             Self::IdempotencyUnanswered
+            | Self::RefreshInProgress(_)
             | Self::ProjectBusy
             | Self::NodeBusy
             | Self::Unavailable(_)
@@ -599,6 +637,13 @@ mod tests {
             Error::AccountNotFound(text()),
             Error::AccountRefused(text()),
             Error::AccountFields(lines()),
+            Error::FlowUnknown,
+            Error::SessionNotFound,
+            Error::CredentialRejected(text()),
+            Error::CheckUnsupported(text()),
+            Error::RefreshInProgress(text()),
+            Error::RefreshUnavailable { account: text(), after },
+            Error::OauthAppNotFound(text()),
             Error::NoAccount { user: text(), toolkit: text() },
             Error::NamedAccountNotFound(text()),
             Error::AccountUserMissing(text()),

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use store::{Batch, Collection, CommitError, Document, Record, Store, Time};
 use tokio::time::Instant;
 
-use crate::{App, Clock, INSTALLATION, Result, files, idempotency, ids, tools::log};
+use crate::{App, Clock, INSTALLATION, Result, connections, files, idempotency, ids, tools::log};
 
 /// How long a lease holds when it is not renewed.
 const HELD: Duration = Duration::from_secs(6);
@@ -47,6 +47,16 @@ pub(crate) type Run<'a> = Pin<Box<dyn Future<Output = Result<()>> + Send + 'a>>;
 const JOBS: &[Job] = &[
     Job { name: "log_retention", every: log::EVERY, run: |app, lease| Box::pin(log::retain(app, lease)) },
     Job { name: "file_retention", every: files::EVERY, run: |app, lease| Box::pin(files::retain(app, lease)) },
+    Job {
+        name: "pending_accounts",
+        every: connections::EVERY,
+        run: |app, lease| Box::pin(connections::sweep(app, lease)),
+    },
+    Job {
+        name: "idle_accounts",
+        every: connections::IDLE_EVERY,
+        run: |app, lease| Box::pin(connections::idle(app, lease)),
+    },
     Job { name: "idempotency", every: idempotency::EVERY, run: |app, lease| Box::pin(idempotency::forget(app, lease)) },
 ];
 

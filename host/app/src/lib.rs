@@ -43,6 +43,8 @@ pub static COLLECTIONS: &[&Collection] = &[
     &auth_configs::COLLECTION,
     &connections::COLLECTION,
     &connections::CREDENTIALS,
+    &connections::FLOWS,
+    &connections::apps::COLLECTION,
     &legacy::COLLECTION,
     &files::COLLECTION,
     &tools::log::PAGES,
@@ -71,6 +73,8 @@ pub struct App {
     /// Keys in memory.
     pub keys: projects::Keys,
     pub(crate) log: tools::log::Log,
+    /// Tokens of accounts.
+    pub(crate) accounts: Arc<connections::Keeper>,
     /// Files of projects.
     pub files: files::Files,
     /// Ids of logs and requests.
@@ -93,6 +97,8 @@ pub struct Parts {
     pub log: tools::log::Settings,
     /// Files.
     pub files: files::Settings,
+    /// Connecting accounts.
+    pub connections: connections::Settings,
     /// Who may sign components.
     pub trusted: catalog::TrustedKeys,
     /// The language model; none when the operator has set none.
@@ -105,11 +111,12 @@ impl App {
     /// # Errors
     /// When the catalogue cannot be read.
     pub async fn open(parts: Parts) -> Result<(Self, tools::log::Writer)> {
-        let Parts { store, vault, sandbox, clock, log, files, trusted, model } = parts;
+        let Parts { store, vault, sandbox, clock, log, files, connections, trusted, model } = parts;
         let catalog = catalog::load(&store).await?;
         let usage = Arc::new(catalog::Usage::default());
         let (log, writer) = tools::log::open(log, store.clone(), vault.clone(), clock.clone(), usage.clone());
         let keys = projects::Keys::new(&vault);
+        let accounts = connections::Keeper::new(store.clone(), vault.clone(), clock.clone(), connections);
         let files = files::Files::new(files::Links::new(&vault), files);
         let app = Self {
             store,
@@ -122,6 +129,7 @@ impl App {
             model: model.map(tools::text::Model::new),
             keys,
             log,
+            accounts: Arc::new(accounts),
             files,
             sequence: ids::Sequence::new(),
             numbering: tokio::sync::Mutex::default(),
@@ -147,6 +155,11 @@ impl App {
     /// when keys were used. Does not end.
     pub async fn work(&self) {
         tokio::join!(jobs::work(self), projects::note_uses(self));
+    }
+
+    /// Where clients reach this server.
+    pub(crate) fn address(&self) -> &str {
+        self.files.links.address()
     }
 
     /// Why nothing can be changed now, if so.

@@ -14,6 +14,7 @@ use std::{
 
 use anyhow::{Context, Result, ensure};
 use app::catalog::TrustedKeys;
+use app::connections::Settings as ConnectionSettings;
 use app::files::Settings as FileSettings;
 use app::tools::log::{Keep, Retention};
 use config::{Environment, File, FileFormat};
@@ -90,6 +91,8 @@ pub(crate) struct Config {
     pub logs: Logs,
     /// Files.
     pub files: Files,
+    /// Connecting accounts, and keeping their tokens.
+    pub connections: Connections,
     /// API keys.
     pub keys: Keys,
     /// Publishing toolkits.
@@ -272,6 +275,22 @@ pub(crate) struct Files {
 }
 
 settings! {
+/// `connections.*`
+#[derive(Debug, Clone, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Connections {
+    /// Seconds that an account waits for its user to connect it. Default 600, at most 3600.
+    pub pending_s: u64,
+    /// A token is renewed so many seconds before its end, or in the last quarter of its life if that is shorter. Default 300, at
+    /// most 3600.
+    pub refresh_margin_s: u64,
+    /// Seconds that a server has for renewing a token before another one may try. Default 90, at most 600; token endpoints get
+    /// 30 of them.
+    pub refresh_lease_s: u64,
+}
+}
+
+settings! {
 /// `keys.*`
 #[derive(Debug, Clone, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -348,6 +367,7 @@ impl Default for Config {
             limits: Limits::default(),
             logs: Logs::default(),
             files: Files::default(),
+            connections: Connections::default(),
             keys: Keys::default(),
             publish: Publish::default(),
             llm: Llm::default(),
@@ -411,6 +431,12 @@ impl Default for Logs {
 impl Default for Files {
     fn default() -> Self {
         Self { size_mib: 100, keep_days: 30 }
+    }
+}
+
+impl Default for Connections {
+    fn default() -> Self {
+        Self { pending_s: 600, refresh_margin_s: 300, refresh_lease_s: 90 }
     }
 }
 
@@ -554,6 +580,14 @@ impl Config {
         ensure!((1..=300).contains(&llm.timeout_s), "`llm.timeout_s` must be 1 to 300");
         ensure!((1..=65_536).contains(&llm.max_tokens), "`llm.max_tokens` must be 1 to 65536");
         ensure!((1..=1_024).contains(&llm.at_once), "`llm.at_once` must be 1 to 1024");
+        let connections = &self.connections;
+        for (key, value, most) in [
+            ("pending_s", connections.pending_s, 3_600),
+            ("refresh_margin_s", connections.refresh_margin_s, 3_600),
+            ("refresh_lease_s", connections.refresh_lease_s, 600),
+        ] {
+            ensure!((1..=most).contains(&value), "`connections.{key}` is {value}: it must be 1 to {most}");
+        }
         ensure!((1..=1_024).contains(&self.files.size_mib), "`files.size_mib` must be 1 to 1024");
         ensure!(self.files.keep_days <= 36_500, "`files.keep_days` must be at most 36500");
         self.bucket()?;
@@ -621,6 +655,13 @@ impl Config {
         let Files { size_mib, keep_days } = self.files;
         let keep = Duration::from_secs(u64::from(keep_days) * 86_400);
         FileSettings { size: size_mib << 20, keep: (keep_days > 0).then_some(keep) }
+    }
+
+    /// How accounts are connected and kept.
+    pub(crate) fn connections(&self, net: net::Client) -> ConnectionSettings {
+        let Connections { pending_s, refresh_margin_s, refresh_lease_s } = self.connections;
+        let [pending, margin, lease] = [pending_s, refresh_margin_s, refresh_lease_s].map(Duration::from_secs);
+        ConnectionSettings { net, pending, margin, lease }
     }
 
     /// Who may sign what is published.
@@ -737,6 +778,7 @@ pub(crate) fn help() -> String {
         ("limits", Limits::KEYS),
         ("logs", Logs::KEYS),
         ("files", Files::KEYS),
+        ("connections", Connections::KEYS),
         ("keys", Keys::KEYS),
         ("publish", Publish::KEYS),
         ("llm", Llm::KEYS),

@@ -211,6 +211,11 @@ impl Query {
         }
     }
 
+    /// Every parameter, as it came.
+    pub(crate) fn pairs(&self) -> &[(String, String)] {
+        &self.0
+    }
+
     /// The last value of a parameter that is not empty.
     pub(crate) fn text(&self, name: &str) -> Reply<Option<&str>> {
         let value = self.0.iter().rev().find(|(own, _)| own == name).map(|(_, value)| value.trim());

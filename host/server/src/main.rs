@@ -33,7 +33,7 @@ use tracing_subscriber::EnvFilter;
 
 use crate::{
     admission::Admission,
-    commands::{archive, doctor, keys, legacy, logs, members, serve, toolkits, verify},
+    commands::{archive, doctor, keys, legacy, logs, members, oauth_apps, serve, toolkits, verify},
     config::{Config, Flags, LogFormat},
     open::Stop,
     terminal::Terminal,
@@ -97,6 +97,8 @@ enum Command {
     Keys(keys::Args),
     /// List, add and remove persons, each with a key to every project
     Members(members::Args),
+    /// List, keep or forget the operator's own clients at applications
+    OauthApps(oauth_apps::Args),
     /// Take a recorded call out of the execution log
     Logs(logs::Args),
     /// Publish toolkits from a registry, list and deprecate them
@@ -141,6 +143,7 @@ fn run(cli: Cli) -> Result<ExitCode, Stop> {
             Command::ImportLegacy(args) => legacy::run(&config, &args, terminal).await,
             Command::Keys(args) => keys::run(&config, &args, terminal).await,
             Command::Members(args) => members::run(&config, &args, terminal).await,
+            Command::OauthApps(args) => oauth_apps::run(&config, &args, terminal).await,
             Command::Logs(args) => logs::run(&config, &args, terminal).await,
             Command::Toolkits(args) => toolkits::run(&config, &args, terminal).await,
             Command::Openapi => {

@@ -95,7 +95,10 @@ pub(crate) async fn open(config: &Config) -> Result<Opened, Stop> {
         OpenError::Store(cause) => cause.into(),
     })?;
     let vault = Arc::new(vault);
-    let sandbox = sandbox(config, &vault).await?;
+    let net =
+        net::Client::new(config.net()?).map_err(|cause| anyhow::anyhow!("prepare the way out: {}", cause.message))?;
+    let connections = config.connections(net.clone());
+    let sandbox = sandbox(config, &vault, net).await?;
     let log = LogSettings {
         wait: config.logs.wait,
         buffer: config.logs.buffer,
@@ -106,7 +109,7 @@ pub(crate) async fn open(config: &Config) -> Result<Opened, Stop> {
     };
     let model = config.model()?;
     let files = config.files();
-    let parts = Parts { store: store.clone(), vault, sandbox, clock, log, files, trusted, model };
+    let parts = Parts { store: store.clone(), vault, sandbox, clock, log, files, connections, trusted, model };
     let (app, writer) = App::open(parts).await?;
     Ok(Opened { app, writer, store, new })
 }
@@ -188,9 +191,7 @@ fn key(path: &Path, new: bool) -> Result<KeyFile, Stop> {
     }
 }
 
-async fn sandbox(config: &Config, vault: &Vault) -> Result<Sandbox, Stop> {
-    let net =
-        net::Client::new(config.net()?).map_err(|cause| anyhow::anyhow!("prepare the way out: {}", cause.message))?;
+async fn sandbox(config: &Config, vault: &Vault, net: net::Client) -> Result<Sandbox, Stop> {
     let program = std::env::current_exe().context("find the server's own program").map_err(Stop::from)?;
     let wanted = &config.sandbox;
     let mut settings = sandbox::Settings::new(config.data.join("compiled"), *vault.derive("compiled components"), net);

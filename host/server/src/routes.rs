@@ -15,10 +15,10 @@ use utoipa_axum::{router::UtoipaMethodRouter, routes};
 use crate::{
     Server,
     api::{
-        action_logs, auth_configs, connected_accounts, files, keys, logs, members, migration, project_config, projects,
-        session, toolkits, tools, usage,
+        action_logs, auth_configs, connected_accounts, files, keys, logs, members, migration, oauth_apps,
+        project_config, projects, session, toolkits, tools, usage,
     },
-    doors::{self, docs, health},
+    doors::{self, docs, health, link},
     openapi,
     respond::{self, Failure, Wire},
 };
@@ -48,6 +48,8 @@ pub(crate) fn table() -> Vec<Row> {
         ("/org/owner/project/{nano_id}/api_keys/{key_id}", routes!(keys::remove)),
         ("/org/members", routes!(members::list, members::create)),
         ("/org/members/{member_id}", routes!(members::remove)),
+        ("/org/oauth_apps", routes!(oauth_apps::list)),
+        ("/org/oauth_apps/{slug}", routes!(oauth_apps::set, oauth_apps::remove)),
         ("/org/toolkits", routes!(toolkits::published)),
         (
             "/toolkits/{slug}/versions/{version}",
@@ -88,11 +90,20 @@ pub(crate) fn table() -> Vec<Row> {
         ("/project/usage/{entity_type}", routes!(usage::project_groups)),
         // connecting
         ("/auth_configs", routes!(auth_configs::list, auth_configs::create)),
-        ("/auth_configs/{nanoid}", routes!(auth_configs::read, auth_configs::remove)),
+        ("/auth_configs/{nanoid}", routes!(auth_configs::read, auth_configs::update, auth_configs::remove)),
         ("/auth_configs/{nanoid}/{status}", routes!(auth_configs::set_status)),
         ("/connected_accounts", routes!(connected_accounts::list, connected_accounts::create)),
-        ("/connected_accounts/{nanoid}", routes!(connected_accounts::read, connected_accounts::remove)),
+        ("/connected_accounts/link", routes!(connected_accounts::link)),
+        ("/connected_accounts/complete_auth", routes!(connected_accounts::complete)),
+        (
+            "/connected_accounts/{nanoid}",
+            routes!(connected_accounts::read, connected_accounts::update, connected_accounts::remove),
+        ),
+        ("/connected_accounts/{nanoid}/refresh", routes!(connected_accounts::refresh)),
+        ("/connected_accounts/{nanoid}/revoke", routes!(connected_accounts::revoke)),
         ("/connected_accounts/{nanoid}/status", routes!(connected_accounts::set_status)),
+        // a browser's, which comes back from an application
+        ("/toolkits/auth/callback", routes!(link::callback)),
         ("/migration/get-nanoid", routes!(migration::nanoid)),
     ]
 }
@@ -153,7 +164,9 @@ pub(crate) fn router(server: Arc<Server>) -> Router {
     let mut router = Router::new()
         .route("/health/live", get(health::live))
         .route("/health/ready", get(health::ready))
-        .route("/files/{project}/{id}", get(doors::files::get).put(doors::files::put));
+        .route("/files/{project}/{id}", get(doors::files::get).put(doors::files::put))
+        .route("/link/done", get(link::done))
+        .route("/link/{token}", get(link::show).post(link::submit));
     let table = table();
     let description = docs::description(openapi::text(&table, &server.words));
     for prefix in PREFIXES {

@@ -1,16 +1,21 @@
 //! Which credential a call runs with, and the grant that hands it over at the last moment.
 //!
 //! A named account must be of the project, of the toolkit and of the user; without one the user's newest active account of
-//! the toolkit is taken. The credential is opened for one call and dropped with it.
+//! the toolkit is taken. The credential is opened for one call and dropped with it. A token that ends soon is renewed before the
+//! call, one that the application does not take is renewed once, and the call goes on with the new one.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use manifest::{AuthMode, Placement};
-use sandbox::{Credential, Grant, GrantError, Secret};
+use sandbox::{Credential, Grant, GrantError, Limits, Pass, Policy, Secret};
 use store::{Query, Record};
 
-use super::{Account, Status, Values, open, record, scheme};
+use super::{
+    Account, Keeper, Status, Values, opened, record,
+    refresh::{Whose, Why, access_token},
+    scheme,
+};
 use crate::{
     App, Error, Result, auth_configs,
     catalog::{Found, LATEST, Release},
@@ -132,7 +137,7 @@ async fn newest(app: &App, project: &Project, found: &Found, user: &str) -> Resu
 
 async fn of_account(app: &App, project: &Project, found: &Found, record: Record<Account>) -> Result<Granted> {
     let values = usable(app, project, &found.tool.slug, &record).await?;
-    let mut granted = of_values(&found.release, record.body.scheme, &values)?;
+    let mut granted = renewable(app, project, &found.release, &record, &values)?;
     granted.account = Some(AccountId::parse(&record.id)?);
     granted.auth_config = Some(record.body.auth_config);
     granted.source = Source::ConnectedAccount;
@@ -150,7 +155,32 @@ async fn usable(app: &App, project: &Project, tool: &str, record: &Record<Accoun
     if !config.body.allows(tool) {
         return Err(Error::ToolNotAllowed { config: config.id, tool: tool.to_owned() });
     }
-    open(app, project, record).await
+    match record.body.scheme {
+        mode if mode.has_flow() => app.accounts.fresh(&Whose::of(app, project, record)?, Why::Ending).await,
+        _ => Ok(opened(app, project, record).await?.0),
+    }
+}
+
+/// The right to a credential that is renewed when the application does not take it, where it can be.
+fn renewable(
+    app: &App,
+    project: &Project,
+    release: &Release,
+    record: &Record<Account>,
+    values: &Values,
+) -> Result<Granted> {
+    let mut granted = of_values(release, record.body.scheme, values)?;
+    if record.body.scheme.has_flow()
+        && let (Some(scheme), Some(token)) = (release.scheme(record.body.scheme), access_token(values))
+    {
+        let credential = Arc::new(scheme::credential(scheme, values));
+        granted.grant = Some(Arc::new(Renewing {
+            keeper: app.accounts.clone(),
+            whose: Whose::of(app, project, record)?,
+            current: Mutex::new((credential, token.clone())),
+        }));
+    }
+    Ok(granted)
 }
 
 fn of_values(release: &Release, mode: AuthMode, values: &Values) -> Result<Granted> {
@@ -226,7 +256,7 @@ pub(crate) async fn passage(
     let release = app.catalog.release(&record.body.toolkit, LATEST)?;
     let values = usable(app, project, tool, &record).await?;
     let mode = record.body.scheme;
-    let mut granted = of_values(&release, mode, &values)?;
+    let mut granted = renewable(app, project, &release, &record, &values)?;
     (granted.account, granted.source) = (Some(id), Source::ConnectedAccount);
     granted.auth_config = Some(record.body.auth_config);
     Ok(Passage { user: record.body.user_id, base: base(&release, mode, &values), release, granted })
@@ -288,6 +318,79 @@ impl Grant for Ready {
 
     async fn renew(&self, _rejected: &Credential) -> std::result::Result<Option<Arc<Credential>>, GrantError> {
         Ok(None)
+    }
+}
+
+/// A token of an account, which is renewed when the application does not take it.
+struct Renewing {
+    keeper: Arc<Keeper>,
+    whose: Whose,
+    /// What is sent now, and the token in it.
+    current: Mutex<(Arc<Credential>, String)>,
+}
+
+#[async_trait]
+impl Grant for Renewing {
+    async fn credential(&self) -> std::result::Result<Arc<Credential>, GrantError> {
+        Ok(self.current.lock().unwrap_or_else(PoisonError::into_inner).0.clone())
+    }
+
+    async fn renew(&self, rejected: &Credential) -> std::result::Result<Option<Arc<Credential>>, GrantError> {
+        let (current, token) = self.current.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        // Another request of the same call was faster.
+        if current.secrets != rejected.secrets {
+            return Ok(Some(current));
+        }
+        let values = self.keeper.fresh(&self.whose, Why::Rejected(token.clone())).await;
+        let values = values.map_err(|cause| GrantError(cause.to_string()))?;
+        let scheme = self.whose.scheme().map_err(|cause| GrantError(cause.to_string()))?;
+        let Some(fresh) = access_token(&values).filter(|fresh| **fresh != token) else { return Ok(None) };
+        let credential = Arc::new(scheme::credential(scheme, &values));
+        *self.current.lock().unwrap_or_else(PoisonError::into_inner) = (credential.clone(), fresh.clone());
+        Ok(Some(credential))
+    }
+}
+
+/// Asks the application whether it takes a credential, by the request that the toolkit names for it.
+///
+/// # Errors
+/// [`Error::CredentialRejected`] when it does not; when the toolkit names no request, or the application does not answer.
+pub(crate) async fn trial(
+    app: &App,
+    project: &Project,
+    release: &Release,
+    mode: AuthMode,
+    values: &Values,
+) -> Result<()> {
+    let check = release.scheme(mode).and_then(|scheme| scheme.verify.as_ref());
+    let check = check.ok_or_else(|| Error::CheckUnsupported(release.slug.to_string()))?;
+    let value = |name: &str| values.get(name).and_then(scheme::text);
+    let unfilled = || Error::CredentialRejected("the address to ask at lacks a field".into());
+    let mut url = manifest::fill(&check.url, &value).ok_or_else(unfilled)?;
+    if url.starts_with('/') {
+        let base = base(release, mode, values).ok_or_else(unfilled)?;
+        url = format!("{}{url}", base.trim_end_matches('/'));
+    }
+    let policy =
+        Policy { egress: crate::tools::origins(release, base(release, mode, values).as_deref()), read_only: false };
+    let pass = Pass {
+        tenant: project.tenant.clone(),
+        policy: Arc::new(policy),
+        grant: of_values(release, mode, values)?.grant,
+        limits: Limits::default(),
+        method: check.method.clone(),
+        url,
+        headers: Vec::new(),
+        body: None,
+    };
+    let passed = app.sandbox.pass(pass).await.map_err(|refusal| crate::tools::refused(refusal, release))?;
+    let answer = passed
+        .answer
+        .map_err(|failed| Error::Unavailable(format!("the application gave no answer: {}", failed.message)))?;
+    match answer.status {
+        200..=299 => Ok(()),
+        500..=599 | 429 => Err(Error::Unavailable(format!("the application answered {}", answer.status))),
+        status => Err(Error::CredentialRejected(format!("the application answered {status}"))),
     }
 }
 

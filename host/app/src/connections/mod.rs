@@ -1,22 +1,38 @@
 //! Connected accounts: one user's account at one external application, with its credential.
 //!
-//! The schemes here need no redirect, so an account is ACTIVE as soon as its fields are complete; it can be paused
-//! (INACTIVE) and resumed. The credential is a record of its own, so that deleting an account hides the account and erases
-//! the credential in one step.
+//! An account of a scheme without redirect is ACTIVE as soon as its fields are complete; for the others its user has to agree at
+//! the application first (`flow`). What may happen to an account is decided in one place (`state`), and whoever changes one asks
+//! there inside the change. The credential is a record of its own, so that deleting an account hides the account and erases the
+//! credential in one step; while the account lives, `refresh` keeps its token alive.
 
+pub mod apps;
+mod flow;
 mod grant;
 pub mod protocol;
+mod refresh;
 mod scheme;
+mod state;
 
-use manifest::AuthMode;
+use std::{sync::Arc, time::Duration};
+
+use manifest::{AuthMode, AuthScheme};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use store::{Batch, Collection, CommitError, Document, Field, Found, Kind, Query, Record, Time};
 use uuid::Uuid;
 
-pub(crate) use grant::{Choice, Granted, Passage, grant, passage};
+pub use flow::{
+    Brand, Form, FormField, Landed, LinkPage, Linked, NewLink, Submitted, again, callback, complete, link, open_link,
+    submit,
+};
+pub(crate) use flow::{COLLECTION as FLOWS, EVERY, sweep};
+pub(crate) use grant::{Choice, Granted, Passage, grant, passage, trial};
 pub use grant::{Custom, Placed, Source};
+pub(crate) use refresh::{CREDENTIALS, EVERY as IDLE_EVERY, idle};
+use refresh::{Credential, Whose, obtains, place};
+pub use refresh::{Keeper, Settings};
 pub use scheme::{Values, mask};
+pub use state::{Event, Status};
 
 use crate::{
     App, Error, Result,
@@ -24,12 +40,13 @@ use crate::{
     catalog::{LATEST, Release},
     ids::{AccountId, AuthConfigId},
     projects::Project,
-    vault::{Place, Sealed},
 };
 
 /// The user when none is named.
 pub const DEFAULT_USER: &str = "default";
 const USER: usize = 256;
+/// How often a change is tried again when another one came between.
+const ATTEMPTS: usize = 5;
 
 /// The collection this room owns.
 pub(crate) static COLLECTION: Collection = Collection {
@@ -40,13 +57,18 @@ pub(crate) static COLLECTION: Collection = Collection {
         Field::new("auth_config", Kind::Text),
         Field::new("status", Kind::Text),
         Field::new("changed_at", Kind::Time),
+        Field::new("waits_until", Kind::Time),
         Field::unique("uuid", Kind::Text),
         Field::unique("alias_of", Kind::Text),
     ],
 };
 
-/// Credentials of accounts, erased with them.
-pub(crate) static CREDENTIALS: Collection = Collection { name: "credentials", fields: &[] };
+/// Name of the collection of credentials, which `refresh` owns.
+const CREDENTIALS_NAME: &str = "credentials";
+/// Why an account expired that nobody connected.
+const TIMED_OUT: &str = "INITIATION_TIMEOUT";
+/// Where the user of a pending account goes.
+const REDIRECT_URL: &str = "redirectUrl";
 
 /// A connected account, as stored.
 #[derive(Debug, Serialize, Deserialize)]
@@ -73,40 +95,38 @@ pub struct Account {
     alias_of: Option<String>,
     /// For lists by last change.
     changed_at: Time,
+    /// How often connecting it has begun: what is left of an earlier attempt changes nothing any more.
+    #[serde(default)]
+    attempt: u32,
+    /// Until then it waits for its user.
+    #[serde(default)]
+    waits_until: Option<Time>,
+    /// What the application said when it refused.
+    #[serde(default)]
+    pub failure: Option<Failure>,
+}
+
+/// Why an application did not connect an account.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    /// A code, for example `access_denied` (RFC 6749, section 4.1.2.1).
+    pub error: String,
+    /// Words; may be empty.
+    pub description: String,
 }
 
 impl Document for Account {
     const COLLECTION: &'static Collection = &COLLECTION;
 }
 
-/// What a person filled in, under the id of the account.
-#[derive(Debug, Serialize, Deserialize)]
-struct Credential {
-    values: Sealed<Values>,
-}
-
-impl Document for Credential {
-    const COLLECTION: &'static Collection = &CREDENTIALS;
-}
-
-/// Where an account stands. Redirect schemes will use the others of the contract.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "UPPERCASE")]
-pub enum Status {
-    /// It runs.
-    Active,
-    /// Paused by the project.
-    Inactive,
-}
-
-impl Status {
-    /// The name on the wire.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Active => "ACTIVE",
-            Self::Inactive => "INACTIVE",
+impl Account {
+    /// Changes the status. Whoever calls has asked [`Status::after`].
+    fn pass_to(&mut self, status: Status, reason: Option<&str>, now: Time) {
+        if !matches!(status, Status::Initializing | Status::Initiated) {
+            self.waits_until = None;
         }
+        (self.status, self.status_reason, self.changed_at) = (status, reason.map(str::to_owned), now);
+        self.failure = None;
     }
 }
 
@@ -123,6 +143,10 @@ pub struct NewAccount {
     pub values: Values,
     /// A name of the user's own.
     pub alias: Option<String>,
+    /// Where the user's browser goes when the application has answered.
+    pub callback_url: Option<String>,
+    /// Whether the application is asked first if it takes the credential.
+    pub validate: bool,
 }
 
 /// An account with all that an answer shows.
@@ -138,6 +162,8 @@ pub struct Shown {
     pub config_disabled: bool,
     /// Whether its config uses the server's own credentials.
     pub managed: bool,
+    /// Where its user goes to connect it, while it waits for that.
+    pub redirect_url: Option<String>,
 }
 
 /// Which accounts. Empty parts ask for nothing.
@@ -161,61 +187,140 @@ pub struct Filter {
     pub until: Option<Time>,
 }
 
-/// Connects an account.
+/// What a request to connect names, checked.
+struct Wanted {
+    config: Record<AuthConfig>,
+    release: Arc<Release>,
+    user_id: String,
+    alias: Option<String>,
+    /// What was given, over what the auth config shares.
+    values: Values,
+}
+
+impl Wanted {
+    async fn of(
+        app: &App,
+        project: &Project,
+        config: &AuthConfigId,
+        user: Option<String>,
+        given: Values,
+    ) -> Result<Self> {
+        let config = auth_configs::get(app, project, config).await?;
+        if config.body.status == auth_configs::Status::Disabled {
+            return Err(Error::AccountRefused(format!("auth config {} is disabled", config.id)));
+        }
+        let release = app.catalog.release(&config.body.toolkit, LATEST)?;
+        let mut values = auth_configs::credentials(app, project, &config).await?.shared;
+        values.extend(given);
+        // What clients say of the state is no field.
+        for name in ["status", REDIRECT_URL] {
+            values.remove(name);
+        }
+        Ok(Self { config, release, user_id: crate::connections::user(user)?, alias: None, values })
+    }
+
+    fn scheme(&self) -> Option<&AuthScheme> {
+        self.release.scheme(self.config.body.scheme)
+    }
+
+    /// A user of a project that vouches for its users has a name.
+    fn vouched(&self, project: &Project) -> Result<()> {
+        if project.stored.config.verifier_url.is_some() && self.user_id == DEFAULT_USER {
+            return Err(Error::AccountRefused(
+                "the project vouches for its users (`oauth_callback_verifier_url`), so `user_id` must name one".into(),
+            ));
+        }
+        Ok(())
+    }
+
+    /// The account, as it begins.
+    fn account(&self, status: Status, waits_until: Option<Time>, now: Time) -> Result<Account> {
+        let (user, slug) = (&self.user_id, &self.release.slug);
+        Ok(Account {
+            alias_of: self.alias.as_ref().map(|alias| alias_of(user, slug, alias)),
+            alias: self.alias.clone(),
+            user_id: user.clone(),
+            toolkit: slug.to_string(),
+            auth_config: AuthConfigId::parse(&self.config.id)?,
+            scheme: self.config.body.scheme,
+            status,
+            status_reason: None,
+            uuid: Uuid::new_v4(),
+            changed_at: now,
+            attempt: 0,
+            waits_until,
+            failure: None,
+        })
+    }
+}
+
+/// Connects an account, or begins to where its user has to agree at the application.
 ///
 /// # Errors
-/// When the config is unknown or disabled, fields are missing, the alias is taken, or the store refuses.
+/// When the config is unknown or disabled, fields are missing, the alias is taken, the application does not take the credential,
+/// or the store refuses.
 pub async fn create(app: &App, project: &Project, request: NewAccount) -> Result<Shown> {
-    let config = auth_configs::get(app, project, &request.auth_config).await?;
-    if config.body.status == auth_configs::Status::Disabled {
-        return Err(Error::AccountRefused(format!("auth config {} is disabled", config.id)));
-    }
-    let release = app.catalog.release(&config.body.toolkit, LATEST)?;
+    let mut wanted = Wanted::of(app, project, &request.auth_config, request.user_id, request.values).await?;
+    let mode = wanted.config.body.scheme;
     if let Some(given) = &request.scheme
-        && auth_configs::offered(&release, given)? != config.body.scheme
+        && auth_configs::offered(&wanted.release, given)? != mode
     {
-        let (id, own) = (&config.id, config.body.scheme.as_str());
+        let (id, own) = (&wanted.config.id, mode.as_str());
         return Err(Error::AccountRefused(format!(
             "auth config {id} connects with {own}, not with {}",
             crate::cut(given)
         )));
     }
-    let mut values = auth_configs::credentials(app, project, &config).await?.shared;
-    values.extend(request.values);
-    let values = match release.scheme(config.body.scheme) {
-        Some(scheme) => scheme::complete(scheme, values).map_err(Error::AccountFields)?,
-        None => values,
-    };
-    let user_id = user(request.user_id)?;
-    let alias = alias(request.alias)?;
+    wanted.alias = alias(request.alias)?;
+    if let Some(scheme) = wanted.scheme() {
+        wanted.values = scheme::complete(scheme, wanted.values.clone()).map_err(Error::AccountFields)?;
+    }
+    // Tokens that another system got go on here.
+    let brought = refresh::access_token(&wanted.values).is_some();
+    if mode.redirects() && !brought {
+        return flow::create(app, project, wanted, request.callback_url).await;
+    }
+    let lifetime = wanted.values.get("expires_in").and_then(scheme::text).and_then(|text| text.parse().ok());
+    let mut lifetime = lifetime.map(Duration::from_secs);
+    if let Some(scheme) = wanted.scheme().filter(|_| obtains(mode) && !brought) {
+        let values = wanted.values.clone();
+        (wanted.values, lifetime) = app.accounts.obtain(&project.id, &wanted.config, scheme, values).await?;
+    }
+    if request.validate {
+        trial(app, project, &wanted.release, mode, &wanted.values).await?;
+    }
     let (id, now) = (AccountId::random(), app.clock.now());
-    let key = app.vault.key(project.id.as_str(), now).await?;
-    let body = Account {
-        alias_of: alias.as_ref().map(|alias| format!("{user_id}\u{1f}{}\u{1f}{alias}", release.slug)),
-        alias,
-        user_id,
-        toolkit: release.slug.to_string(),
-        auth_config: request.auth_config,
-        scheme: config.body.scheme,
-        status: Status::Active,
-        status_reason: None,
-        uuid: Uuid::new_v4(),
-        changed_at: now,
-    };
-    let credential = Credential { values: key.seal(place(project, id.as_str()), &values)? };
-    let batch = Batch::at(now).check(&config).insert(project.id.as_str(), id.as_str(), &body).insert(
-        project.id.as_str(),
-        id.as_str(),
-        &credential,
-    );
-    match app.store.commit(batch).await {
-        Ok(()) => get(app, project, &id).await,
-        Err(CommitError::Taken { field: "alias_of", .. }) => {
-            Err(Error::AccountRefused("the alias is used by another account of this user and toolkit".into()))
-        }
+    let credential = app.accounts.connected(&project.id, &id, wanted.scheme(), &wanted.values, lifetime).await?;
+    insert(app, project, &wanted, &id, &wanted.account(Status::Active, None, now)?, &credential, |batch| batch).await?;
+    get(app, project, &id).await
+}
+
+/// Writes a new account and its credential, with what else belongs to it.
+async fn insert(
+    app: &App,
+    project: &Project,
+    wanted: &Wanted,
+    id: &AccountId,
+    account: &Account,
+    credential: &Credential,
+    more: impl FnOnce(Batch) -> Batch,
+) -> Result<()> {
+    let (owner, config) = (project.id.as_str(), &wanted.config);
+    let batch = Batch::at(app.clock.now()).check(config).insert(owner, id.as_str(), account);
+    match app.store.commit(more(batch.insert(owner, id.as_str(), credential))).await {
+        Ok(()) => Ok(()),
+        Err(CommitError::Taken { field: "alias_of", .. }) => Err(alias_taken()),
         Err(CommitError::Stale) => Err(Error::AccountRefused(format!("auth config {} is being changed", config.id))),
         Err(cause) => Err(cause.into()),
     }
+}
+
+fn alias_of(user: &str, toolkit: &str, alias: &str) -> String {
+    format!("{user}\u{1f}{toolkit}\u{1f}{alias}")
+}
+
+fn alias_taken() -> Error {
+    Error::AccountRefused("the alias is used by another account of this user and toolkit".into())
 }
 
 /// An account of the project.
@@ -275,37 +380,187 @@ pub async fn list(app: &App, project: &Project, filter: &Filter, offset: u64, li
 /// Pauses or resumes an account.
 ///
 /// # Errors
-/// When there is none, or the store refuses.
+/// When there is none, it is not connected, or the store refuses.
 pub async fn set_enabled(app: &App, project: &Project, id: &AccountId, enabled: bool) -> Result<()> {
     let now = app.clock.now();
+    let event = if enabled { Event::Enabled } else { Event::Disabled };
     let change = |account: &mut Account| -> Result<()> {
-        account.status = if enabled { Status::Active } else { Status::Inactive };
-        account.changed_at = now;
+        let status = account.status.after(event).ok_or_else(|| cannot(id, account.status, event))?;
+        account.pass_to(status, None, now);
         Ok(())
     };
     let done = app.store.edit(project.id.as_str(), id.as_str(), now, change).await.map_err(Error::from)?;
     done.ok_or_else(|| Error::AccountNotFound(id.to_string()))
 }
 
-/// Deletes an account and erases its credential.
+/// Changes of an account. Absent parts stay as they are.
+#[derive(Debug, Default)]
+pub struct Changes {
+    /// A name of the user's own; empty for none.
+    pub alias: Option<String>,
+    /// The scheme the caller means, and fields of it; null clears one.
+    pub fields: Option<(String, Values)>,
+}
+
+/// Renames an account, or replaces parts of what was filled in. Answers its status.
+///
+/// # Errors
+/// When there is none, the alias is taken, the fields are not complete, its tokens come from the application, or the store refuses.
+pub async fn change(app: &App, project: &Project, id: &AccountId, changes: Changes) -> Result<Status> {
+    let alias = changes.alias.map(|alias| self::alias(Some(alias))).transpose()?;
+    for _ in 0..ATTEMPTS {
+        let now = app.clock.now();
+        let mut account = record(app, project, id).await?;
+        let mut batch = Batch::at(now);
+        if let Some(alias) = &alias {
+            let body = &mut account.body;
+            body.alias_of = alias.as_ref().map(|alias| alias_of(&body.user_id, &body.toolkit, alias));
+            body.alias.clone_from(alias);
+            body.changed_at = now;
+        }
+        if let Some((scheme, given)) = &changes.fields {
+            let release = app.catalog.release(&account.body.toolkit, LATEST)?;
+            let mode = auth_configs::offered(&release, scheme)?;
+            if mode != account.body.scheme || mode.redirects() {
+                return Err(Error::AccountRefused(format!(
+                    "account {id} is connected with {}; only fields of that scheme can be changed, and no tokens",
+                    account.body.scheme.as_str()
+                )));
+            }
+            let (values, credential) = opened(app, project, &account).await?;
+            let scheme = release.scheme(mode);
+            let (mut values, mut lifetime) = (replaced(scheme, flow::own(&values), given)?, None);
+            if let Some(scheme) = scheme.filter(|_| obtains(mode)) {
+                let config = auth_configs::get(app, project, &account.body.auth_config).await?;
+                (values, lifetime) = app.accounts.obtain(&project.id, &config, scheme, values).await?;
+            }
+            let body = app.accounts.connected(&project.id, id, scheme, &values, lifetime).await?;
+            batch = batch.update(&Record { body, ..credential });
+            let status = account.body.status;
+            let status = status.after(Event::Filled).ok_or_else(|| cannot(id, status, Event::Filled))?;
+            account.body.pass_to(status, None, now);
+        }
+        match app.store.commit(batch.update(&account)).await {
+            Ok(()) => return Ok(account.body.status),
+            Err(CommitError::Stale) => {}
+            Err(CommitError::Taken { field: "alias_of", .. }) => return Err(alias_taken()),
+            Err(cause) => return Err(cause.into()),
+        }
+    }
+    Err(being_changed())
+}
+
+/// Values with others laid over them; null takes one away.
+fn replaced(scheme: Option<&AuthScheme>, mut values: Values, given: &Values) -> Result<Values> {
+    let given = match scheme {
+        // A key comes under general names, too.
+        Some(scheme) => scheme::named(scheme, given.clone()),
+        None => given.clone(),
+    };
+    values.extend(given);
+    values.retain(|_, value| !value.is_null());
+    match scheme {
+        Some(scheme) => scheme::complete(scheme, values).map_err(Error::AccountFields),
+        None => Ok(values),
+    }
+}
+
+/// Asks the application whether it takes the credential of an account, which fails when it does not. Answers the status.
+///
+/// # Errors
+/// When there is no such account, the toolkit has no way to tell, the application does not answer, or the store refuses.
+pub async fn check(app: &App, project: &Project, id: &AccountId) -> Result<Status> {
+    let account = record(app, project, id).await?;
+    let release = app.catalog.release(&account.body.toolkit, LATEST)?;
+    let (values, _) = opened(app, project, &account).await?;
+    let rejected = match trial(app, project, &release, account.body.scheme, &values).await {
+        Ok(()) => return Ok(account.body.status),
+        Err(Error::CredentialRejected(why)) => why,
+        Err(cause) => return Err(cause),
+    };
+    let now = app.clock.now();
+    let change = |account: &mut Account| -> Result<Status> {
+        if let Some(status) = account.status.after(Event::Rejected) {
+            account.pass_to(status, Some(&rejected), now);
+        }
+        Ok(account.status)
+    };
+    let done = app.store.edit(project.id.as_str(), id.as_str(), now, change).await.map_err(Error::from)?;
+    done.ok_or_else(|| Error::AccountNotFound(id.to_string()))
+}
+
+/// Takes an account's credential back: the application is told to forget its tokens, and they are erased. Answers what the
+/// application, or nobody but this server, has forgotten.
+///
+/// # Errors
+/// When there is no such account, it has no credential yet, the application does not answer, or the store refuses; then nothing
+/// has changed.
+pub async fn revoke(app: &App, project: &Project, id: &AccountId) -> Result<Vec<&'static str>> {
+    let account = record(app, project, id).await?;
+    let cannot = |status| cannot(id, status, Event::Revoked);
+    account.body.status.after(Event::Revoked).ok_or_else(|| cannot(account.body.status))?;
+    if account.body.status == Status::Revoked {
+        return Ok(Vec::new());
+    }
+    let (values, _) = opened(app, project, &account).await?;
+    let told = match account.body.scheme {
+        mode if mode.has_flow() => app.accounts.revoke(&Whose::of(app, project, &account)?, &values).await?,
+        _ => vec!["credential"],
+    };
+    for _ in 0..ATTEMPTS {
+        let (mut account, now) = (record(app, project, id).await?, app.clock.now());
+        let status = account.body.status;
+        let status = status.after(Event::Revoked).ok_or_else(|| cannot(status))?;
+        account.body.pass_to(status, None, now);
+        // Whoever is at the application just now comes back to nothing.
+        account.body.attempt += 1;
+        let (_, credential) = opened(app, project, &account).await?;
+        let body = Credential::of(app.accounts.seal(&project.id, id, &Values::new()).await?);
+        let batch = Batch::at(now).update(&account).update(&Record { body, ..credential });
+        match app.store.commit(batch).await {
+            Err(CommitError::Stale) => {}
+            done => return done.map(|()| told).map_err(Into::into),
+        }
+    }
+    Err(being_changed())
+}
+
+/// Deletes an account and erases its credential. With `revoke` the application is told to forget its tokens first, as far as it
+/// can be reached.
 ///
 /// # Errors
 /// When there is none, or the store refuses.
-pub async fn remove(app: &App, project: &Project, id: &AccountId) -> Result<()> {
+pub async fn remove(app: &App, project: &Project, id: &AccountId, revoke: bool) -> Result<()> {
     // A change that comes between reading and removing makes it necessary to read again.
-    for _ in 0..5 {
+    for _ in 0..ATTEMPTS {
         let account = record(app, project, id).await?;
-        let credential = app.store.get::<Credential>(project.id.as_str(), id.as_str()).await?;
-        let mut batch = Batch::at(app.clock.now()).remove(&account);
-        if let Some(credential) = &credential {
-            batch = batch.purge(credential);
-        }
-        match app.store.commit(batch).await {
+        let (values, credential) = opened(app, project, &account).await?;
+        match app.store.commit(Batch::at(app.clock.now()).remove(&account).purge(&credential)).await {
             Err(CommitError::Stale) => {}
-            done => return done.map_err(Into::into),
+            Err(cause) => return Err(cause.into()),
+            Ok(()) => {
+                if revoke && account.body.scheme.has_flow() {
+                    app.accounts.give_back(&Whose::of(app, project, &account)?, &values).await;
+                }
+                return Ok(());
+            }
         }
     }
-    Err(Error::Unavailable("the account is being changed".into()))
+    Err(being_changed())
+}
+
+fn being_changed() -> Error {
+    Error::Unavailable("the account is being changed".into())
+}
+
+fn cannot(id: &AccountId, status: Status, event: Event) -> Error {
+    let what = match event {
+        Event::Enabled => "resumed",
+        Event::Disabled => "paused",
+        Event::Revoked => "revoked",
+        _ => "changed",
+    };
+    Error::AccountRefused(format!("account {id} is {} and cannot be {what}", status.as_str()))
 }
 
 pub(crate) async fn record(app: &App, project: &Project, id: &AccountId) -> Result<Record<Account>> {
@@ -313,28 +568,33 @@ pub(crate) async fn record(app: &App, project: &Project, id: &AccountId) -> Resu
     found.ok_or_else(|| Error::AccountNotFound(id.to_string()))
 }
 
-/// The values of an account, opened.
-async fn open(app: &App, project: &Project, record: &Record<Account>) -> Result<Values> {
+/// The values of an account, opened, and the record they are in.
+async fn opened(app: &App, project: &Project, record: &Record<Account>) -> Result<(Values, Record<Credential>)> {
     let missing = || Error::AccountNotFound(record.id.clone());
     // Missing means that the account was deleted since it was read.
     let credential = app.store.get::<Credential>(project.id.as_str(), &record.id).await?.ok_or_else(missing)?;
     let key = app.vault.key(project.id.as_str(), app.clock.now()).await?;
-    key.open(place(project, &record.id), &credential.body.values)
+    Ok((key.open(place(&project.id, &record.id), &credential.body.values)?, credential))
 }
 
 async fn show(
     app: &App,
     project: &Project,
-    record: Record<Account>,
+    mut record: Record<Account>,
     config: Option<&Record<AuthConfig>>,
 ) -> Result<Shown> {
-    let mut values = open(app, project, &record).await?;
+    let (mut values, credential) = opened(app, project, &record).await?;
+    if record.body.status.is_connected() && credential.body.is_uncertain(app.clock.now()) {
+        record.body.status_reason = Some(refresh::UNKNOWN.to_owned());
+    }
+    let redirect_url = values.get(REDIRECT_URL).and_then(Value::as_str).map(str::to_owned);
     if project.stored.config.mask_secrets {
         let release = app.catalog.release(&record.body.toolkit, LATEST).ok();
         values = scheme::masked(release.as_deref().and_then(|release| scheme_of(release, &record.body)), &values);
     }
     Ok(Shown {
         values,
+        redirect_url,
         config_uuid: config.map(|config| config.body.uuid),
         config_disabled: config.is_none_or(|config| config.body.status == auth_configs::Status::Disabled),
         managed: config.is_some_and(|config| config.body.managed),
@@ -344,10 +604,6 @@ async fn show(
 
 fn scheme_of<'a>(release: &'a Release, account: &Account) -> Option<&'a manifest::AuthScheme> {
     release.scheme(account.scheme)
-}
-
-fn place<'a>(project: &'a Project, id: &'a str) -> Place<'a> {
-    Place { collection: CREDENTIALS.name, project: project.id.as_str(), id, field: "values" }
 }
 
 /// The user a request speaks of.

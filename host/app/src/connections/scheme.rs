@@ -13,7 +13,7 @@ pub type Values = Map<String, Value>;
 /// Names under which clients send the one secret of a key scheme, whatever the toolkit calls it.
 const KEY_NAMES: [&str; 5] = ["generic_api_key", "api_key", "bearer_token", "basic_encoded", "token"];
 /// Fields of connections that are shown as they are, declared or not.
-const OPEN_NAMES: [&str; 21] = [
+const OPEN_NAMES: [&str; 25] = [
     "COMPANYDOMAIN",
     "account_id",
     "account_url",
@@ -35,6 +35,10 @@ const OPEN_NAMES: [&str; 21] = [
     "your-domain",
     "your_server",
     "displayName",
+    "token_type",
+    "scope",
+    "expires_in",
+    "redirectUrl",
 ];
 
 /// Checks what was filled in against the fields of a scheme, adds defaults, and gives each secret the toolkit's name.
@@ -42,16 +46,22 @@ const OPEN_NAMES: [&str; 21] = [
 /// # Errors
 /// One line per field that is missing or wrong.
 pub(super) fn complete(scheme: &AuthScheme, mut given: Values) -> Result<Values, Vec<String>> {
-    given.remove("status");
-    if matches!(scheme.mode, AuthMode::ApiKey | AuthMode::BearerToken) {
-        adopt_key(scheme, &mut given);
-    }
+    given = named(scheme, given);
     let values = scheme.complete(|name| given.get(name).and_then(text));
     let values = values.map_err(|problems| problems.iter().map(FieldProblem::to_string).collect::<Vec<_>>())?;
     for (field, value) in values {
         given.insert(field.name.clone(), Value::String(value));
     }
     Ok(given)
+}
+
+/// What was filled in, each under the toolkit's name.
+pub(super) fn named(scheme: &AuthScheme, mut given: Values) -> Values {
+    given.remove("status");
+    if matches!(scheme.mode, AuthMode::ApiKey | AuthMode::BearerToken) {
+        adopt_key(scheme, &mut given);
+    }
+    given
 }
 
 /// Moves a key sent under a general name to the one secret field that lacks a value.

@@ -77,6 +77,11 @@ impl Links {
         let _ = self.address.set(address.to_owned());
     }
 
+    /// Where clients reach this server; empty before it is known.
+    pub(crate) fn address(&self) -> &str {
+        self.address.get().map(String::as_str).unwrap_or_default()
+    }
+
     /// Writes a link.
     pub(super) fn sign(&self, way: Signed, ticket: &Ticket, file: &File, size: u64) -> String {
         let mut parameters = Parameters {
@@ -95,7 +100,7 @@ impl Links {
             .append_pair("size", &parameters.size)
             .append_pair("signature", &parameters.signature)
             .finish();
-        let address = self.address.get().map(String::as_str).unwrap_or_default();
+        let address = self.address();
         format!("{address}/files/{project}/{id}?{query}")
     }
 

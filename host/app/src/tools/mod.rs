@@ -11,6 +11,7 @@ use sandbox::{Action, Answer, Call, Context, Digest, Failure, Outcome, Refusal, 
 use serde::Serialize;
 use serde_json::value::RawValue;
 
+pub(crate) use proxy::origins;
 pub use proxy::{Answered, Proxy, ProxyBody, Said, proxy};
 
 use crate::{
@@ -204,7 +205,7 @@ async fn prepare(app: &App, component: Digest) -> Result<()> {
     }
 }
 
-fn refused(refusal: Refusal, release: &Release) -> Error {
+pub(crate) fn refused(refusal: Refusal, release: &Release) -> Error {
     match refusal {
         Refusal::TenantBusy => Error::ProjectBusy,
         Refusal::NodeBusy => Error::NodeBusy,

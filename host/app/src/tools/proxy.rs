@@ -169,7 +169,7 @@ fn target(release: &Release, base: Option<&str>, endpoint: &str) -> Result<(Url,
     let mismatch =
         || Error::OriginMismatch { endpoint: crate::cut(shown(endpoint)), toolkit: release.slug.to_string() };
     let base = base.and_then(|base| Url::parse(base).ok());
-    let policy = Policy { egress: origins(release, base.as_ref()), read_only: false };
+    let policy = Policy { egress: rules(release, base.as_ref()), read_only: false };
     let begins = endpoint.split(['/', '?', '#']).next().unwrap_or_default();
     let relative = !begins.ends_with(':') && !endpoint.starts_with("//") && !begins.starts_with(['\\', '@']);
     let url = if relative {
@@ -188,8 +188,13 @@ fn shown(endpoint: &str) -> &str {
     endpoint.split(['?', '#']).next().unwrap_or_default()
 }
 
-/// The hosts that a credential of the toolkit may be sent to: its own, and all of the base URL's registrable domain.
-fn origins(release: &Release, base: Option<&Url>) -> Vec<EgressRule> {
+/// The hosts that a credential of the toolkit may be sent to, when the application's API is at `base`.
+pub(crate) fn origins(release: &Release, base: Option<&str>) -> Vec<EgressRule> {
+    rules(release, base.and_then(|base| Url::parse(base).ok()).as_ref())
+}
+
+/// Those: the toolkit's own, and all of the base URL's registrable domain.
+fn rules(release: &Release, base: Option<&Url>) -> Vec<EgressRule> {
     let rule = |host: String, port: Option<u16>| EgressRule { host, port, methods: Vec::new(), path_prefix: None };
     let mut rules: Vec<_> = release.egress.iter().map(|own| rule(own.host.clone(), own.port)).collect();
     if let Some(base) = base

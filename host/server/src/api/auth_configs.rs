@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use app::{
     Error, Record,
-    auth_configs::{self, AuthConfig, Credentials, Filter, NewAuthConfig, Status},
+    auth_configs::{self, AuthConfig, Changes, Credentials, Filter, NewAuthConfig, Status},
     catalog::LATEST,
     clock::iso,
     connections::mask,
     ids::AuthConfigId,
 };
 use axum::{extract::State, response::Response};
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
@@ -67,6 +67,55 @@ struct ToolAccess {
     tools_for_connected_account_creation: Vec<String>,
     #[serde(default, deserialize_with = "texts")]
     tools_available_for_execution: Vec<String>,
+}
+
+/// Null or an empty list clears what has one.
+#[derive(Deserialize, ToSchema)]
+#[schema(as = UpdateAuthConfig)]
+pub(crate) struct Update {
+    /// The kind that it is.
+    #[schema(value_type = shapes::AuthConfigKind)]
+    r#type: String,
+    #[serde(default)]
+    name: Option<String>,
+    /// Laid over those there are, name by name.
+    #[schema(value_type = Option<Object>)]
+    #[serde(default)]
+    credentials: Option<Value>,
+    /// A text with commas or spaces, or a list; with `default`, what is asked for beside the operator's.
+    #[serde(default, deserialize_with = "present")]
+    scopes: Option<Value>,
+    #[serde(default, deserialize_with = "present")]
+    user_scopes: Option<Value>,
+    #[schema(value_type = Option<Object>)]
+    #[serde(default)]
+    shared_credentials: Option<Value>,
+    #[serde(default)]
+    proxy_config: Option<Value>,
+    #[serde(default, deserialize_with = "cleared")]
+    restrict_to_following_tools: Option<Vec<String>>,
+    #[serde(default)]
+    tool_access_config: Option<UpdatedToolAccess>,
+    #[serde(default)]
+    is_enabled_for_tool_router: Option<bool>,
+}
+
+#[derive(Default, Deserialize, ToSchema)]
+struct UpdatedToolAccess {
+    #[serde(default, deserialize_with = "cleared")]
+    tools_for_connected_account_creation: Option<Vec<String>>,
+    #[serde(default, deserialize_with = "cleared")]
+    tools_available_for_execution: Option<Vec<String>>,
+}
+
+/// What is there, null too.
+fn present<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(from).map(Some)
+}
+
+/// A list that is there; null is an empty one.
+fn cleared<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Vec<String>>, D::Error> {
+    texts(from).map(Some)
 }
 
 /// Makes an auth config.
@@ -181,6 +230,50 @@ pub(crate) async fn read(
 ) -> Reply<Response> {
     let record = auth_configs::get(&server.app, &key.project, &AuthConfigId::parse(&id)?).await?;
     ok(&view(&server, &key, &record).await?)
+}
+
+/// Changes an auth config: what is left out stays as it is.
+#[utoipa::path(
+    patch,
+    path = "/auth_configs/{nanoid}",
+    request_body = Update,
+    responses(
+        (status = 200, description = "It is changed", body = shapes::Done),
+        (status = 501, description = "The server has no proxies"),
+    ),
+)]
+pub(crate) async fn update(
+    key: ProjectKey,
+    State(server): State<Arc<Server>>,
+    Path(id): Path<String>,
+    Json(body): Json<Update>,
+) -> Reply<Response> {
+    let id = AuthConfigId::parse(&id)?;
+    let managed = match body.r#type.as_str() {
+        "custom" => false,
+        "default" => true,
+        _ => return Err(Error::invalid("type: must be custom or default").into()),
+    };
+    let mut own = object("credentials", body.credentials)?;
+    for (name, given) in [("scopes", body.scopes), ("user_scopes", body.user_scopes)] {
+        own.extend(given.map(|value| (name.to_owned(), value)));
+    }
+    let access = body.tool_access_config.unwrap_or_default();
+    let changes = Changes {
+        managed,
+        name: body.name,
+        own,
+        shared: object("shared_credentials", body.shared_credentials)?,
+        restrict_to: body.restrict_to_following_tools,
+        tools_for_execution: access.tools_available_for_execution,
+        tools_for_connection: access.tools_for_connected_account_creation,
+        in_sessions: body.is_enabled_for_tool_router,
+    };
+    if body.proxy_config.is_some_and(|proxy| !proxy.is_null()) {
+        return Err(Error::Unsupported("`proxy_config`").into());
+    }
+    auth_configs::change(&server.app, &key.project, &id, changes).await?;
+    ok(&json!({"success": true}))
 }
 
 /// Deletes an auth config; its accounts do not run any more.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use app::{
     Error,
     clock::iso,
-    connections::{self, Filter, NewAccount, Shown, values},
+    connections::{self, Changes, Filter, NewAccount, NewLink, Shown, Status, values},
     ids::{AccountId, AuthConfigId},
 };
 use axum::{extract::State, response::Response};
@@ -21,8 +21,6 @@ use crate::{
     shapes,
     words::Words,
 };
-
-const STATUSES: [&str; 7] = ["INITIALIZING", "INITIATED", "ACTIVE", "FAILED", "EXPIRED", "INACTIVE", "REVOKED"];
 
 #[derive(Deserialize, ToSchema)]
 #[schema(as = ConnectAccount)]
@@ -51,6 +49,12 @@ struct Connection {
     user_id: Option<String>,
     #[serde(default)]
     alias: Option<String>,
+    /// Where the user's browser goes in the end.
+    #[serde(default)]
+    callback_url: Option<String>,
+    /// The older spelling of `callback_url`.
+    #[serde(default)]
+    redirect_uri: Option<String>,
 }
 
 #[derive(Deserialize, ToSchema)]
@@ -69,7 +73,62 @@ pub(crate) struct SetStatus {
     enabled: bool,
 }
 
-/// Connects an account.
+#[derive(Deserialize, ToSchema)]
+#[schema(as = LinkAccount)]
+pub(crate) struct Link {
+    auth_config_id: String,
+    user_id: String,
+    #[serde(default)]
+    callback_url: Option<String>,
+    /// Fields that are known already; the user is not asked for the secret ones of them.
+    #[schema(value_type = Option<Object>)]
+    #[serde(default)]
+    connection_data: Option<Value>,
+    #[serde(default)]
+    alias: Option<String>,
+}
+
+#[derive(Deserialize, ToSchema)]
+#[schema(as = CompleteConnection)]
+pub(crate) struct Complete {
+    session_uri: String,
+    user_id: String,
+}
+
+#[derive(Deserialize, ToSchema)]
+#[schema(as = RefreshAccount)]
+pub(crate) struct Refresh {
+    /// Where the user's browser goes in the end.
+    #[serde(default)]
+    redirect_url: Option<String>,
+    #[serde(default)]
+    validate_credentials: Option<bool>,
+}
+
+#[derive(Deserialize, ToSchema)]
+#[schema(as = UpdateAccount)]
+pub(crate) struct Update {
+    /// An empty text clears it.
+    #[serde(default)]
+    alias: Option<String>,
+    #[serde(default)]
+    connection: Option<UpdatedConnection>,
+}
+
+#[derive(Deserialize, ToSchema)]
+struct UpdatedConnection {
+    state: UpdatedState,
+}
+
+#[derive(Deserialize, ToSchema)]
+struct UpdatedState {
+    #[serde(rename = "authScheme")]
+    auth_scheme: String,
+    /// Laid over the fields there are; null clears one.
+    val: Map<String, Value>,
+}
+
+/// Connects an account, or begins to where its user has to agree at the application: at `redirect_url`.
 #[utoipa::path(
     post,
     path = "/connected_accounts",
@@ -77,7 +136,7 @@ pub(crate) struct SetStatus {
     responses(
         (status = 201, description = "The account", body = shapes::NewAccount),
         (status = 404, description = "There is no such auth config"),
-        (status = 501, description = "The server cannot do a part of it"),
+        (status = 501, description = "The toolkit has no way to tell whether a credential works"),
     ),
 )]
 pub(crate) async fn create(
@@ -85,9 +144,6 @@ pub(crate) async fn create(
     State(server): State<Arc<Server>>,
     Json(body): Json<Create>,
 ) -> Reply<Response> {
-    if body.validate_credentials == Some(true) {
-        return Err(Error::Unsupported("`validate_credentials`").into());
-    }
     let connection = body.connection;
     let (scheme, val) = connection.state.map_or((None, None), |state| (state.auth_scheme, state.val));
     let mut given = values("connection.data", connection.data)?;
@@ -98,6 +154,8 @@ pub(crate) async fn create(
         scheme,
         values: given,
         alias: connection.alias,
+        callback_url: connection.callback_url.or(connection.redirect_uri).filter(|url| !url.is_empty()),
+        validate: body.validate_credentials == Some(true),
     };
     let shown = connections::create(&server.app, &key.project, request).await?;
     let account = &shown.record.body;
@@ -105,8 +163,8 @@ pub(crate) async fn create(
         "id": shown.record.id,
         "connectionData": state(&shown),
         "status": account.status.as_str(),
-        "redirect_url": null,
-        "redirect_uri": null,
+        "redirect_url": shown.redirect_url,
+        "redirect_uri": shown.redirect_url,
         "deprecated": {"uuid": account.uuid, "authConfigUuid": shown.config_uuid},
     }))
 }
@@ -130,7 +188,9 @@ pub(crate) async fn create(
 )]
 pub(crate) async fn list(key: ProjectKey, State(server): State<Arc<Server>>, query: Query) -> Reply<Response> {
     let statuses = query.list("statuses")?.into_iter().map(|status| status.to_ascii_uppercase()).collect::<Vec<_>>();
-    if let Some(unknown) = statuses.iter().find(|status| !STATUSES.contains(&status.as_str())) {
+    if let Some(unknown) =
+        statuses.iter().find(|given| !Status::ALL.iter().any(|known| known.as_str() == given.as_str()))
+    {
         return Err(Error::invalid(format!("statuses: `{unknown}` is not a status")).into());
     }
     let page = query.page()?;
@@ -175,18 +235,139 @@ pub(crate) async fn read(
     ok(&view)
 }
 
+/// Makes an account and the address of a page on which its user connects it.
+#[utoipa::path(
+    post,
+    path = "/connected_accounts/link",
+    request_body = Link,
+    responses(
+        (status = 201, description = "The way to the page, which ends", body = shapes::Link),
+        (status = 404, description = "There is no such auth config"),
+    ),
+)]
+pub(crate) async fn link(
+    key: ProjectKey,
+    State(server): State<Arc<Server>>,
+    Json(body): Json<Link>,
+) -> Reply<Response> {
+    let request = NewLink {
+        auth_config: AuthConfigId::parse(&body.auth_config_id)?,
+        user_id: body.user_id,
+        callback_url: body.callback_url.filter(|url| !url.is_empty()),
+        values: values("connection_data", body.connection_data)?,
+        alias: body.alias,
+    };
+    let made = connections::link(&server.app, &key.project, request).await?;
+    created(&json!({
+        "link_token": made.token,
+        "redirect_url": made.url,
+        "expires_at": iso(made.expires_at),
+        "connected_account_id": made.account,
+        "experimental": {"account_type": "PRIVATE"},
+    }))
+}
+
+/// Says that the user who agreed at an application is the one the project means: the account becomes active.
+#[utoipa::path(
+    post,
+    path = "/connected_accounts/complete_auth",
+    request_body = Complete,
+    responses(
+        (status = 200, description = "The account is active", body = shapes::Completed),
+        (status = 404, description = "Nothing waits to be completed by this name"),
+    ),
+)]
+pub(crate) async fn complete(
+    key: ProjectKey,
+    State(server): State<Arc<Server>>,
+    Json(body): Json<Complete>,
+) -> Reply<Response> {
+    let done = connections::complete(&server.app, &key.project, &body.session_uri, &body.user_id).await?;
+    ok(&json!({"connected_account_id": done.0, "toolkit_slug": done.1}))
+}
+
+/// Has an account connected once more; an active one goes on with what it has until that is done.
+#[utoipa::path(
+    post,
+    path = "/connected_accounts/{nanoid}/refresh",
+    params(("redirect_url" = Option<String>, Query, description = "Where the user's browser goes in the end")),
+    request_body = Option<Refresh>,
+    responses(
+        (status = 200, description = "Where the user goes, if anywhere", body = shapes::Refreshed),
+        (status = 501, description = "The toolkit has no way to tell whether a credential works"),
+    ),
+)]
+pub(crate) async fn refresh(
+    key: ProjectKey,
+    State(server): State<Arc<Server>>,
+    Path(id): Path<String>,
+    query: Query,
+    Json(body): Json<Refresh>,
+) -> Reply<Response> {
+    let id = AccountId::parse(&id)?;
+    let in_query = query.text("redirect_url")?.map(str::to_owned);
+    let callback = body.redirect_url.filter(|url| !url.is_empty()).or(in_query);
+    let (mut status, url) = connections::again(&server.app, &key.project, &id, callback).await?;
+    if url.is_none() && body.validate_credentials == Some(true) {
+        status = connections::check(&server.app, &key.project, &id).await?;
+    }
+    ok(&json!({"id": id, "status": status.as_str(), "redirect_url": url}))
+}
+
+/// Renames an account, or replaces fields of a credential that was filled in.
+#[utoipa::path(
+    patch,
+    path = "/connected_accounts/{nanoid}",
+    request_body = Update,
+    responses((status = 200, description = "It is changed", body = shapes::Updated)),
+)]
+pub(crate) async fn update(
+    key: ProjectKey,
+    State(server): State<Arc<Server>>,
+    Path(id): Path<String>,
+    Json(body): Json<Update>,
+) -> Reply<Response> {
+    let id = AccountId::parse(&id)?;
+    let fields = body.connection.map(|connection| (connection.state.auth_scheme, connection.state.val));
+    let changes = Changes { alias: body.alias, fields };
+    let status = connections::change(&server.app, &key.project, &id, changes).await?;
+    ok(&json!({"success": true, "id": id, "status": status.as_str()}))
+}
+
+/// Takes an account's credential back, at the application too where it can be told.
+#[utoipa::path(
+    post,
+    path = "/connected_accounts/{nanoid}/revoke",
+    responses((status = 200, description = "It is taken back", body = shapes::Revoked)),
+)]
+pub(crate) async fn revoke(
+    key: ProjectKey,
+    State(server): State<Arc<Server>>,
+    Path(id): Path<String>,
+) -> Reply<Response> {
+    let id = AccountId::parse(&id)?;
+    let revoked = connections::revoke(&server.app, &key.project, &id).await?;
+    ok(&json!({
+        "revoked_tokens": revoked,
+        "connected_account": {"id": id, "status": Status::Revoked.as_str()},
+    }))
+}
+
 /// Deletes an account and erases its credential.
 #[utoipa::path(
     delete,
     path = "/connected_accounts/{nanoid}",
+    params(("revoke_on_delete" = Option<bool>, Query, description = "The application is told to forget its tokens, too")),
     responses((status = 200, description = "It is deleted", body = shapes::Done)),
 )]
 pub(crate) async fn remove(
     key: ProjectKey,
     State(server): State<Arc<Server>>,
     Path(id): Path<String>,
+    query: Query,
 ) -> Reply<Response> {
-    connections::remove(&server.app, &key.project, &AccountId::parse(&id)?).await?;
+    let revoke = query.boolean("revoke_on_delete")?.unwrap_or(false);
+    connections::remove(&server.app, &key.project, &AccountId::parse(&id)?, revoke).await?;
     ok(&json!({"success": true}))
 }
 
@@ -230,7 +411,7 @@ fn view(shown: &Shown, words: &Words) -> Map<String, Value> {
         "state": state(shown),
         "data": val(shown),
         "status_reason": account.status_reason,
-        "is_disabled": account.status == connections::Status::Inactive,
+        "is_disabled": account.status == Status::Inactive,
         "deprecated": {"labels": [], "uuid": account.uuid},
         "word_id": null,
         "alias": account.alias,
@@ -249,6 +430,14 @@ fn state(shown: &Shown) -> Value {
 
 fn val(shown: &Shown) -> Map<String, Value> {
     let mut val = shown.values.clone();
-    val.insert("status".into(), shown.record.body.status.as_str().into());
+    let account = &shown.record.body;
+    val.insert("status".into(), account.status.as_str().into());
+    if let Some(failure) = &account.failure {
+        val.insert("error".into(), failure.error.as_str().into());
+        val.insert("error_description".into(), failure.description.as_str().into());
+    }
+    if account.status == Status::Expired {
+        val.insert("expired_at".into(), iso(shown.record.updated_at).into());
+    }
     val
 }

@@ -8,6 +8,7 @@ pub(crate) mod keys;
 pub(crate) mod logs;
 pub(crate) mod members;
 pub(crate) mod migration;
+pub(crate) mod oauth_apps;
 pub(crate) mod project_config;
 pub(crate) mod projects;
 pub(crate) mod session;

@@ -1,14 +1,18 @@
 //! Toolkits: what is there, and publishing.
 
-use std::sync::Arc;
+use std::{
+    collections::{BTreeSet, HashSet},
+    sync::Arc,
+};
 
 use app::{
-    Error,
+    Error, Record,
     catalog::{
         self, AuthMode, AuthScheme, Entry, Field, Index, LATEST, Release, Terms, Toolkit, ToolkitFilter, ToolkitKind,
         ToolkitOrder, Wanted,
     },
     clock::iso,
+    connections::apps::{self, OauthApp},
 };
 use axum::{extract::State, http::HeaderMap, response::Response};
 use base64::{Engine, engine::general_purpose::STANDARD};
@@ -64,7 +68,7 @@ pub(crate) async fn list(_key: ProjectKey, State(server): State<Arc<Server>>, qu
         order: order(&server, query.choice("sort_by", &ORDERS)?).await?,
         kind: newer.or(older).map_or(ToolkitKind::Any, |place| KINDS[place]),
     };
-    listed(&server, &filter, query.page()?)
+    listed(&server, &filter, query.page()?).await
 }
 
 #[derive(Deserialize, ToSchema)]
@@ -110,13 +114,14 @@ pub(crate) async fn several(
         kind: managed_by.map_or(ToolkitKind::Any, |place| KINDS[place]),
     };
     let cursor = body.cursor.filter(|cursor| !cursor.is_empty());
-    listed(&server, &filter, page(body.limit, cursor.as_deref())?)
+    listed(&server, &filter, page(body.limit, cursor.as_deref())?).await
 }
 
-fn listed(server: &Server, filter: &ToolkitFilter, page: Page) -> Reply<Response> {
+async fn listed(server: &Server, filter: &ToolkitFilter, page: Page) -> Reply<Response> {
     let (index, page) = moment(server, page)?;
+    let managed: HashSet<_> = apps::list(&server.app).await?.into_iter().map(|app| app.id).collect();
     let (found, total) = page.cut(index.find_toolkits(filter));
-    let items = found.iter().map(|toolkit| item(toolkit, &server.words)).collect();
+    let items = found.iter().map(|toolkit| item(toolkit, managed.contains(&*toolkit.slug), &server.words)).collect();
     ok(&cursor_list("items", items, page, total))
 }
 
@@ -166,7 +171,8 @@ pub(crate) async fn read(
     let index = server.app.catalog.index();
     let release = index.release(&slug, query.text("version")?.unwrap_or(LATEST))?;
     let toolkit = index.toolkit(&slug).ok_or_else(|| Error::ToolkitNotFound(slug.clone()))?;
-    ok(&detail(toolkit, release, &server.words))
+    let managed = apps::list(&server.app).await?.into_iter().find(|app| *app.id == *toolkit.slug);
+    ok(&detail(toolkit, release, managed.as_ref(), &server.words))
 }
 
 /// Lists every version of every toolkit, for the operator.
@@ -369,13 +375,15 @@ pub(crate) fn published_view(release: &Release) -> Value {
     })
 }
 
-fn item(toolkit: &Toolkit, words: &Words) -> Value {
+/// `managed` is whether the operator has a client at its application.
+fn item(toolkit: &Toolkit, managed: bool, words: &Words) -> Value {
     let release = toolkit.current();
+    let managed = managed && release.scheme(AuthMode::Oauth2).is_some();
     json!({
         "slug": toolkit.slug,
         "name": release.name,
         "auth_schemes": modes(release).iter().map(|mode| mode.as_str()).collect::<Vec<_>>(),
-        words.say("service_managed_auth_schemes"): [],
+        words.say("service_managed_auth_schemes"): if managed { vec![AuthMode::Oauth2.as_str()] } else { Vec::new() },
         "is_local_toolkit": false,
         "no_auth": release.no_auth(),
         "deprecated": {"toolkitId": toolkit.slug},
@@ -402,7 +410,12 @@ fn meta(toolkit: &Toolkit, release: &Release, category_key: &str) -> Value {
     })
 }
 
-fn detail(toolkit: &Toolkit, release: &Release, words: &Words) -> Value {
+fn detail(toolkit: &Toolkit, release: &Release, app: Option<&Record<OauthApp>>, words: &Words) -> Value {
+    let flow = release.scheme(AuthMode::Oauth2).and_then(|scheme| scheme.oauth2.as_ref());
+    let managed = app.zip(flow).map(|(app, flow)| {
+        let available: BTreeSet<_> = flow.scopes.iter().chain(&app.body.scopes).collect();
+        json!({"mode": AuthMode::Oauth2.as_str(), "scopes": {"available": available}})
+    });
     let schemes: Vec<_> = modes(release).into_iter().map(|mode| scheme_view(mode, release.scheme(mode))).collect();
     let base_url = release.auth.iter().find_map(|scheme| scheme.base_url.clone());
     let mut meta = meta(toolkit, release, "slug");
@@ -411,8 +424,8 @@ fn detail(toolkit: &Toolkit, release: &Release, words: &Words) -> Value {
         "slug": toolkit.slug,
         "name": release.name,
         "enabled": !toolkit.is_deprecated(),
-        words.say("service_managed_auth_schemes"): [],
-        words.say("service_managed_auth"): [],
+        words.say("service_managed_auth_schemes"): managed.iter().map(|managed| &managed["mode"]).collect::<Vec<_>>(),
+        words.say("service_managed_auth"): managed.iter().collect::<Vec<_>>(),
         "is_local_toolkit": false,
         "auth_config_details": schemes,
         "meta": meta,

@@ -8,6 +8,7 @@ pub(crate) mod keys;
 pub(crate) mod legacy;
 pub(crate) mod logs;
 pub(crate) mod members;
+pub(crate) mod oauth_apps;
 mod running;
 pub(crate) mod serve;
 pub(crate) mod toolkits;

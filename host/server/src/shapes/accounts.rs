@@ -59,6 +59,13 @@ pub(crate) struct AuthConfig {
     is_enabled_for_tool_router: bool,
 }
 
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum AuthConfigKind {
+    Custom,
+    Default,
+}
+
 #[derive(ToSchema)]
 struct ShownProxy {
     proxy_url: String,
@@ -243,4 +250,76 @@ pub(crate) struct AccountDetail {
     account: Account,
     /// The oldest name of `state.val`.
     params: AccountValues,
+}
+
+/// The way to the page on which an account is connected.
+#[derive(ToSchema)]
+pub(crate) struct Link {
+    link_token: String,
+    redirect_url: String,
+    #[schema(format = DateTime)]
+    expires_at: String,
+    connected_account_id: String,
+    experimental: AccountSharing,
+}
+
+#[derive(ToSchema)]
+pub(crate) struct Completed {
+    connected_account_id: String,
+    toolkit_slug: String,
+}
+
+#[derive(ToSchema)]
+pub(crate) struct Refreshed {
+    id: String,
+    status: AccountStatus,
+    /// Where the user goes to connect it once more; null when nobody has to go anywhere.
+    #[schema(required)]
+    redirect_url: Option<String>,
+}
+
+#[derive(ToSchema)]
+pub(crate) struct Updated {
+    success: bool,
+    id: String,
+    status: AccountStatus,
+}
+
+#[derive(ToSchema)]
+pub(crate) struct Revoked {
+    /// What was taken back at the application.
+    revoked_tokens: Vec<RevokedToken>,
+    connected_account: RevokedAccount,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum RevokedToken {
+    AccessToken,
+    RefreshToken,
+    Credential,
+}
+
+#[derive(ToSchema)]
+struct RevokedAccount {
+    id: String,
+    status: AccountStatus,
+}
+
+/// The operator's client at an application, without its secret.
+#[derive(ToSchema)]
+pub(crate) struct OauthApp {
+    /// Slug.
+    toolkit: String,
+    client_id: String,
+    scopes: Vec<String>,
+    #[schema(format = DateTime)]
+    created_at: String,
+    #[schema(format = DateTime)]
+    updated_at: String,
+}
+
+#[derive(ToSchema)]
+pub(crate) struct OauthApps {
+    items: Vec<OauthApp>,
 }

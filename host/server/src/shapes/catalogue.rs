@@ -147,6 +147,23 @@ struct SchemeDetail {
     auth_hint_url: Option<String>,
     /// Asked for with every connection.
     required_scopes: Vec<String>,
+    /// Where its users agree; with OAuth 2.0 alone.
+    #[schema(nullable = false)]
+    deprecated_auth_provider_details: Option<ProviderDetails>,
+    /// Where its API is, where the scheme says so.
+    #[schema(nullable = false)]
+    proxy: Option<SchemeProxy>,
+}
+
+#[derive(ToSchema)]
+struct ProviderDetails {
+    authorization_url: String,
+    token_url: String,
+}
+
+#[derive(ToSchema)]
+struct SchemeProxy {
+    base_url: String,
 }
 
 #[derive(ToSchema)]

@@ -1,0 +1,125 @@
+//! The operator's own clients at applications: what auth configs of the managed kind connect with.
+//!
+//! An application knows the operator by a client id and a secret. They belong to the installation, not to a project: projects
+//! use them without seeing them, and none of them can change them.
+
+use manifest::AuthMode;
+use serde::{Deserialize, Serialize};
+use store::{Batch, Collection, CommitError, Document, Query, Record, Store};
+
+use crate::{
+    App, Error, INSTALLATION, Result,
+    catalog::{LATEST, Release},
+    vault::{Place, Sealed, Vault},
+};
+
+/// The collection this file owns; records have the slug of their toolkit for an id.
+pub(crate) static COLLECTION: Collection = Collection { name: "oauth_apps", fields: &[] };
+
+/// Bytes of a client's id, its secret, or one of its scopes.
+const TEXT: usize = 2_048;
+/// Scopes of a client.
+const SCOPES: usize = 200;
+
+/// The operator's client at one application, as stored.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct OauthApp {
+    /// As the application gave it.
+    pub client_id: String,
+    /// Asked for in every connection, beside what the toolkit asks for.
+    #[serde(default)]
+    pub scopes: Vec<String>,
+    secret: Sealed<String>,
+}
+
+impl Document for OauthApp {
+    const COLLECTION: &'static Collection = &COLLECTION;
+}
+
+/// A client to be kept.
+#[derive(Debug)]
+pub struct NewOauthApp {
+    /// Slug.
+    pub toolkit: String,
+    /// As the application gave it.
+    pub client_id: String,
+    /// The same; empty for a client without one.
+    pub client_secret: String,
+    /// See [`OauthApp::scopes`].
+    pub scopes: Vec<String>,
+}
+
+/// Keeps a client for a toolkit, instead of the one before.
+///
+/// # Errors
+/// When the toolkit is unknown or has no OAuth 2.0, something is too long, or the store refuses.
+pub async fn set(app: &App, new: NewOauthApp) -> Result<Record<OauthApp>> {
+    let release = app.catalog.release(&new.toolkit, LATEST)?;
+    if release.scheme(AuthMode::Oauth2).is_none() {
+        let (toolkit, scheme) = (release.slug.to_string(), AuthMode::Oauth2.as_str().to_owned());
+        return Err(Error::SchemeNotOffered { toolkit, scheme });
+    }
+    let fits = |text: &String| !text.is_empty() && text.len() <= TEXT;
+    let secret_fits = new.client_secret.len() <= TEXT;
+    if !fits(&new.client_id) || !secret_fits || new.scopes.len() > SCOPES || !new.scopes.iter().all(fits) {
+        return Err(Error::invalid(format!(
+            "client_id, client_secret, scopes: at most {TEXT} bytes each and {SCOPES} scopes, and a client id"
+        )));
+    }
+    let (slug, now) = (release.slug.to_string(), app.clock.now());
+    let key = app.vault.key(COLLECTION.name, now).await?;
+    let secret = key.seal(place(&slug), &new.client_secret)?;
+    let body = OauthApp { client_id: new.client_id, scopes: new.scopes, secret };
+    let batch = match find(&app.store, &slug).await? {
+        Some(old) => Batch::at(now).update(&Record { body, ..old }),
+        None => Batch::at(now).insert(INSTALLATION, &slug, &body),
+    };
+    match app.store.commit(batch).await {
+        Ok(()) => find(&app.store, &slug).await?.ok_or(Error::OauthAppNotFound(slug)),
+        Err(CommitError::Stale | CommitError::Taken { .. }) => {
+            Err(Error::Unavailable("the client is being changed".into()))
+        }
+        Err(cause) => Err(cause.into()),
+    }
+}
+
+/// Every client, by slug.
+///
+/// # Errors
+/// When the store cannot be read.
+pub async fn list(app: &App) -> Result<Vec<Record<OauthApp>>> {
+    let mut all = app.store.find::<OauthApp>(&Query::of(INSTALLATION)).await?.records;
+    all.sort_by(|one, other| one.id.cmp(&other.id));
+    Ok(all)
+}
+
+/// Forgets a client. Accounts that were connected with it run until their tokens end.
+///
+/// # Errors
+/// When there is none, or the store refuses.
+pub async fn remove(app: &App, toolkit: &str) -> Result<()> {
+    let found = find(&app.store, &toolkit.to_ascii_lowercase()).await?;
+    let record = found.ok_or_else(|| Error::OauthAppNotFound(crate::cut(toolkit)))?;
+    app.store.commit(Batch::at(app.clock.now()).purge(&record)).await.map_err(Into::into)
+}
+
+pub(super) async fn find(store: &Store, toolkit: &str) -> Result<Option<Record<OauthApp>>> {
+    Ok(store.get(INSTALLATION, toolkit).await?)
+}
+
+/// Whether the operator has a client for the toolkit's OAuth 2.0.
+///
+/// # Errors
+/// When the store cannot be read.
+pub(crate) async fn is_managed(app: &App, release: &Release) -> Result<bool> {
+    Ok(release.scheme(AuthMode::Oauth2).is_some() && find(&app.store, &release.slug).await?.is_some())
+}
+
+/// The secret of a client, opened.
+pub(super) async fn secret(vault: &Vault, record: &Record<OauthApp>, now: store::Time) -> Result<String> {
+    vault.key(COLLECTION.name, now).await?.open(place(&record.id), &record.body.secret)
+}
+
+fn place(slug: &str) -> Place<'_> {
+    Place { collection: COLLECTION.name, project: INSTALLATION, id: slug, field: "secret" }
+}

@@ -1,0 +1,649 @@
+//! The life of tokens: one refresh at a time for an account, among all servers.
+//!
+//! An application may take back every token of an account when an old refresh token comes a second time. So whoever renews a
+//! token first takes a lease, in the record that holds the token. The revision which that made is the fencing number: the new
+//! token is written over that revision and no other, so that a server that was stopped for longer than its lease changes nothing. The
+//! lease is written before anything is sent; one that ended without an outcome shows that nobody knows whether the
+//! application has changed the token, and the old one is tried once more.
+//!
+//! Only the application's own refusal ends an account. While it is away, the account keeps its token and is tried again later,
+//! after 30 seconds at first and twice as long each time, an hour at most.
+//!
+//! A refresh goes on when whoever asked for it has gone: the new token must not be lost with a closed connection.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError, Weak},
+    time::Duration,
+};
+
+use manifest::{AuthMode, AuthScheme};
+use serde::{Deserialize, Serialize};
+use store::{Batch, Collection, CommitError, Document, Field, Kind, Query, Record, Store, Time};
+use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
+
+use super::{
+    Account, CREDENTIALS_NAME, Event, Status, Values, apps,
+    protocol::{Client, Flow, Refusal, Tokens},
+};
+use crate::{
+    App, Clock, Error, Result,
+    auth_configs::{self, AuthConfig},
+    catalog::{LATEST, Release},
+    ids::{self, AccountId, AuthConfigId, ProjectId},
+    jobs::Lease as JobLease,
+    projects::Project,
+    vault::{Place, Sealed, Vault},
+};
+
+/// Credentials of accounts, under the account's id; erased with it.
+pub(crate) static CREDENTIALS: Collection =
+    Collection { name: CREDENTIALS_NAME, fields: &[Field::new("due", Kind::Time)] };
+
+/// How often the job looks for accounts that nobody uses.
+pub(crate) const EVERY: Duration = Duration::from_secs(60);
+/// An account that nobody uses is refreshed so long after its last refresh.
+const IDLE: Duration = Duration::from_secs(24 * 3_600);
+/// Such accounts in one run of the job.
+const IDLE_AT_ONCE: u64 = 50;
+/// How long a call waits for a refresh that another one does.
+const WAIT: Duration = Duration::from_secs(20);
+/// How often it looks whether another server has done it.
+const LOOK: Duration = Duration::from_millis(100);
+/// A token that ends sooner counts as ended: a request takes time to arrive.
+const SLACK: Duration = Duration::from_secs(5);
+/// A token that was renewed so recently is not renewed because an application refuses it: the refusal has another cause.
+const SETTLED: Duration = Duration::from_secs(60);
+/// Pauses after an application did not answer: the first, and the longest.
+const PAUSES: [Duration; 2] = [Duration::from_secs(30), Duration::from_secs(3_600)];
+
+/// What an application gives and takes back.
+const TOKENS: [&str; 2] = [manifest::ACCESS_TOKEN, "refresh_token"];
+/// Why an account ended whose application had got a refresh that nobody heard the outcome of.
+pub(super) const UNKNOWN: &str = "refresh_outcome_unknown";
+
+/// How accounts are connected and kept.
+#[derive(Clone)]
+pub struct Settings {
+    /// The way to authorization servers.
+    pub net: net::Client,
+    /// How long an account waits for its user.
+    pub pending: Duration,
+    /// A token is renewed so long before its end, or in the last quarter of its life if that is shorter.
+    pub margin: Duration,
+    /// How long a server may take to renew a token.
+    pub lease: Duration,
+}
+
+/// What connects an account, as stored.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Credential {
+    pub(super) values: Sealed<Values>,
+    /// When the token ends, where the application said so.
+    #[serde(default)]
+    expires_at: Option<Time>,
+    /// From then on it is renewed.
+    #[serde(default)]
+    renew_at: Option<Time>,
+    /// When it was renewed last.
+    #[serde(default)]
+    renewed_at: Option<Time>,
+    /// When it is renewed although nobody uses it.
+    #[serde(default)]
+    due: Option<Time>,
+    #[serde(default)]
+    lease: Option<Lease>,
+    /// A refresh began, and nobody knows what came of it.
+    #[serde(default)]
+    uncertain: bool,
+    /// Refreshes in a row that got no answer.
+    #[serde(default)]
+    failures: u32,
+    /// Until then none is tried.
+    #[serde(default)]
+    retry_at: Option<Time>,
+}
+
+/// The right to renew a token now.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Lease {
+    /// Which server.
+    by: String,
+    /// Until then nobody else may.
+    until: Time,
+}
+
+impl Document for Credential {
+    const COLLECTION: &'static Collection = &CREDENTIALS;
+}
+
+impl Credential {
+    /// What was filled in, and does not end.
+    pub(super) fn of(values: Sealed<Values>) -> Self {
+        Self {
+            values,
+            expires_at: None,
+            renew_at: None,
+            renewed_at: None,
+            due: None,
+            lease: None,
+            uncertain: false,
+            failures: 0,
+            retry_at: None,
+        }
+    }
+
+    /// With a token that ends after `lifetime`.
+    fn ending(mut self, lifetime: Option<Duration>, renewable: bool, margin: Duration, now: Time) -> Self {
+        let Some(lifetime) = lifetime else { return self };
+        let expires_at = after(now, lifetime);
+        // Accounts that were connected together are not renewed together.
+        let margin = jittered(margin.min(lifetime / 4));
+        self.expires_at = Some(expires_at);
+        if renewable {
+            let renew_at = after(now, lifetime.saturating_sub(margin));
+            self.renew_at = Some(renew_at);
+            self.due = Some(renew_at.max(after(now, IDLE)));
+        }
+        self
+    }
+
+    /// Whether a token can still be sent.
+    fn works(&self, now: Time) -> bool {
+        self.expires_at.is_none_or(|end| end > after(now, SLACK))
+    }
+
+    /// Whether a refresh was broken off.
+    pub(super) fn is_uncertain(&self, now: Time) -> bool {
+        self.uncertain || self.lease.as_ref().is_some_and(|lease| lease.until <= now)
+    }
+}
+
+/// Whose token.
+#[derive(Clone)]
+pub(super) struct Whose {
+    pub project: ProjectId,
+    pub account: AccountId,
+    pub auth_config: AuthConfigId,
+    pub release: Arc<Release>,
+    pub mode: AuthMode,
+}
+
+/// Why a token is to be renewed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Why {
+    /// It ends soon.
+    Ending,
+    /// The application does not take it.
+    Rejected(String),
+    /// Nobody has used it for long.
+    Idle,
+}
+
+impl Why {
+    fn holds(&self, credential: &Credential, values: &Values, now: Time) -> bool {
+        let past = |time: Option<Time>| time.is_some_and(|time| time <= now);
+        match self {
+            Self::Ending => past(credential.renew_at) || !credential.works(now),
+            Self::Rejected(token) => {
+                let settled = credential.renewed_at.is_none_or(|at| after(at, SETTLED) <= now);
+                settled && access_token(values) == Some(token)
+            }
+            Self::Idle => past(credential.due),
+        }
+    }
+}
+
+/// Who this server is at an application, and what it asks for there.
+pub(super) struct Standing {
+    pub client: Client,
+    pub scopes: Vec<String>,
+    /// Another address than this server's own to come back to.
+    pub redirect_uri: Option<String>,
+}
+
+/// Renews tokens. One in a process.
+pub struct Keeper {
+    store: Store,
+    vault: Arc<Vault>,
+    clock: Clock,
+    pub(super) settings: Settings,
+    name: String,
+    /// Accounts that are being renewed here, so that calls of one server wait in memory.
+    busy: Mutex<HashMap<String, Weak<AsyncMutex<()>>>>,
+}
+
+impl Keeper {
+    pub(crate) fn new(store: Store, vault: Arc<Vault>, clock: Clock, settings: Settings) -> Self {
+        let name = ids::random_text(12);
+        Self { store, vault, clock, settings, name, busy: Mutex::default() }
+    }
+
+    /// The values of an account whose token is good for a request; renewed first where it is not.
+    pub(super) async fn fresh(self: &Arc<Self>, whose: &Whose, why: Why) -> Result<Values> {
+        let record = self.credential(whose).await?;
+        let values = self.open(whose, &record).await?;
+        let now = self.clock.now();
+        if !why.holds(&record.body, &values, now) {
+            return Ok(values);
+        }
+        let place = self.place(&whose.account);
+        let (guard, spare) = if why == Why::Ending && record.body.works(now) {
+            match place.try_lock_owned() {
+                Ok(guard) => (guard, Some(values)),
+                // Somebody is at it, and this one lasts a little longer.
+                Err(_) => return Ok(values),
+            }
+        } else {
+            let waited = tokio::time::timeout(WAIT, place.lock_owned()).await;
+            (waited.map_err(|_| Error::RefreshInProgress(whose.account.to_string()))?, None)
+        };
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "a new token must not be lost with whoever asked for it; it is awaited"
+        )]
+        let renewing = tokio::spawn(self.clone().held(whose.clone(), why, guard));
+        if let Some(values) = spare {
+            return Ok(values);
+        }
+        match tokio::time::timeout(WAIT, renewing).await {
+            Ok(Ok(done)) => done,
+            Ok(Err(_)) => Err(Error::Internal("a refresh has panicked".into())),
+            Err(_) => Err(Error::RefreshInProgress(whose.account.to_string())),
+        }
+    }
+
+    async fn held(self: Arc<Self>, whose: Whose, why: Why, _place: OwnedMutexGuard<()>) -> Result<Values> {
+        let done = self.turn(&whose, &why).await;
+        if let Err(cause) = &done {
+            tracing::debug!(account = %whose.account, %cause, "a token was not renewed");
+        }
+        done
+    }
+
+    /// Takes the lease and renews, unless another server has done it or does it.
+    async fn turn(&self, whose: &Whose, why: &Why) -> Result<Values> {
+        loop {
+            let now = self.now().await?;
+            let mut record = self.credential(whose).await?;
+            let values = self.open(whose, &record).await?;
+            if !why.holds(&record.body, &values, now) {
+                return Ok(values);
+            }
+            let spare = *why == Why::Ending && record.body.works(now);
+            if record.body.lease.as_ref().is_some_and(|lease| lease.until > now) {
+                if spare {
+                    return Ok(values);
+                }
+                tokio::time::sleep(LOOK).await;
+                continue;
+            }
+            if let Some(until) = record.body.retry_at.filter(|until| *until > now) {
+                return if spare { Ok(values) } else { Err(away(whose, until, now)) };
+            }
+            // Whoever was here before may have found that the account has ended.
+            let account = self.account(whose).await?.body.status;
+            if !account.is_connected() {
+                let state = account.as_str().to_owned();
+                return Err(Error::AccountNotActive { account: whose.account.to_string(), state });
+            }
+            if !self.is_renewable(whose.scheme()?, &values) {
+                return self.lapse(whose, record, "token_expired").await;
+            }
+            record.body.uncertain = record.body.is_uncertain(now);
+            record.body.lease = Some(Lease { by: self.name.clone(), until: after(now, self.settings.lease) });
+            match self.store.commit(Batch::at(now).update(&record)).await {
+                Ok(()) => record.revision += 1,
+                Err(CommitError::Stale) => continue,
+                Err(cause) => return Err(cause.into()),
+            }
+            return self.renew(whose, record, values, spare).await;
+        }
+    }
+
+    /// Asks the application for a new token, under the lease.
+    async fn renew(&self, whose: &Whose, held: Record<Credential>, values: Values, spare: bool) -> Result<Values> {
+        let asked = async {
+            let scheme = whose.scheme()?;
+            let config = auth_configs::find_in(&self.store, &whose.project, &whose.auth_config).await?;
+            let config = config.ok_or_else(|| Error::AuthConfigNotFound(whose.auth_config.to_string()))?;
+            let standing = self.standing(&whose.project, &config).await?;
+            let client = &standing.client;
+            let flow = Flow { net: &self.settings.net, now: self.clock.now(), scheme, client, values: &values };
+            Ok(if flow.refreshes() { flow.refresh().await } else { flow.obtain(&standing.scopes).await })
+        };
+        let answered: Result<std::result::Result<Tokens, Refusal>> = asked.await;
+        let (why, wanted) = match answered {
+            Ok(Ok(tokens)) => return self.keep(whose, held, values, tokens).await,
+            Ok(Err(refusal)) if refusal.ends_account() => {
+                let reason = if held.body.uncertain { UNKNOWN.to_owned() } else { refusal.to_string() };
+                return self.lapse(whose, held, &reason).await;
+            }
+            Ok(Err(Refusal::Unavailable { reason, retry_after })) => (reason, retry_after),
+            Ok(Err(refusal)) => (refusal.to_string(), None),
+            Err(cause) => (cause.to_string(), None),
+        };
+        let now = self.now().await?;
+        let pause = PAUSES[0].saturating_mul(1 << held.body.failures.min(10)).min(PAUSES[1]);
+        let until = after(now, jittered(pause).max(wanted.unwrap_or_default().min(PAUSES[1])));
+        tracing::info!(account = %whose.account, why, "an application did not renew a token; it is asked again later");
+        let body = Credential {
+            lease: None,
+            uncertain: true,
+            failures: held.body.failures.saturating_add(1),
+            due: held.body.due.map(|due| due.max(until)),
+            retry_at: Some(until),
+            ..held.body
+        };
+        match self.store.commit(Batch::at(now).update(&Record { body, ..held })).await {
+            Ok(()) | Err(CommitError::Stale) if spare => Ok(values),
+            Ok(()) | Err(CommitError::Stale) => Err(away(whose, until, now)),
+            Err(cause) => Err(cause.into()),
+        }
+    }
+
+    /// Keeps what the application gave, for as long as the lease holds: a refresh token that is lost ends the account.
+    async fn keep(&self, whose: &Whose, held: Record<Credential>, old: Values, tokens: Tokens) -> Result<Values> {
+        let now = self.now().await?;
+        // An answer without a refresh token leaves the one that there is (RFC 6749, section 6).
+        let mut values = old;
+        values.extend(tokens.values);
+        let sealed = self.seal(&whose.project, &whose.account, &values).await?;
+        let (scheme, credential) = (whose.scheme()?, Credential::of(sealed));
+        let renewed = Credential { renewed_at: Some(now), ..credential };
+        let body = renewed.ending(tokens.lifetime, self.is_renewable(scheme, &values), self.margin(scheme), now);
+        let record = Record { body, ..held };
+        loop {
+            match self.store.commit(Batch::at(now).update(&record)).await {
+                Ok(()) => return Ok(values),
+                Err(CommitError::Stale) => return self.lost(whose, values).await,
+                Err(cause) if after(now, self.settings.lease) <= self.clock.now() => return Err(cause.into()),
+                Err(_) => tokio::time::sleep(LOOK).await,
+            }
+        }
+    }
+
+    /// The account was deleted, or the lease was too old: what is stored counts, and what was brought is given back.
+    async fn lost(&self, whose: &Whose, brought: Values) -> Result<Values> {
+        match self.credential(whose).await {
+            Ok(record) => self.open(whose, &record).await,
+            Err(cause) => {
+                self.give_back(whose, &brought).await;
+                Err(cause)
+            }
+        }
+    }
+
+    /// Ends an account whose token cannot be renewed, unless another server has renewed it meanwhile.
+    async fn lapse(&self, whose: &Whose, held: Record<Credential>, reason: &str) -> Result<Values> {
+        loop {
+            let now = self.now().await?;
+            let current = self.credential(whose).await?;
+            if current.revision != held.revision {
+                return self.open(whose, &current).await;
+            }
+            let mut account = self.account(whose).await?;
+            let body = Credential { lease: None, due: None, ..current.body };
+            let mut batch = Batch::at(now).update(&Record { body, ..current });
+            if let Some(status) = account.body.status.after(Event::Lapsed) {
+                account.body.pass_to(status, Some(reason), now);
+                batch = batch.update(&account);
+            }
+            match self.store.commit(batch).await {
+                Ok(()) => {
+                    let state = Status::Expired.as_str().to_owned();
+                    return Err(Error::AccountNotActive { account: whose.account.to_string(), state });
+                }
+                Err(CommitError::Stale) => {}
+                Err(cause) => return Err(cause.into()),
+            }
+        }
+    }
+
+    /// Tells the application that tokens are not needed any more. Nothing depends on its answer.
+    pub(super) async fn give_back(&self, whose: &Whose, values: &Values) {
+        if let Err(cause) = self.revoke(whose, values).await {
+            tracing::warn!(account = %whose.account, %cause, "an application was not told to forget tokens");
+        }
+    }
+
+    /// The same, with what the application was told of.
+    pub(super) async fn revoke(&self, whose: &Whose, values: &Values) -> Result<Vec<&'static str>> {
+        let config = auth_configs::find_in(&self.store, &whose.project, &whose.auth_config).await?;
+        // Without its auth config nobody knows who this server is there.
+        let Some(config) = config else { return Ok(Vec::new()) };
+        let (scheme, standing) = (whose.scheme()?, self.standing(&whose.project, &config).await?);
+        let flow = Flow { net: &self.settings.net, now: self.clock.now(), scheme, client: &standing.client, values };
+        match flow.revoke().await {
+            Ok(()) => Ok(TOKENS.into_iter().filter(|name| values.contains_key(*name)).collect()),
+            // The application takes nothing back.
+            Err(Refusal::Unsent { .. }) => Ok(Vec::new()),
+            Err(refusal) => Err(Error::Unavailable(refusal.to_string())),
+        }
+    }
+
+    /// Who this server is at the application of an auth config.
+    pub(super) async fn standing(&self, project: &ProjectId, config: &Record<AuthConfig>) -> Result<Standing> {
+        let now = self.clock.now();
+        let own = auth_configs::open(&self.vault, project, config, now).await?.own;
+        let redirect_uri = own.get("oauth_redirect_uri").and_then(|value| value.as_str());
+        let redirect_uri = redirect_uri.filter(|text| !text.is_empty()).map(str::to_owned);
+        let mut scopes = auth_configs::scopes(&own);
+        let client = if config.body.managed {
+            let app = apps::find(&self.store, &config.body.toolkit).await?;
+            let app = app.ok_or_else(|| Error::NoManagedAuth(config.body.toolkit.clone()))?;
+            scopes.extend(app.body.scopes.iter().cloned());
+            let secret = apps::secret(&self.vault, &app, now).await?;
+            let secret = (!secret.is_empty()).then(|| secret.into());
+            Client { id: app.body.client_id, secret, ..Client::default() }
+        } else {
+            // Some applications know nobody but the account.
+            Client::of(&own).unwrap_or_default()
+        };
+        Ok(Standing { client, scopes, redirect_uri })
+    }
+
+    /// What a connected account keeps.
+    pub(super) async fn connected(
+        &self,
+        project: &ProjectId,
+        account: &AccountId,
+        scheme: Option<&AuthScheme>,
+        values: &Values,
+        lifetime: Option<Duration>,
+    ) -> Result<Credential> {
+        let credential = Credential::of(self.seal(project, account, values).await?);
+        let Some(scheme) = scheme.filter(|scheme| scheme.mode.has_flow()) else { return Ok(credential) };
+        let renewable = self.is_renewable(scheme, values);
+        Ok(credential.ending(lifetime, renewable, self.margin(scheme), self.clock.now()))
+    }
+
+    /// Tokens for what was filled in, in a mode without a browser, and how long they live.
+    pub(super) async fn obtain(
+        &self,
+        project: &ProjectId,
+        config: &Record<AuthConfig>,
+        scheme: &AuthScheme,
+        mut values: Values,
+    ) -> Result<(Values, Option<Duration>)> {
+        let standing = self.standing(project, config).await?;
+        let flow =
+            Flow { net: &self.settings.net, now: self.clock.now(), scheme, client: &standing.client, values: &values };
+        let tokens = flow.obtain(&standing.scopes).await.map_err(|refusal| match refusal {
+            Refusal::Unavailable { .. } => Error::Unavailable(refusal.to_string()),
+            refusal => Error::CredentialRejected(refusal.to_string()),
+        })?;
+        values.extend(tokens.values);
+        Ok((values, tokens.lifetime))
+    }
+
+    /// Whether tokens can be renewed without the user.
+    fn is_renewable(&self, scheme: &AuthScheme, values: &Values) -> bool {
+        let client = Client::default();
+        let flow = Flow { net: &self.settings.net, now: self.clock.now(), scheme, client: &client, values };
+        flow.refreshes() || obtains(scheme.mode)
+    }
+
+    fn margin(&self, scheme: &AuthScheme) -> Duration {
+        let own = scheme.oauth2.as_ref().and_then(|flow| flow.refresh_margin);
+        own.map_or(self.settings.margin, |seconds| Duration::from_secs(seconds.into()))
+    }
+
+    pub(super) async fn seal(
+        &self,
+        project: &ProjectId,
+        account: &AccountId,
+        values: &Values,
+    ) -> Result<Sealed<Values>> {
+        self.vault.key(project.as_str(), self.clock.now()).await?.seal(place(project, account.as_str()), values)
+    }
+
+    /// Time that all servers on the store agree about.
+    async fn now(&self) -> Result<Time> {
+        Ok(self.store.now().await?.unwrap_or_else(|| self.clock.now()))
+    }
+
+    async fn account(&self, whose: &Whose) -> Result<Record<Account>> {
+        let found = self.store.get(whose.project.as_str(), whose.account.as_str()).await?;
+        found.ok_or_else(|| Error::AccountNotFound(whose.account.to_string()))
+    }
+
+    async fn credential(&self, whose: &Whose) -> Result<Record<Credential>> {
+        let found = self.store.get(whose.project.as_str(), whose.account.as_str()).await?;
+        found.ok_or_else(|| Error::AccountNotFound(whose.account.to_string()))
+    }
+
+    async fn open(&self, whose: &Whose, record: &Record<Credential>) -> Result<Values> {
+        let key = self.vault.key(whose.project.as_str(), self.clock.now()).await?;
+        key.open(place(&whose.project, &record.id), &record.body.values)
+    }
+
+    fn place(&self, account: &AccountId) -> Arc<AsyncMutex<()>> {
+        let mut busy = self.busy.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(place) = busy.get(account.as_str()).and_then(Weak::upgrade) {
+            return place;
+        }
+        busy.retain(|_, place| place.strong_count() > 0);
+        let place = Arc::new(AsyncMutex::new(()));
+        busy.insert(account.as_str().to_owned(), Arc::downgrade(&place));
+        place
+    }
+}
+
+impl Whose {
+    /// Of an account; none when its toolkit is not there any more.
+    pub(super) fn of(app: &App, project: &Project, record: &Record<Account>) -> Result<Self> {
+        Ok(Self {
+            project: project.id.clone(),
+            account: AccountId::parse(&record.id)?,
+            auth_config: record.body.auth_config.clone(),
+            release: app.catalog.release(&record.body.toolkit, LATEST)?,
+            mode: record.body.scheme,
+        })
+    }
+
+    pub(super) fn scheme(&self) -> Result<&AuthScheme> {
+        self.release.scheme(self.mode).ok_or_else(|| {
+            let (toolkit, scheme) = (self.release.slug.to_string(), self.mode.as_str().to_owned());
+            Error::SchemeNotOffered { toolkit, scheme }
+        })
+    }
+}
+
+/// Refreshes accounts that nobody has used for a day, so that their refresh tokens do not end unused.
+pub(crate) async fn idle(app: &App, lease: &JobLease) -> Result<()> {
+    let now = app.accounts.now().await?;
+    let query = Query::everywhere().below("due", now.0.saturating_add(1)).by("due").page(0, IDLE_AT_ONCE);
+    for record in app.store.find::<Credential>(&query).await?.records {
+        let account = app.store.get::<Account>(&record.project, &record.id).await?;
+        let release = account.as_ref().and_then(|account| app.catalog.release(&account.body.toolkit, LATEST).ok());
+        match (account, release) {
+            (Some(account), Some(release)) if account.body.status == Status::Active => {
+                let whose = Whose {
+                    project: ProjectId::parse(&record.project)?,
+                    account: AccountId::parse(&record.id)?,
+                    auth_config: account.body.auth_config,
+                    release,
+                    mode: account.body.scheme,
+                };
+                // What went wrong is written with the account, and in the log.
+                let _ = app.accounts.fresh(&whose, Why::Idle).await;
+            }
+            _ => {
+                let body = Credential { due: None, ..record.body };
+                match app.store.commit(lease.fence(Batch::at(now).update(&Record { body, ..record }))).await {
+                    Ok(()) | Err(CommitError::Stale) => {}
+                    Err(cause) => return Err(cause.into()),
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether tokens of a mode come from what was filled in, at any time.
+pub(super) fn obtains(mode: AuthMode) -> bool {
+    mode.has_flow() && !mode.redirects()
+}
+
+pub(super) fn access_token(values: &Values) -> Option<&String> {
+    match values.get(manifest::ACCESS_TOKEN) {
+        Some(serde_json::Value::String(token)) => Some(token),
+        _ => None,
+    }
+}
+
+pub(super) fn place<'a>(project: &'a ProjectId, id: &'a str) -> Place<'a> {
+    Place { collection: CREDENTIALS_NAME, project: project.as_str(), id, field: "values" }
+}
+
+fn away(whose: &Whose, until: Time, now: Time) -> Error {
+    let after = Duration::from_millis(u64::try_from(until.0.saturating_sub(now.0)).unwrap_or(0));
+    Error::RefreshUnavailable { account: whose.account.to_string(), after }
+}
+
+/// Between four and six fifths of a time.
+fn jittered(time: Duration) -> Duration {
+    let [byte] = ids::random::<1>();
+    time * 4 / 5 + time * 2 / 5 * u32::from(byte) / 255
+}
+
+pub(super) fn after(time: Time, by: Duration) -> Time {
+    Time(time.0.saturating_add(i64::try_from(by.as_millis()).unwrap_or(i64::MAX)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn token(lifetime: u64, margin: u64) -> Credential {
+        let sealed = serde_json::from_str("\"v1.a.b\"").unwrap();
+        let [lifetime, margin] = [lifetime, margin].map(Duration::from_secs);
+        Credential::of(sealed).ending(Some(lifetime), true, margin, Time(0))
+    }
+
+    #[test]
+    fn a_token_is_renewed_before_its_end_but_never_in_the_first_half_of_its_life() {
+        for (lifetime, margin, earliest, latest) in [(3_600, 300, 3_240, 3_360), (60, 300, 42, 48), (600, 0, 600, 600)]
+        {
+            for _ in 0..100 {
+                let at = token(lifetime, margin).renew_at.unwrap().0 / 1_000;
+                assert!((earliest..=latest).contains(&at), "{lifetime} s with a margin of {margin} s: after {at} s");
+            }
+        }
+    }
+
+    #[test]
+    fn an_idle_account_is_refreshed_after_a_day_and_never_before_its_token_is_near_its_end() {
+        assert_eq!(token(3_600, 300).due, Some(Time(24 * 3_600_000)));
+        assert!(token(60 * 86_400, 300).due.unwrap().0 > 59 * 86_400_000);
+    }
+
+    #[test]
+    fn pauses_differ_by_a_fifth_at_most() {
+        for _ in 0..100 {
+            let pause = jittered(Duration::from_secs(100)).as_secs();
+            assert!((80..=120).contains(&pause), "{pause}");
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! The life of tokens: renewed once however many want it, kept when the application is away, ended when it says so.
+
+use futures::future::join_all;
+use harness::{Answer, BucketService, Client, Host, Postgres, guest, host::Setup, issuer::Fault, wait_until};
+use reqwest::Method;
+use serde_json::json;
+
+use crate::given::{self, Oauth};
+
+/// How many calls come at once: as many as a project may have.
+const AT_ONCE: usize = 64;
+
+async fn status(project: &Client, id: &str) -> (String, String) {
+    let read = project.get(&format!("/connected_accounts/{id}")).await.expect(200);
+    let text = |name: &str| read[name].as_str().unwrap_or_default().to_owned();
+    (text("status"), text("status_reason"))
+}
+
+/// An account whose token has ended, and whose next one lasts.
+async fn ended(host: &Host, project: &Client) -> (Oauth, String) {
+    let oauth = Oauth::new(host, project).await;
+    oauth.issuer.set(|settings| settings.lifetime = 1);
+    let id = oauth.connect(project).await;
+    oauth.issuer.expire();
+    oauth.issuer.set(|settings| settings.lifetime = 3_600);
+    (oauth, id)
+}
+
+fn refreshes(oauth: &Oauth) -> usize {
+    let seen = Host::application().seen(&oauth.tag);
+    let body = |seen: &harness::fake_app::Seen| String::from_utf8_lossy(&seen.body).into_owned();
+    seen.iter().filter(|seen| seen.path.ends_with("/token") && body(seen).contains("grant_type=refresh_token")).count()
+}
+
+async fn many(oauth: &Oauth, projects: &[Client]) -> Vec<Answer> {
+    join_all((0..AT_ONCE).map(|number| oauth.execute(&projects[number % projects.len()]))).await
+}
+
+#[tokio::test]
+async fn a_token_that_has_ended_is_renewed_once_however_many_calls_come_and_rotation_goes_on() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let (oauth, id) = ended(host, &project).await;
+    for round in 1..=3 {
+        for answer in many(&oauth, std::slice::from_ref(&project)).await {
+            answer.data();
+        }
+        assert_eq!((refreshes(&oauth), oauth.issuer.granted("refresh_token")), (1, 1), "in round {round}");
+    }
+    let used = oauth.tokens_used();
+    assert_eq!(used.len(), 3 * AT_ONCE);
+    assert!(used.iter().all(|token| oauth.issuer.knows(token)), "a token that had ended was sent");
+    assert_eq!(status(&project, &id).await.0, "ACTIVE");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn several_servers_on_one_database_renew_a_token_once() {
+    let bucket = BucketService::start();
+    let setup = Setup::embedded().on(Postgres::shared().database(None)).in_bucket(&bucket);
+    let setup = setup.with_application(&harness::fake_app::HOSTS, Host::application());
+    let one = setup.start().await;
+    let two = one.setup().another().start().await;
+    let project = one.as_project();
+    let (oauth, _) = ended(&one, &project).await;
+    let other = two.with_key(project.key());
+    wait_until("the toolkit is seen", || async { other.get(&format!("/toolkits/{}", oauth.slug)).await.status == 200 })
+        .await;
+    oauth.issuer.hold(true);
+    let projects = [project, other];
+    let (answers, ()) = tokio::join!(many(&oauth, &projects), async {
+        wait_until("a refresh is under way", || async { refreshes(&oauth) > 0 }).await;
+        oauth.issuer.hold(false);
+    });
+    for answer in answers {
+        answer.data();
+    }
+    assert_eq!(refreshes(&oauth), 1);
+}
+
+#[tokio::test]
+async fn a_token_that_the_application_does_not_take_is_renewed_once_and_the_call_goes_on() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let oauth = Oauth::new(host, &project).await;
+    oauth.connect(&project).await;
+    oauth.issuer.expire();
+    for answer in many(&oauth, std::slice::from_ref(&project)).await {
+        answer.data();
+    }
+    assert_eq!(refreshes(&oauth), 1);
+    let elsewhere = json!({ "url": format!("https://api.example.com/status/{}/401", oauth.tag) });
+    for _ in 0..3 {
+        project.execute(&guest::tool(&oauth.slug), elsewhere.clone()).await.expect(200);
+    }
+    assert_eq!(refreshes(&oauth), 1, "a place that is closed to every token costs no refresh");
+}
+
+#[tokio::test]
+async fn what_the_application_takes_back_expires_the_account_after_one_refresh() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let (oauth, id) = ended(host, &project).await;
+    oauth.issuer.withdraw();
+    for answer in many(&oauth, std::slice::from_ref(&project)).await {
+        // Who comes later finds no active account any more.
+        assert!([404, 422].contains(&answer.status), "{answer:?}");
+    }
+    let (status, reason) = status(&project, &id).await;
+    assert!(status == "EXPIRED" && reason.contains("invalid_grant"), "{status}: {reason}");
+    oauth.execute(&project).await.expect(404);
+    assert_eq!(refreshes(&oauth), 1);
+}
+
+#[tokio::test]
+async fn an_application_that_is_away_keeps_its_accounts_and_is_not_asked_again_at_once() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    for fault in [Fault::Status(503), Fault::Html, Fault::Malformed, Fault::Refused("invalid_client")] {
+        let (oauth, id) = ended(host, &project).await;
+        oauth.issuer.fault(fault, 100);
+        for _ in 0..3 {
+            let call = json!({ "arguments": { "url": oauth.me() }, "user_id": "default", "version": "latest", "connected_account_id": id });
+            let away = project.post(&format!("/tools/execute/{}", guest::tool(&oauth.slug)), &call).await.expect(503);
+            assert_eq!(away["error"]["slug"], "ConnectedAccount_RefreshUnavailable", "{fault:?}");
+            assert!(away.header("retry-after").parse::<u64>().is_ok_and(|seconds| (10..=36).contains(&seconds)));
+        }
+        assert_eq!((refreshes(&oauth), status(&project, &id).await.0), (1, "ACTIVE".into()), "{fault:?}");
+        assert_eq!(oauth.tokens_used(), Vec::<String>::new());
+    }
+}
+
+#[tokio::test]
+async fn a_token_that_ends_soon_is_renewed_beside_the_calls_that_use_it() {
+    let host = given::with_application().with("connections.refresh_margin_s", "3600").start().await;
+    let project = host.as_project();
+    let oauth = Oauth::new(&host, &project).await;
+    // Ends in forty seconds, and is renewed in the last ten of them: nothing happens yet.
+    oauth.issuer.set(|settings| settings.lifetime = 40);
+    oauth.connect(&project).await;
+    oauth.execute(&project).await.data();
+    assert_eq!(refreshes(&oauth), 0);
+}
+
+#[tokio::test]
+async fn a_refresh_that_was_cut_off_is_tried_once_more_and_what_was_lost_ends_the_account() {
+    let host = given::with_application().with("connections.refresh_lease_s", "1").start().await;
+    let project = host.as_project();
+    let (oauth, id) = ended(&host, &project).await;
+    oauth.issuer.hold(true);
+    let path = format!("/tools/execute/{}", guest::tool(&oauth.slug));
+    let body = json!({ "arguments": { "url": oauth.me() }, "user_id": "default", "version": "latest" });
+    let call = project.try_send(Method::POST, &path, harness::client::Body::Json(body), &[]);
+    let (answer, setup) = tokio::join!(call, async {
+        wait_until("the application has changed the token", || async { oauth.issuer.granted("refresh_token") == 1 })
+            .await;
+        host.kill()
+    });
+    answer.unwrap_err();
+    oauth.issuer.hold(false);
+    let host = setup.start().await;
+    let project = host.as_project();
+    wait_until("the account has ended", || async {
+        oauth.execute(&project).await;
+        status(&project, &id).await.0 == "EXPIRED"
+    })
+    .await;
+    assert_eq!(status(&project, &id).await.1, "refresh_outcome_unknown");
+    assert_eq!((refreshes(&oauth), oauth.issuer.granted("refresh_token")), (2, 1));
+}
+
+#[tokio::test]
+async fn an_account_that_is_deleted_while_its_token_is_renewed_stays_deleted() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let (oauth, id) = ended(host, &project).await;
+    oauth.issuer.hold(true);
+    let (answer, ()) = tokio::join!(oauth.execute(&project), async {
+        wait_until("a refresh is under way", || async { oauth.issuer.granted("refresh_token") == 1 }).await;
+        project.delete(&format!("/connected_accounts/{id}")).await.expect(200);
+        oauth.issuer.hold(false);
+    });
+    assert_eq!(answer.status, 404, "{answer:?}");
+    project.get(&format!("/connected_accounts/{id}")).await.expect(404);
+}
+
+#[tokio::test]
+async fn a_token_without_a_way_to_renew_it_expires_its_account_at_its_end() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let oauth = Oauth::new(host, &project).await;
+    oauth.issuer.set(|settings| (settings.lifetime, settings.refresh) = (1, false));
+    let id = oauth.connect(&project).await;
+    oauth.execute(&project).await.expect(422);
+    assert_eq!(status(&project, &id).await, ("EXPIRED".into(), "token_expired".into()));
+}
+
+#[tokio::test]
+async fn a_mode_without_a_browser_gets_its_token_at_once_and_the_next_one_in_the_same_way() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let (slug, tag) = (given::slug(), harness::unique(8));
+    let issuer = Host::application().issuer(&tag);
+    let mut scheme = issuer.scheme();
+    scheme["mode"] = "S2S_OAUTH2".into();
+    scheme["oauth2"].as_object_mut().unwrap().remove("authorize_url");
+    host.publish(harness::Guest::fetch().component(), &guest::manifest_with_scheme(&slug, scheme)).await;
+    let config = |secret: &str| {
+        let credentials = json!({ "client_id": harness::issuer::CLIENT_ID, "client_secret": secret });
+        let config = json!({ "type": "use_custom_auth", "authScheme": "S2S_OAUTH2", "credentials": credentials });
+        json!({ "toolkit": { "slug": slug }, "auth_config": config })
+    };
+    let wrong = project.post("/auth_configs", &config("wrong")).await.expect(201);
+    let right = project.post("/auth_configs", &config(harness::issuer::CLIENT_SECRET)).await.expect(201);
+    let account = |config: &Answer| json!({ "auth_config": { "id": config["auth_config"]["id"] }, "connection": {} });
+    let refused = project.post("/connected_accounts", &account(&wrong)).await.expect(400);
+    assert_eq!(refused["error"]["slug"], "ConnectedAccount_CredentialRejected");
+    assert_eq!(project.get("/connected_accounts").await.expect(200)["total_items"], 0);
+    let made = project.post("/connected_accounts", &account(&right)).await.expect(201);
+    assert_eq!((&made["status"], &made["redirect_url"]), (&"ACTIVE".into(), &serde_json::Value::Null));
+    let oauth = Oauth { tag, slug, config: String::new(), issuer };
+    oauth.execute(&project).await.data();
+    oauth.issuer.expire();
+    oauth.execute(&project).await.data();
+    assert_eq!((oauth.issuer.granted("client_credentials"), refreshes(&oauth)), (2, 0));
+}
