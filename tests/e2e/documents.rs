@@ -1,7 +1,7 @@
 //! The toolkits of this repository, as they were built, over HTTP.
 
-use harness::{Client, Host, host::Setup};
-use serde_json::json;
+use harness::{Client, Host, host::Setup, unique};
+use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../toolkits/dist");
@@ -12,7 +12,7 @@ async fn host() -> &'static Host {
     HOST.get_or_init(|| async {
         let built = std::fs::read_dir(FOLDER).map_or(0, Iterator::count);
         assert!(built > 0, "nothing is built in {FOLDER}: `cargo toolkit build --all` first");
-        Setup::new().with("toolkits", FOLDER).start().await
+        Setup::new().with("toolkits", FOLDER).with_application(&["api.resend.com"], Host::application()).start().await
     })
     .await
 }
@@ -69,4 +69,27 @@ async fn documents_works_on_a_real_file() {
 async fn a_toolkit_that_needs_an_account_says_so() {
     let answer = project().await.execute("RESEND_LIST_DOMAINS", json!({})).await.expect(404);
     assert_eq!(answer["error"]["code"], 1810);
+}
+
+#[tokio::test]
+async fn a_credential_that_comes_with_a_call_goes_into_headers_query_and_body_and_is_not_seen_again() {
+    let (project, tag, secrets) = (project().await, unique(8), [unique(12), unique(12), unique(12)]);
+    let custom = json!({
+        "parameters": [
+            { "name": "X-Key", "in": "header", "value": secrets[0] },
+            { "name": "key", "in": "query", "value": secrets[1] },
+        ],
+        "body": { "token": secrets[2], "level": 2, "scheduled_at": "never" },
+    });
+    let arguments = json!({ "id": tag, "scheduled_at": "2026-11-21T10:00:00Z" });
+    let body = json!({ "arguments": arguments, "custom_auth_params": custom });
+    let answer = project.post("/tools/execute/RESEND_RESCHEDULE_EMAIL", &body).await.expect(200);
+    let seen = &Host::application().seen(&tag)[0];
+    let sent: Value = serde_json::from_slice(&seen.body).unwrap();
+    assert_eq!((seen.header("x-key"), &*seen.query), (&*secrets[0], &*format!("key={}", secrets[1])));
+    assert_eq!(sent, json!({ "scheduled_at": "never", "token": secrets[2], "level": 2 }));
+    let log = project.get(&format!("/logs/tool_execution/{}", answer["log_id"].as_str().unwrap())).await.expect(200);
+    for secret in &secrets {
+        assert!(!answer.text.contains(secret) && !log.text.contains(secret), "{secret} is told: {}", log.text);
+    }
 }

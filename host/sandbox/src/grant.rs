@@ -4,6 +4,7 @@ use std::{fmt, sync::Arc};
 
 use async_trait::async_trait;
 use manifest::Placement;
+use serde_json::{Map, Value};
 use zeroize::Zeroizing;
 
 /// The right to use one account, for one call. Whoever calls the sandbox implements it; the sandbox asks it when the guest
@@ -24,9 +25,12 @@ pub trait Grant: Send + Sync {
 }
 
 /// A credential, ready to be put into requests. Does not print.
+#[derive(Default)]
 pub struct Credential {
     /// Where it goes; the templates are filled.
     pub placements: Vec<Placement>,
+    /// Members for the body of each request that has one: a JSON object, or a form.
+    pub body: Map<String, Value>,
     /// Every value that must not come back: the secrets themselves, also those inside the placements.
     pub secrets: Vec<Secret>,
 }

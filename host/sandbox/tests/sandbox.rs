@@ -591,7 +591,11 @@ struct Key {
 
 impl Key {
     fn credential(&self, secret: &str) -> Arc<Credential> {
-        Arc::new(Credential { placements: vec![(self.placement)(secret)], secrets: vec![secret.into()] })
+        Arc::new(Credential {
+            placements: vec![(self.placement)(secret)],
+            secrets: vec![secret.into()],
+            ..Credential::default()
+        })
     }
 }
 

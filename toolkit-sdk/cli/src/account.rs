@@ -42,7 +42,7 @@ impl Account {
         let value = |name: &str| values.get(name).cloned();
         let Filled { placements, secrets } = scheme.filled(value);
         let secrets = secrets.into_iter().map(Secret::from).collect();
-        let credential = Credential { placements: placements.clone(), secrets };
+        let credential = Credential { placements: placements.clone(), secrets, ..Credential::default() };
         Self { grant: Some(Arc::new(Ready(Arc::new(credential)))), fields: scheme.open_fields(value), placements }
     }
 }

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use manifest::{AuthMode, Placement};
 use sandbox::{Credential, Grant, GrantError, Limits, Pass, Policy, Secret};
+use serde_json::Value;
 use store::{Query, Record};
 
 use super::{
@@ -38,6 +39,8 @@ pub enum Custom {
     Parameters {
         /// The parts.
         placed: Vec<Placed>,
+        /// Members for each body that takes some: a JSON object, or a form.
+        body: Values,
         /// Told to the toolkit as its field `base_url`.
         base_url: Option<String>,
     },
@@ -205,12 +208,12 @@ fn custom_grant(found: &Found, custom: Custom) -> Result<Granted> {
             let (mode, values) = brought(&found.release, &scheme, values)?;
             of_values(&found.release, mode, &values)
         }
-        Custom::Parameters { placed, base_url } => {
-            let secrets =
-                placed.iter().flat_map(secrets).filter(|value| value.len() >= SECRET).map(Secret::from).collect();
+        Custom::Parameters { placed, body, base_url } => {
+            let texts = placed.iter().flat_map(secrets).chain(body.values().filter_map(Value::as_str));
+            let secrets = texts.filter(|value| value.len() >= SECRET).map(Secret::from).collect();
             let placements = placed.iter().map(placement).collect::<Result<_>>()?;
             let fields = base_url.map(|url| ("base_url".to_owned(), url)).into_iter().collect();
-            Ok(Granted::of(Credential { placements, secrets }, fields, Source::CustomAuth))
+            Ok(Granted::of(Credential { placements, body, secrets }, fields, Source::CustomAuth))
         }
     }
 }

@@ -79,7 +79,7 @@ fn adopt_key(scheme: &AuthScheme, given: &mut Values) {
 /// Fills the templates of a scheme.
 pub(super) fn credential(scheme: &AuthScheme, values: &Values) -> Credential {
     let Filled { placements, secrets } = scheme.filled(|name| values.get(name).and_then(text));
-    Credential { placements, secrets: secrets.into_iter().map(Secret::from).collect() }
+    Credential { placements, secrets: secrets.into_iter().map(Secret::from).collect(), ..Credential::default() }
 }
 
 /// Base URL of the application's API, where the scheme has one and its fields are filled.

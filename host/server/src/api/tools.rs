@@ -36,6 +36,8 @@ use crate::{
 const GATEWAY: &str = "x-llm-gateway-headers";
 /// Tools that can be named at once.
 const TOOLS: usize = 1_000;
+/// Parts of a credential of the caller's own, of each kind.
+const PARAMETERS: usize = 20;
 
 #[derive(Serialize)]
 struct List<'a> {
@@ -359,7 +361,7 @@ struct ExecuteView<'a> {
         (status = 403, description = "The auth config does not allow the tool"),
         (status = 410, description = "The tool is deprecated in every version"),
         (status = 422, description = "The account cannot be used in its state, or a model made no arguments that fit"),
-        (status = 501, description = "The server has no language model, or not this part of the contract"),
+        (status = 501, description = "The server has no language model"),
         (status = 502, description = "The language model failed"),
     ),
 )]
@@ -558,18 +560,15 @@ fn custom(params: Option<AuthParams>, data: Option<ConnectionData>) -> Reply<Opt
         return Ok(Some(Custom::Connection { scheme: data.auth_scheme, toolkit: data.toolkit_slug, values }));
     }
     let Some(params) = params else { return Ok(None) };
-    if params.body.is_some_and(|body| body.as_object().is_none_or(|body| !body.is_empty())) {
-        return Err(Error::Unsupported("`custom_auth_params.body`").into());
-    }
-    let parameters = params.parameters.unwrap_or_default();
-    if parameters.len() > 20 {
-        return Err(Error::invalid("custom_auth_params.parameters: at most 20").into());
+    let (parameters, body) = (params.parameters.unwrap_or_default(), object("custom_auth_params.body", params.body)?);
+    if parameters.len().max(body.len()) > PARAMETERS {
+        return Err(Error::invalid(format!("custom_auth_params: at most {PARAMETERS} of each kind")).into());
     }
     let placed = parameters.into_iter().map(placed).collect::<Reply<Vec<_>>>()?;
-    if placed.is_empty() && params.base_url.is_none() {
+    if placed.is_empty() && body.is_empty() && params.base_url.is_none() {
         return Ok(None);
     }
-    Ok(Some(Custom::Parameters { placed, base_url: params.base_url }))
+    Ok(Some(Custom::Parameters { placed, body, base_url: params.base_url }))
 }
 
 fn placed(parameter: Parameter) -> Reply<Placed> {

@@ -1,14 +1,18 @@
 //! Puts a credential into a request, and says what must not come back.
 
+use std::borrow::Cow;
+
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use manifest::Placement;
 use net::{
     HeaderMap, Url,
-    header::{AUTHORIZATION, HeaderName, HeaderValue},
+    header::{AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue},
 };
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::{Map, Value};
+use url::form_urlencoded;
 
-use super::error;
+use super::{Part, Payload, error};
 use crate::{Credential, Secret, abi::v1::http::Error};
 
 /// What stays as it is in a path segment.
@@ -76,6 +80,55 @@ pub(super) fn place(credential: &Credential, url: &mut Url, headers: &mut Header
     Ok(())
 }
 
+/// Puts members into a body, in the place of those that have the same names. A request without a body stays without one.
+pub(super) fn merge<'a>(
+    members: &Map<String, Value>,
+    headers: &HeaderMap,
+    payload: &'a Payload,
+) -> Result<Cow<'a, Payload>, Error> {
+    if members.is_empty() {
+        return Ok(Cow::Borrowed(payload));
+    }
+    let merged = match payload {
+        Payload::Empty => return Ok(Cow::Borrowed(payload)),
+        Payload::Multipart(parts) => {
+            let theirs = parts.iter().filter(|part| !members.contains_key(&part.name)).cloned();
+            Payload::Multipart(theirs.chain(members.iter().map(part)).collect())
+        }
+        Payload::Bytes(bytes) if is_form(headers) => {
+            let mut form = form_urlencoded::Serializer::new(String::new());
+            form.extend_pairs(form_urlencoded::parse(bytes).filter(|(name, _)| !members.contains_key(&**name)));
+            form.extend_pairs(members.iter().map(|(name, value)| (name, text(value))));
+            Payload::Bytes(form.finish().into())
+        }
+        Payload::Bytes(bytes) => {
+            let mut object: Map<String, Value> = serde_json::from_slice(bytes).map_err(|_| {
+                error("credential", "the credential goes into the body, which is neither a JSON object nor a form")
+            })?;
+            object.extend(members.clone());
+            Payload::Bytes(Value::Object(object).to_string().into())
+        }
+    };
+    Ok(Cow::Owned(merged))
+}
+
+fn is_form(headers: &HeaderMap) -> bool {
+    let media_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    media_type
+        .split(';')
+        .next()
+        .is_some_and(|name| name.trim().eq_ignore_ascii_case("application/x-www-form-urlencoded"))
+}
+
+fn part((name, value): (&String, &Value)) -> Part {
+    Part { name: name.clone(), filename: None, media_type: None, bytes: text(value).into_owned().into() }
+}
+
+/// A value as forms hold it.
+fn text(value: &Value) -> Cow<'_, str> {
+    value.as_str().map_or_else(|| value.to_string().into(), Cow::from)
+}
+
 /// Every value that this credential puts into a request.
 pub(super) fn secrets(credential: &Credential) -> Vec<Secret> {
     let mut secrets = credential.secrets.clone();
@@ -111,7 +164,7 @@ mod tests {
     use super::*;
 
     fn credential(placement: Placement) -> Credential {
-        Credential { placements: vec![placement], secrets: Vec::new() }
+        Credential { placements: vec![placement], ..Credential::default() }
     }
 
     fn placed(placement: Placement, url: &str) -> (String, HeaderMap) {
@@ -149,6 +202,34 @@ mod tests {
             assert_eq!(error.kind, "credential");
             assert!(!error.message.contains("secret"));
         }
+    }
+
+    #[test]
+    fn members_of_a_body_go_into_objects_forms_and_parts_in_the_place_of_a_guests_own() {
+        let members = serde_json::from_str(r#"{"key": "k&1", "version": 2}"#).unwrap();
+        let merged = |media_type: &'static str, payload: Payload| {
+            let headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static(media_type))]);
+            match merge(&members, &headers, &payload).map(Cow::into_owned) {
+                Ok(Payload::Bytes(bytes)) => Ok(String::from_utf8(bytes.to_vec()).unwrap()),
+                Ok(Payload::Multipart(parts)) => {
+                    let shown =
+                        parts.iter().map(|part| format!("{}={}", part.name, String::from_utf8_lossy(&part.bytes)));
+                    Ok(shown.collect::<Vec<_>>().join(" "))
+                }
+                Ok(Payload::Empty) => Ok(String::new()),
+                Err(refused) => Err(refused.kind),
+            }
+        };
+        let bytes = |text: &'static str| Payload::Bytes(text.into());
+        let json = merged("application/json", bytes(r#"{"q": 1, "key": "theirs"}"#)).unwrap();
+        assert_eq!(json, r#"{"q":1,"key":"k&1","version":2}"#);
+        let form = merged("Application/X-WWW-Form-Urlencoded; charset=utf-8", bytes("q=a+b&key=theirs")).unwrap();
+        assert_eq!(form, "q=a+b&key=k%261&version=2");
+        let own = |name: &str| Part { name: text(name), filename: None, media_type: None, bytes: "x".into() };
+        let parts = merged("multipart/form-data", Payload::Multipart(vec![own("q"), own("key")])).unwrap();
+        assert_eq!(parts, "q=x key=k&1 version=2");
+        assert_eq!(merged("application/json", Payload::Empty).unwrap(), "");
+        assert_eq!(merged("text/plain", bytes("[1]")).unwrap_err(), "credential");
     }
 
     #[test]

@@ -156,10 +156,12 @@ impl Outgoing {
     /// Sends a checked request once, with or without a credential.
     async fn exchange(&self, checked: &Checked, credential: Option<&Credential>) -> Result<net::Response, Error> {
         let (mut url, mut headers) = (checked.url.clone(), checked.headers.clone());
+        let mut payload = Cow::Borrowed(&checked.payload);
         let mut names = Vec::new();
         if let Some(credential) = credential {
             self.remember(credential);
             credential::place(credential, &mut url, &mut headers)?;
+            payload = credential::merge(&credential.body, &headers, &checked.payload)?;
             let names_of = credential::header_names(credential);
             names = names_of.iter().filter_map(|name| HeaderName::from_bytes(name.as_bytes()).ok()).collect();
         }
@@ -170,14 +172,13 @@ impl Outgoing {
             total: checked.deadline.saturating_duration_since(Instant::now()),
             response_bytes: room,
         };
-        let sent = checked.payload.size();
+        let sent = payload.size();
         let record = self.trace.request(checked.method.as_str(), checked.url.as_str(), sent);
         let started = Instant::now();
-        if matches!(checked.payload, Payload::Multipart(_)) {
+        if matches!(*payload, Payload::Multipart(_)) {
             headers.remove(CONTENT_TYPE);
         }
-        let request =
-            net::Request { method: checked.method.clone(), url, headers, body: checked.payload.body()?, limits };
+        let request = net::Request { method: checked.method.clone(), url, headers, body: payload.body()?, limits };
         let answer =
             self.net.send_following(request, HOPS, &names, |method, url| self.may_follow(checked, method, url));
         match answer.await {
@@ -226,10 +227,14 @@ impl Outgoing {
         error("limit", format!("the answers of a call have at most {limit} bytes together; put large ones into files"))
     }
 
-    /// Redirects obey the egress rules, too, and take no secret to another origin in their URL.
+    /// Redirects obey the egress rules, too, and take no secret to another origin in their URL or body.
     fn may_follow(&self, checked: &Checked, method: &Method, url: &Url) -> bool {
         let same = url.origin() == checked.url.origin();
-        rules::permitted(&self.policy, method, url) && (same || !self.trace.redactor().finds(url.as_str().as_bytes()))
+        let carries = || {
+            let in_body = checked.credential.as_ref().is_some_and(|credential| !credential.body.is_empty());
+            in_body || self.trace.redactor().finds(url.as_str().as_bytes())
+        };
+        rules::permitted(&self.policy, method, url) && (same || !carries())
     }
 
     /// A fresh credential, when the application refused the one that was sent and there is another.
