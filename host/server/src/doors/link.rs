@@ -273,7 +273,7 @@ body{margin:0;min-height:100vh;display:grid;place-items:center;background:light-
 main{box-sizing:border-box;width:min(28rem,100%);padding:2rem;background:light-dark(#fff,#27272a);border-radius:.75rem}\
 h1{margin:0 0 .5rem;font-size:1.4rem}\
 label{display:block;font-weight:600}\
-.line{display:flex;gap:.4rem;align-items:center}\
+.line{display:flex;gap:.4rem;align-items:center;margin:.35rem 0}\
 :is(input,select){box-sizing:border-box;width:100%;padding:.6rem;font:inherit;border:1px solid light-dark(#71717a,#a1a1aa);border-radius:.4rem;\
 background:light-dark(#fff,#18181b);color:inherit}\
 button{width:100%;padding:.7rem;font:inherit;font-weight:600;border:0;border-radius:.4rem;background:light-dark(#1d4ed8,#93c5fd);\
