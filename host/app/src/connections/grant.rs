@@ -209,7 +209,7 @@ fn custom_grant(found: &Found, custom: Custom) -> Result<Granted> {
             of_values(&found.release, mode, &values)
         }
         Custom::Parameters { placed, body, base_url } => {
-            let texts = placed.iter().flat_map(secrets).chain(body.values().filter_map(Value::as_str));
+            let texts = placed.iter().flat_map(secrets).chain(body.values().flat_map(texts_in));
             let secrets = texts.filter(|value| value.len() >= SECRET).map(Secret::from).collect();
             let placements = placed.iter().map(placement).collect::<Result<_>>()?;
             let fields = base_url.map(|url| ("base_url".to_owned(), url)).into_iter().collect();
@@ -273,6 +273,16 @@ fn base(release: &Release, mode: AuthMode, values: &Values) -> Option<String> {
         let port = rule.port.map(|port| format!(":{port}")).unwrap_or_default();
         Some(format!("https://{}{port}", rule.host))
     })
+}
+
+/// Every text inside a value, at any depth.
+fn texts_in(value: &Value) -> Vec<&str> {
+    match value {
+        Value::String(text) => vec![text],
+        Value::Array(items) => items.iter().flat_map(texts_in).collect(),
+        Value::Object(members) => members.values().flat_map(texts_in).collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => Vec::new(),
+    }
 }
 
 /// The value, and what follows the name of the scheme in a value such as `Bearer abc`.
@@ -400,6 +410,12 @@ pub(crate) async fn trial(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn secrets_of_a_callers_own_are_known_at_any_depth() {
+        let value = serde_json::json!({ "a": "one", "b": [{ "c": "two" }, 3, null, "three"] });
+        assert_eq!(texts_in(&value), ["one", "two", "three"]);
+    }
 
     #[test]
     fn a_callers_own_header_cannot_frame_or_route_the_message() {
