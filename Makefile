@@ -1,5 +1,7 @@
 # Short names for what cargo and the two binaries do. `make` alone lists them.
 CARGO ?= cargo
+# What a guest may do and what an author types know no store: on one of them they are tried.
+STORELESS = --skip dev:: --skip manual:: --skip sandbox:: --skip languages:: --skip distribution::
 
 # Always the whole workspace: a single package would choose other features, and rebuild most dependencies for them.
 .PHONY: help run test soak bench check clean
@@ -20,7 +22,7 @@ test: ## every test: units, toolkits, and the real server over HTTP, on each sto
 	target/debug/toolkit build --all
 	target/debug/toolkit check --all
 	$(CARGO) test --workspace
-	TEST_STORE=postgres $(CARGO) test --workspace --test e2e -- --skip dev:: --skip manual:: # an author's own commands know no store
+	TEST_STORE=postgres $(CARGO) test --workspace --test e2e -- $(STORELESS)
 	$(CARGO) test --manifest-path toolkits/Cargo.toml --target-dir target/toolkits
 
 soak: ## the tests over HTTP with as many kills, cuts and damages as before a release: hours

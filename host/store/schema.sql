@@ -17,8 +17,18 @@ create table "organisations" (
     updated_at bigint not null,
     deleted_at bigint,
     body json not null,
-    "name" text collate "C" generated always as (case when json_typeof(body->'name') in ('string', 'boolean') then body->>'name' end) stored
+    "name" text collate "C"
 );
+create or replace function "organisations_fields"() returns trigger language plpgsql as $$
+begin
+    select
+        case when json_typeof(f."name") in ('string', 'boolean') then f."name" #>> '{}' end
+    into new."name"
+    from json_to_record(new.body) as f ("name" json);
+    return new;
+end
+$$;
+create or replace trigger "organisations_fields" before insert or update of body on "organisations" for each row execute function "organisations_fields"();
 create index "organisations_by_created_at" on "organisations" (project, created_at, id) where deleted_at is null;
 create unique index "organisations_one_name" on "organisations" (project, "name" nulls first) where deleted_at is null;
 
@@ -30,8 +40,18 @@ create table "projects" (
     updated_at bigint not null,
     deleted_at bigint,
     body json not null,
-    "name" text collate "C" generated always as (case when json_typeof(body->'name') in ('string', 'boolean') then body->>'name' end) stored
+    "name" text collate "C"
 );
+create or replace function "projects_fields"() returns trigger language plpgsql as $$
+begin
+    select
+        case when json_typeof(f."name") in ('string', 'boolean') then f."name" #>> '{}' end
+    into new."name"
+    from json_to_record(new.body) as f ("name" json);
+    return new;
+end
+$$;
+create or replace trigger "projects_fields" before insert or update of body on "projects" for each row execute function "projects_fields"();
 create index "projects_by_created_at" on "projects" (project, created_at, id) where deleted_at is null;
 create unique index "projects_one_name" on "projects" (project, "name" nulls first) where deleted_at is null;
 
@@ -54,8 +74,18 @@ create table "members" (
     updated_at bigint not null,
     deleted_at bigint,
     body json not null,
-    "email" text collate "C" generated always as (case when json_typeof(body->'email') in ('string', 'boolean') then body->>'email' end) stored
+    "email" text collate "C"
 );
+create or replace function "members_fields"() returns trigger language plpgsql as $$
+begin
+    select
+        case when json_typeof(f."email") in ('string', 'boolean') then f."email" #>> '{}' end
+    into new."email"
+    from json_to_record(new.body) as f ("email" json);
+    return new;
+end
+$$;
+create or replace trigger "members_fields" before insert or update of body on "members" for each row execute function "members_fields"();
 create index "members_by_created_at" on "members" (project, created_at, id) where deleted_at is null;
 create unique index "members_one_email" on "members" (project, "email" nulls first) where deleted_at is null;
 
@@ -67,9 +97,20 @@ create table "toolkit_versions" (
     updated_at bigint not null,
     deleted_at bigint,
     body json not null,
-    "slug" text collate "C" generated always as (case when json_typeof(body->'slug') in ('string', 'boolean') then body->>'slug' end) stored,
-    "digest" text collate "C" generated always as (case when json_typeof(body->'digest') in ('string', 'boolean') then body->>'digest' end) stored
+    "slug" text collate "C",
+    "digest" text collate "C"
 );
+create or replace function "toolkit_versions_fields"() returns trigger language plpgsql as $$
+begin
+    select
+        case when json_typeof(f."slug") in ('string', 'boolean') then f."slug" #>> '{}' end,
+        case when json_typeof(f."digest") in ('string', 'boolean') then f."digest" #>> '{}' end
+    into new."slug", new."digest"
+    from json_to_record(new.body) as f ("slug" json, "digest" json);
+    return new;
+end
+$$;
+create or replace trigger "toolkit_versions_fields" before insert or update of body on "toolkit_versions" for each row execute function "toolkit_versions_fields"();
 create index "toolkit_versions_by_created_at" on "toolkit_versions" (project, created_at, id) where deleted_at is null;
 create index "toolkit_versions_by_slug" on "toolkit_versions" (project, "slug" nulls first, created_at, id) where deleted_at is null;
 create index "toolkit_versions_by_digest" on "toolkit_versions" (project, "digest" nulls first, created_at, id) where deleted_at is null;
@@ -93,12 +134,26 @@ create table "auth_configs" (
     updated_at bigint not null,
     deleted_at bigint,
     body json not null,
-    "toolkit" text collate "C" generated always as (case when json_typeof(body->'toolkit') in ('string', 'boolean') then body->>'toolkit' end) stored,
-    "status" text collate "C" generated always as (case when json_typeof(body->'status') in ('string', 'boolean') then body->>'status' end) stored,
-    "managed" text collate "C" generated always as (case when json_typeof(body->'managed') in ('string', 'boolean') then body->>'managed' end) stored,
-    "folded" text collate "C" generated always as (case when json_typeof(body->'folded') in ('string', 'boolean') then body->>'folded' end) stored,
-    "uuid" text collate "C" generated always as (case when json_typeof(body->'uuid') in ('string', 'boolean') then body->>'uuid' end) stored
+    "toolkit" text collate "C",
+    "status" text collate "C",
+    "managed" text collate "C",
+    "folded" text collate "C",
+    "uuid" text collate "C"
 );
+create or replace function "auth_configs_fields"() returns trigger language plpgsql as $$
+begin
+    select
+        case when json_typeof(f."toolkit") in ('string', 'boolean') then f."toolkit" #>> '{}' end,
+        case when json_typeof(f."status") in ('string', 'boolean') then f."status" #>> '{}' end,
+        case when json_typeof(f."managed") in ('string', 'boolean') then f."managed" #>> '{}' end,
+        case when json_typeof(f."folded") in ('string', 'boolean') then f."folded" #>> '{}' end,
+        case when json_typeof(f."uuid") in ('string', 'boolean') then f."uuid" #>> '{}' end
+    into new."toolkit", new."status", new."managed", new."folded", new."uuid"
+    from json_to_record(new.body) as f ("toolkit" json, "status" json, "managed" json, "folded" json, "uuid" json);
+    return new;
+end
+$$;
+create or replace trigger "auth_configs_fields" before insert or update of body on "auth_configs" for each row execute function "auth_configs_fields"();
 create index "auth_configs_by_created_at" on "auth_configs" (project, created_at, id) where deleted_at is null;
 create index "auth_configs_by_toolkit" on "auth_configs" (project, "toolkit" nulls first, created_at, id) where deleted_at is null;
 create index "auth_configs_by_status" on "auth_configs" (project, "status" nulls first, created_at, id) where deleted_at is null;
@@ -114,15 +169,32 @@ create table "connected_accounts" (
     updated_at bigint not null,
     deleted_at bigint,
     body json not null,
-    "user_id" text collate "C" generated always as (case when json_typeof(body->'user_id') in ('string', 'boolean') then body->>'user_id' end) stored,
-    "toolkit" text collate "C" generated always as (case when json_typeof(body->'toolkit') in ('string', 'boolean') then body->>'toolkit' end) stored,
-    "auth_config" text collate "C" generated always as (case when json_typeof(body->'auth_config') in ('string', 'boolean') then body->>'auth_config' end) stored,
-    "status" text collate "C" generated always as (case when json_typeof(body->'status') in ('string', 'boolean') then body->>'status' end) stored,
-    "changed_at" bigint generated always as (case when json_typeof(body->'changed_at') = 'number' and body->>'changed_at' ~ '^(0|-?[1-9][0-9]{0,18})$' then case when (body->>'changed_at')::numeric between -9223372036854775808 and 9223372036854775807 then (body->>'changed_at')::bigint end end) stored,
-    "waits_until" bigint generated always as (case when json_typeof(body->'waits_until') = 'number' and body->>'waits_until' ~ '^(0|-?[1-9][0-9]{0,18})$' then case when (body->>'waits_until')::numeric between -9223372036854775808 and 9223372036854775807 then (body->>'waits_until')::bigint end end) stored,
-    "uuid" text collate "C" generated always as (case when json_typeof(body->'uuid') in ('string', 'boolean') then body->>'uuid' end) stored,
-    "alias_of" text collate "C" generated always as (case when json_typeof(body->'alias_of') in ('string', 'boolean') then body->>'alias_of' end) stored
+    "user_id" text collate "C",
+    "toolkit" text collate "C",
+    "auth_config" text collate "C",
+    "status" text collate "C",
+    "changed_at" bigint,
+    "waits_until" bigint,
+    "uuid" text collate "C",
+    "alias_of" text collate "C"
 );
+create or replace function "connected_accounts_fields"() returns trigger language plpgsql as $$
+begin
+    select
+        case when json_typeof(f."user_id") in ('string', 'boolean') then f."user_id" #>> '{}' end,
+        case when json_typeof(f."toolkit") in ('string', 'boolean') then f."toolkit" #>> '{}' end,
+        case when json_typeof(f."auth_config") in ('string', 'boolean') then f."auth_config" #>> '{}' end,
+        case when json_typeof(f."status") in ('string', 'boolean') then f."status" #>> '{}' end,
+        case when json_typeof(f."changed_at") = 'number' and f."changed_at" #>> '{}' ~ '^(0|-?[1-9][0-9]{0,18})$' then case when (f."changed_at" #>> '{}')::numeric between -9223372036854775808 and 9223372036854775807 then (f."changed_at" #>> '{}')::bigint end end,
+        case when json_typeof(f."waits_until") = 'number' and f."waits_until" #>> '{}' ~ '^(0|-?[1-9][0-9]{0,18})$' then case when (f."waits_until" #>> '{}')::numeric between -9223372036854775808 and 9223372036854775807 then (f."waits_until" #>> '{}')::bigint end end,
+        case when json_typeof(f."uuid") in ('string', 'boolean') then f."uuid" #>> '{}' end,
+        case when json_typeof(f."alias_of") in ('string', 'boolean') then f."alias_of" #>> '{}' end
+    into new."user_id", new."toolkit", new."auth_config", new."status", new."changed_at", new."waits_until", new."uuid", new."alias_of"
+    from json_to_record(new.body) as f ("user_id" json, "toolkit" json, "auth_config" json, "status" json, "changed_at" json, "waits_until" json, "uuid" json, "alias_of" json);
+    return new;
+end
+$$;
+create or replace trigger "connected_accounts_fields" before insert or update of body on "connected_accounts" for each row execute function "connected_accounts_fields"();
 create index "connected_accounts_by_created_at" on "connected_accounts" (project, created_at, id) where deleted_at is null;
 create index "connected_accounts_by_user_id" on "connected_accounts" (project, "user_id" nulls first, created_at, id) where deleted_at is null;
 create index "connected_accounts_by_toolkit" on "connected_accounts" (project, "toolkit" nulls first, created_at, id) where deleted_at is null;
@@ -141,8 +213,18 @@ create table "credentials" (
     updated_at bigint not null,
     deleted_at bigint,
     body json not null,
-    "due" bigint generated always as (case when json_typeof(body->'due') = 'number' and body->>'due' ~ '^(0|-?[1-9][0-9]{0,18})$' then case when (body->>'due')::numeric between -9223372036854775808 and 9223372036854775807 then (body->>'due')::bigint end end) stored
+    "due" bigint
 );
+create or replace function "credentials_fields"() returns trigger language plpgsql as $$
+begin
+    select
+        case when json_typeof(f."due") = 'number' and f."due" #>> '{}' ~ '^(0|-?[1-9][0-9]{0,18})$' then case when (f."due" #>> '{}')::numeric between -9223372036854775808 and 9223372036854775807 then (f."due" #>> '{}')::bigint end end
+    into new."due"
+    from json_to_record(new.body) as f ("due" json);
+    return new;
+end
+$$;
+create or replace trigger "credentials_fields" before insert or update of body on "credentials" for each row execute function "credentials_fields"();
 create index "credentials_by_created_at" on "credentials" (project, created_at, id) where deleted_at is null;
 create index "credentials_by_due" on "credentials" (project, "due" nulls first, created_at, id) where deleted_at is null;
 
@@ -154,8 +236,18 @@ create table "flows" (
     updated_at bigint not null,
     deleted_at bigint,
     body json not null,
-    "until" bigint generated always as (case when json_typeof(body->'until') = 'number' and body->>'until' ~ '^(0|-?[1-9][0-9]{0,18})$' then case when (body->>'until')::numeric between -9223372036854775808 and 9223372036854775807 then (body->>'until')::bigint end end) stored
+    "until" bigint
 );
+create or replace function "flows_fields"() returns trigger language plpgsql as $$
+begin
+    select
+        case when json_typeof(f."until") = 'number' and f."until" #>> '{}' ~ '^(0|-?[1-9][0-9]{0,18})$' then case when (f."until" #>> '{}')::numeric between -9223372036854775808 and 9223372036854775807 then (f."until" #>> '{}')::bigint end end
+    into new."until"
+    from json_to_record(new.body) as f ("until" json);
+    return new;
+end
+$$;
+create or replace trigger "flows_fields" before insert or update of body on "flows" for each row execute function "flows_fields"();
 create index "flows_by_created_at" on "flows" (project, created_at, id) where deleted_at is null;
 create index "flows_by_until" on "flows" (project, "until" nulls first, created_at, id) where deleted_at is null;
 
@@ -189,11 +281,24 @@ create table "files" (
     updated_at bigint not null,
     deleted_at bigint,
     body json not null,
-    "toolkit" text collate "C" generated always as (case when json_typeof(body->'toolkit') in ('string', 'boolean') then body->>'toolkit' end) stored,
-    "tool" text collate "C" generated always as (case when json_typeof(body->'tool') in ('string', 'boolean') then body->>'tool' end) stored,
-    "state" text collate "C" generated always as (case when json_typeof(body->'state') in ('string', 'boolean') then body->>'state' end) stored,
-    "content" text collate "C" generated always as (case when json_typeof(body->'content') in ('string', 'boolean') then body->>'content' end) stored
+    "toolkit" text collate "C",
+    "tool" text collate "C",
+    "state" text collate "C",
+    "content" text collate "C"
 );
+create or replace function "files_fields"() returns trigger language plpgsql as $$
+begin
+    select
+        case when json_typeof(f."toolkit") in ('string', 'boolean') then f."toolkit" #>> '{}' end,
+        case when json_typeof(f."tool") in ('string', 'boolean') then f."tool" #>> '{}' end,
+        case when json_typeof(f."state") in ('string', 'boolean') then f."state" #>> '{}' end,
+        case when json_typeof(f."content") in ('string', 'boolean') then f."content" #>> '{}' end
+    into new."toolkit", new."tool", new."state", new."content"
+    from json_to_record(new.body) as f ("toolkit" json, "tool" json, "state" json, "content" json);
+    return new;
+end
+$$;
+create or replace trigger "files_fields" before insert or update of body on "files" for each row execute function "files_fields"();
 create index "files_by_created_at" on "files" (project, created_at, id) where deleted_at is null;
 create index "files_by_toolkit" on "files" (project, "toolkit" nulls first, created_at, id) where deleted_at is null;
 create index "files_by_tool" on "files" (project, "tool" nulls first, created_at, id) where deleted_at is null;
@@ -208,14 +313,30 @@ create table "execution_pages" (
     updated_at bigint not null,
     deleted_at bigint,
     body json not null,
-    "tools" jsonb generated always as (case when json_typeof(body->'tools') = 'array' then (body->'tools')::jsonb end) stored,
-    "toolkits" jsonb generated always as (case when json_typeof(body->'toolkits') = 'array' then (body->'toolkits')::jsonb end) stored,
-    "statuses" jsonb generated always as (case when json_typeof(body->'statuses') = 'array' then (body->'statuses')::jsonb end) stored,
-    "users" jsonb generated always as (case when json_typeof(body->'users') = 'array' then (body->'users')::jsonb end) stored,
-    "accounts" jsonb generated always as (case when json_typeof(body->'accounts') = 'array' then (body->'accounts')::jsonb end) stored,
-    "auth_configs" jsonb generated always as (case when json_typeof(body->'auth_configs') = 'array' then (body->'auth_configs')::jsonb end) stored,
-    "slow" jsonb generated always as (case when json_typeof(body->'slow') = 'array' then (body->'slow')::jsonb end) stored
+    "tools" jsonb,
+    "toolkits" jsonb,
+    "statuses" jsonb,
+    "users" jsonb,
+    "accounts" jsonb,
+    "auth_configs" jsonb,
+    "slow" jsonb
 );
+create or replace function "execution_pages_fields"() returns trigger language plpgsql as $$
+begin
+    select
+        case when json_typeof(f."tools") = 'array' then f."tools"::jsonb end,
+        case when json_typeof(f."toolkits") = 'array' then f."toolkits"::jsonb end,
+        case when json_typeof(f."statuses") = 'array' then f."statuses"::jsonb end,
+        case when json_typeof(f."users") = 'array' then f."users"::jsonb end,
+        case when json_typeof(f."accounts") = 'array' then f."accounts"::jsonb end,
+        case when json_typeof(f."auth_configs") = 'array' then f."auth_configs"::jsonb end,
+        case when json_typeof(f."slow") = 'array' then f."slow"::jsonb end
+    into new."tools", new."toolkits", new."statuses", new."users", new."accounts", new."auth_configs", new."slow"
+    from json_to_record(new.body) as f ("tools" json, "toolkits" json, "statuses" json, "users" json, "accounts" json, "auth_configs" json, "slow" json);
+    return new;
+end
+$$;
+create or replace trigger "execution_pages_fields" before insert or update of body on "execution_pages" for each row execute function "execution_pages_fields"();
 create index "execution_pages_by_created_at" on "execution_pages" (project, created_at, id) where deleted_at is null;
 create index "execution_pages_by_tools" on "execution_pages" using gin ("tools" jsonb_path_ops) where deleted_at is null;
 create index "execution_pages_by_toolkits" on "execution_pages" using gin ("toolkits" jsonb_path_ops) where deleted_at is null;

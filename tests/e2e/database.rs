@@ -179,8 +179,12 @@ async fn tables_that_a_newer_version_adds_to_do_not_disturb_an_older_one_at_work
             // As the store adds a field that it has not had before.
             let field = format!("newer_{number}");
             database.say(&format!(
-                "alter table auth_configs add column {field} text collate \"C\" generated always as \
-                 (case when json_typeof(body->'name') in ('string', 'boolean') then body->>'name' end) stored"
+                "do $$ begin \
+                 alter table auth_configs add column {field} text collate \"C\"; \
+                 execute replace(replace(pg_get_functiondef('auth_configs_fields'::regproc), \
+                     'select', 'select new.body->>''name'','), 'into new.', 'into new.{field}, new.'); \
+                 update auth_configs set body = body; \
+                 end $$"
             ));
             database.say(&format!(
                 "create index auth_configs_by_{field} on auth_configs \

@@ -46,7 +46,7 @@ fn try_out(host: &Host, key: Key, header: &str) -> Finished {
     let mut command = Command::new(program());
     command.current_dir(folder.path()).arg("--config-file").arg(settings).arg("run").arg(description());
     command.args(["--url", &format!("{}/api/v3.1", host.url), "--header", header, "--checks", CHECKS]);
-    command.args(["--phases", "examples,coverage,fuzzing", "--max-examples", "20", "--seed", "1", "--no-shrink"]);
+    command.args(["--phases", "examples,coverage,fuzzing", "--max-examples", "10", "--seed", "1", "--no-shrink"]);
     command.args(["--suppress-health-check", "all", "--warnings", "off", "--no-color", "--request-timeout", "60"]);
     // It cannot make components; what is no component is sent in `refused`.
     let made = |operation: &&Operation| operation.key() == key && operation.takes() != Takes::Component;

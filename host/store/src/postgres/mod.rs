@@ -1,6 +1,6 @@
 //! The shared backend: any number of processes over one PostgreSQL database.
 //!
-//! Each collection is a table that an operator can read: the envelope, the body as JSON, and a column generated from the
+//! Each collection is a table that an operator can read: the envelope, the body as JSON, and a column filled from the
 //! body for each declared field (`schema`). A query becomes one statement, so that rows and total are of one moment
 //! (`find`); a batch becomes one transaction (`commit`). Texts are compared byte by byte, and what PostgreSQL cannot hold
 //! in a text is spelt in a way it can (`text`).
