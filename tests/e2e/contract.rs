@@ -395,7 +395,7 @@ async fn with_an_application(seen: &mut Seen) {
         seen.call(&project, "tools_proxy", no, call(&account, endpoint)).await.expect(status);
     }
     seen.call(&project, "tools_proxy", no, call("ca_AAAAAAAAAAAA", "/")).await.expect(404);
-    let brought = json!({ "authScheme": "OAUTH1", "toolkitSlug": slug, "val": {} });
+    let brought = json!({ "authScheme": "DCR_OAUTH", "toolkitSlug": slug, "val": {} });
     let brought = json!({ "custom_connection_data": brought, "endpoint": "/", "method": "GET" });
     seen.call(&project, "tools_proxy", no, brought).await.expect(501);
     project.patch(&format!("/connected_accounts/{account}/status"), &json!({ "enabled": false })).await.expect(200);

@@ -7,17 +7,17 @@ use serde_json::{Value, json};
 use crate::given::{self, Oauth};
 
 /// A browser with its one cookie.
-struct Browser<'a> {
+pub(crate) struct Browser<'a> {
     client: &'a Client,
     cookie: String,
 }
 
 impl<'a> Browser<'a> {
-    fn new(client: &'a Client) -> Self {
+    pub(crate) fn new(client: &'a Client) -> Self {
         Self { client, cookie: String::new() }
     }
 
-    async fn open(&mut self, url: &str) -> Exchanged {
+    pub(crate) async fn open(&mut self, url: &str) -> Exchanged {
         let page = self.client.exchange(Method::GET, url, &[("cookie", &self.cookie)], Vec::new()).await;
         if let Some((cookie, _)) = page.header("set-cookie").split_once(';') {
             self.cookie = cookie.to_owned();
@@ -25,7 +25,7 @@ impl<'a> Browser<'a> {
         page
     }
 
-    async fn send(&self, url: &str, fields: &[(&str, &str)]) -> Exchanged {
+    pub(crate) async fn send(&self, url: &str, fields: &[(&str, &str)]) -> Exchanged {
         let form = reqwest::Url::parse_with_params("http://form.example", fields).unwrap();
         let headers = [("cookie", &*self.cookie), ("content-type", "application/x-www-form-urlencoded")];
         self.client.exchange(Method::POST, url, &headers, form.query().unwrap_or_default().into()).await
@@ -37,13 +37,13 @@ fn text(page: &Exchanged) -> String {
 }
 
 /// What a page's form carries against forms of others.
-fn form_token(page: &Exchanged) -> String {
+pub(crate) fn form_token(page: &Exchanged) -> String {
     let text = text(page);
     let value = text.split_once("name=\"form-token\" value=\"").expect("the form has its token").1;
     value.split_once('"').unwrap().0.to_owned()
 }
 
-async fn link(project: &Client, config: &str, more: Value) -> (String, String) {
+pub(crate) async fn link(project: &Client, config: &str, more: Value) -> (String, String) {
     let mut body =
         json!({ "auth_config_id": config, "user_id": "default", "callback_url": "https://app.example/done?a=1" });
     body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());

@@ -59,5 +59,6 @@ mod refused;
 mod rotation;
 mod sandbox;
 mod sentences;
+mod signing;
 mod stopping;
 mod words;

@@ -20,7 +20,7 @@ use axum::{
 use base64::Engine;
 use serde_json::{Value, json};
 
-use crate::Issuer;
+use crate::{Issuer, Provider};
 
 /// Names under which the shared server reaches the application.
 pub const HOSTS: [&str; 3] = ["api.example.com", "other.example.com", "files.example.net"];
@@ -37,6 +37,7 @@ pub struct FakeApp {
 struct Shared {
     seen: Mutex<Vec<Seen>>,
     issuers: Mutex<BTreeMap<String, Issuer>>,
+    providers: Mutex<BTreeMap<String, Provider>>,
 }
 
 /// A request that arrived.
@@ -72,6 +73,12 @@ impl FakeApp {
     pub fn issuer(&self, tag: &str) -> Issuer {
         let mut issuers = self.shared.issuers.lock().expect("no panic holds it");
         issuers.entry(tag.to_owned()).or_insert_with(|| Issuer::new(&self.origin, tag)).clone()
+    }
+
+    /// The OAuth 1.0 provider of a tag; it is made when it is first asked for.
+    pub fn provider(&self, tag: &str) -> Provider {
+        let mut providers = self.shared.providers.lock().expect("no panic holds it");
+        providers.entry(tag.to_owned()).or_insert_with(|| Provider::new(&self.origin, tag)).clone()
     }
 
     /// The address of a language model that gives these answers in turn, and the last one from then on. What it was asked is
@@ -160,6 +167,13 @@ async fn answer(
                 .cloned();
             match issuer {
                 Some(issuer) => issuer.answer(&seen).await,
+                None => StatusCode::NOT_FOUND.into_response(),
+            }
+        }
+        "oauth1" => {
+            let providers = shared.providers.lock().expect("no panic holds it");
+            match providers.get(parts.get(1).copied().unwrap_or_default()) {
+                Some(provider) => provider.answer(&seen),
                 None => StatusCode::NOT_FOUND.into_response(),
             }
         }

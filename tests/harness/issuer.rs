@@ -348,7 +348,7 @@ impl State {
         let get = |name: &str| asked.get(name).cloned().unwrap_or_default();
         let bad = |error| (StatusCode::BAD_REQUEST, error);
         let grant_type = get("grant_type");
-        if grant_type != JWT_BEARER && !is_client(seen, &asked) {
+        if ![JWT_BEARER, SAML_BEARER].contains(&grant_type.as_str()) && !is_client(seen, &asked) {
             return Err((StatusCode::UNAUTHORIZED, "invalid_client"));
         }
         let (family, scope, refresh) = match grant_type.as_str() {
@@ -378,6 +378,8 @@ impl State {
             "password" if get("password") == "pass" => (unique(8), get("scope"), true),
             "password" => return Err(bad("invalid_grant")),
             JWT_BEARER if get("assertion").split('.').count() == 3 => (unique(8), get("scope"), false),
+            SAML_BEARER if is_saml(&get("assertion")) => (unique(8), get("scope"), false),
+            JWT_BEARER | SAML_BEARER => return Err(bad("invalid_grant")),
             _ => return Err(bad("unsupported_grant_type")),
         };
         *self.granted.entry(grant_type).or_default() += 1;
@@ -396,6 +398,14 @@ impl State {
 }
 
 const JWT_BEARER: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
+
+const SAML_BEARER: &str = "urn:ietf:params:oauth:grant-type:saml2-bearer";
+
+/// Whether a person of this application is asserted (RFC 7522, section 2.1).
+fn is_saml(assertion: &str) -> bool {
+    let xml = URL_SAFE_NO_PAD.decode(assertion).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+    xml.is_some_and(|xml| xml.starts_with("<saml2:Assertion") && xml.contains("amy@example.com"))
+}
 
 /// By the header or by the body, not by both (RFC 6749, section 2.3).
 fn is_client(seen: &Seen, asked: &BTreeMap<String, String>) -> bool {

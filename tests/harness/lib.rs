@@ -15,6 +15,7 @@ pub mod issuer;
 pub mod manual;
 pub mod postgres;
 pub mod registry;
+pub mod signed;
 
 use std::{
     path::Path,
@@ -32,6 +33,7 @@ pub use host::Host;
 pub use issuer::Issuer;
 pub use postgres::{Authorities, Database, Postgres};
 pub use registry::Registry;
+pub use signed::Provider;
 
 /// How long a condition may take to become true. Generous: the machine may be busy, and a test that waits for the right
 /// thing is never slow when it passes.

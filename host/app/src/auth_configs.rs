@@ -31,7 +31,7 @@ pub(crate) static COLLECTION: Collection = Collection {
 };
 
 /// Names of auth schemes that the contract knows and this server does not run.
-const UNSUPPORTED: [&str; 4] = ["OAUTH1", "SAML", "DCR_OAUTH", "CIMD_OAUTH"];
+const UNSUPPORTED: [&str; 2] = ["DCR_OAUTH", "CIMD_OAUTH"];
 
 /// An auth config, as stored.
 #[derive(Debug, Serialize, Deserialize)]
@@ -279,6 +279,10 @@ fn check_client(scheme: AuthMode, managed: bool, own: &Map<String, Value>) -> Re
     if scheme == AuthMode::Oauth2 && !managed && Client::of(own).is_none() {
         return Err(Error::invalid("auth_config.credentials.client_id: is required with OAUTH2"));
     }
+    if scheme == AuthMode::Oauth1 && Client::of(own).is_none_or(|client| client.secret.is_none()) {
+        let text = "auth_config.credentials: consumer_key and consumer_secret are required with OAUTH1";
+        return Err(Error::invalid(text));
+    }
     for name in ["scopes", "user_scopes"] {
         let text = |value: &Value| value.is_string();
         let good =
@@ -412,6 +416,8 @@ pub(crate) fn offered(release: &Release, name: &str) -> Result<AuthMode> {
         AuthMode::ServiceAccount,
         AuthMode::BillcomAuth,
         AuthMode::CalcomAuth,
+        AuthMode::Oauth1,
+        AuthMode::Saml,
         AuthMode::NoAuth,
     ];
     let upper = name.to_ascii_uppercase();

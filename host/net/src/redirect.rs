@@ -14,7 +14,8 @@ use url::Url;
 use crate::{Body, Client, Error, Origin, Request, Response};
 
 impl Client {
-    /// Sends a request and follows at most `hops` redirects to the same host that `allowed` agrees to.
+    /// Sends a request and follows at most `hops` redirects to the same host that `follow` agrees to. `follow` may change what is
+    /// sent there: a signature has to be made anew.
     ///
     /// Headers named in `credentials` go only to the origin of the first request. A body that cannot be sent again is
     /// not. A redirect that is not followed is the answer. The time limits cover all hops together.
@@ -23,49 +24,50 @@ impl Client {
     /// Those of [`Client::send`].
     pub async fn send_following(
         &self,
-        request: Request,
+        mut request: Request,
         hops: usize,
         credentials: &[HeaderName],
-        allowed: impl Fn(&Method, &Url) -> bool + Send,
+        mut follow: impl FnMut(&mut Request) -> bool + Send,
     ) -> Result<Response, Error> {
-        let Request { mut method, mut url, mut headers, body, mut limits } = request;
-        let first = Origin::of(&url);
-        let deadline = Instant::now() + limits.total;
-        let (mut body, mut spare) = split(body);
+        let first = Origin::of(&request.url);
+        let deadline = Instant::now() + request.limits.total;
         let mut left = hops;
         loop {
-            limits.total = deadline.saturating_duration_since(Instant::now());
-            let sent = Request { method: method.clone(), url: url.clone(), headers: headers.clone(), body, limits };
-            let answer = self.send(sent).await?;
-            let next = if left == 0 { None } else { follow(&answer, &method, &url) };
+            request.limits.total = deadline.saturating_duration_since(Instant::now());
+            let (method, url, limits) = (request.method.clone(), request.url.clone(), request.limits);
+            let (mut headers, mut again) = (request.headers.clone(), copy(&request.body));
+            let answer = self.send(request).await?;
+            let next = if left == 0 { None } else { led(&answer, &method, &url) };
             let Some((next_method, next_url)) = next else { return Ok(answer) };
             if next_method != method {
-                spare = Some(Body::Empty);
+                again = Some(Body::Empty);
                 headers.remove(CONTENT_TYPE);
                 headers.remove(CONTENT_ENCODING);
             }
-            let Some(again) = spare.take().filter(|_| allowed(&next_method, &next_url)) else { return Ok(answer) };
+            let Some(body) = again else { return Ok(answer) };
             if Origin::of(&next_url) != first {
                 credentials.iter().for_each(|name| drop(headers.remove(name)));
             }
-            (method, url) = (next_method, next_url);
-            (body, spare) = split(again);
+            request = Request { method: next_method, url: next_url, headers, body, limits };
+            if !follow(&mut request) {
+                return Ok(answer);
+            }
             left -= 1;
         }
     }
 }
 
-/// A body and, when it can be sent again, a second one.
-fn split(body: Body) -> (Body, Option<Body>) {
+/// The same body, when it can be sent again.
+fn copy(body: &Body) -> Option<Body> {
     match body {
-        Body::Empty => (Body::Empty, Some(Body::Empty)),
-        Body::Bytes(bytes) => (Body::Bytes(bytes.clone()), Some(Body::Bytes(bytes))),
-        form @ Body::Multipart(_) => (form, None),
+        Body::Empty => Some(Body::Empty),
+        Body::Bytes(bytes) => Some(Body::Bytes(bytes.clone())),
+        Body::Multipart(_) => None,
     }
 }
 
 /// Where a redirect leads, when it stays on the same host.
-fn follow(answer: &Response, method: &Method, url: &Url) -> Option<(Method, Url)> {
+fn led(answer: &Response, method: &Method, url: &Url) -> Option<(Method, Url)> {
     let method = match answer.status {
         StatusCode::SEE_OTHER if *method != Method::HEAD => Method::GET,
         StatusCode::MOVED_PERMANENTLY | StatusCode::FOUND if *method == Method::POST => Method::GET,

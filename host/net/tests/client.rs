@@ -196,7 +196,7 @@ async fn redirects_are_followed_only_when_asked_to_the_same_host_and_with_consen
     assert_eq!(client.send(request("/same")).await.unwrap().status, 302);
 
     let credentials = [header::AUTHORIZATION];
-    let follow = |path: &str, consent: bool| client.send_following(request(path), 3, &credentials, move |_, _| consent);
+    let follow = |path: &str, consent: bool| client.send_following(request(path), 3, &credentials, move |_| consent);
     let answer = follow("/same", true).await.unwrap();
     assert!(answer.status == 200 && String::from_utf8_lossy(&answer.body).contains("canary"));
     assert_eq!(follow("/same", false).await.unwrap().status, 302);

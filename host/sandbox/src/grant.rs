@@ -7,6 +7,8 @@ use manifest::Placement;
 use serde_json::{Map, Value};
 use zeroize::Zeroizing;
 
+use crate::Signing;
+
 /// The right to use one account, for one call. Whoever calls the sandbox implements it; the sandbox asks it when the guest
 /// sends a request, never earlier.
 #[async_trait]
@@ -31,6 +33,8 @@ pub struct Credential {
     pub placements: Vec<Placement>,
     /// Members for the body of each request that has one: a JSON object, or a form.
     pub body: Map<String, Value>,
+    /// What signs each request when all else is in it.
+    pub sign: Option<Signing>,
     /// Every value that must not come back: the secrets themselves, also those inside the placements.
     pub secrets: Vec<Secret>,
 }

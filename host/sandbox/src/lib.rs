@@ -31,6 +31,7 @@ mod outcome;
 mod quarantine;
 mod redact;
 mod settings;
+mod sign;
 mod state;
 mod ticker;
 mod trace;
@@ -67,6 +68,7 @@ pub use outcome::{
     RequestRecord, Usage, kind,
 };
 pub use settings::{Allocator, Clock, CompileLimits, Compiler, Settings};
+pub use sign::{Moment, Signing, Unsigned, digest};
 
 /// Components compiled at once: each takes a processor, and memory by the gigabyte. More wait.
 const COMPILATIONS: usize = 2;

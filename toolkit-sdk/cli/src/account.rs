@@ -6,8 +6,8 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use async_trait::async_trait;
-use manifest::{ACCESS_TOKEN, AuthMode, AuthScheme, Field, FieldProblem, Filled, Placement};
-use sandbox::{Credential, Grant, GrantError, Secret};
+use manifest::{AuthMode, AuthScheme, Field, FieldProblem, Filled, Placement};
+use sandbox::{Credential, Grant, GrantError, Secret, Signing};
 
 /// Values of the fields of a scheme, by name.
 pub(crate) type Values = BTreeMap<String, String>;
@@ -40,24 +40,28 @@ impl Account {
     /// The account that these values make under a scheme.
     pub(crate) fn of(scheme: &AuthScheme, values: &Values) -> Self {
         let value = |name: &str| values.get(name).cloned();
-        let Filled { placements, secrets } = scheme.filled(value);
+        let Filled { placements, secrets, sign } = scheme.filled(value);
         let secrets = secrets.into_iter().map(Secret::from).collect();
-        let credential = Credential { placements: placements.clone(), secrets, ..Credential::default() };
+        let sign = sign.map(|(how, values)| Signing::new(how, values));
+        let credential = Credential { placements: placements.clone(), secrets, sign, ..Credential::default() };
         Self { grant: Some(Arc::new(Ready(Arc::new(credential)))), fields: scheme.open_fields(value), placements }
     }
 }
 
-/// The values of a scheme out of what is given, with defaults; or a line for each that is missing or wrong. A token, which
-/// otherwise a flow brings, is given like a field.
+/// The values of a scheme out of what is given, with defaults; or a line for each that is missing or wrong. What otherwise a flow
+/// brings is given like a field.
 pub(crate) fn complete(scheme: &AuthScheme, given: impl Fn(&str) -> Option<String>) -> Result<Values, Vec<String>> {
     let values = scheme.complete(&given);
-    let token = scheme.oauth2.as_ref().map(|_| given(ACCESS_TOKEN));
-    match (values, token) {
-        (Ok(values), None) => Ok(named(values).collect()),
-        (Ok(values), Some(Some(token))) => Ok(named(values).chain([(ACCESS_TOKEN.to_owned(), token)]).collect()),
-        (values, token) => {
-            let missing =
-                (token == Some(None)).then(|| format!("{ACCESS_TOKEN}: is required (the token of the account)"));
+    let brought = scheme.brought().map(|name| (name, given(name)));
+    let (found, missing): (Vec<_>, Vec<_>) = brought.partition(|(_, value)| value.is_some());
+    let missing: Vec<_> =
+        missing.iter().map(|(name, _)| format!("{name}: is required (otherwise the application gives it)")).collect();
+    match values {
+        Ok(values) if missing.is_empty() => {
+            let found = found.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+            Ok(named(values).chain(found).collect())
+        }
+        values => {
             let problems = values.err().unwrap_or_default();
             Err(problems.iter().map(FieldProblem::to_string).chain(missing).collect())
         }
@@ -90,9 +94,7 @@ mod tests {
                 Placement::Header { name: "authorization".to_owned(), value: "Bearer {api_key}".to_owned() },
                 Placement::Query { name: "team".to_owned(), value: "{team}".to_owned() },
             ],
-            base_url: None,
-            verify: None,
-            oauth2: None,
+            ..AuthScheme::default()
         }
     }
 

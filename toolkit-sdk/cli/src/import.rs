@@ -197,7 +197,7 @@ fn auth(how: &str) -> Result<Vec<AuthScheme>> {
         _ => bail!("`{how}` is none of bearer, basic, none, header:NAME and query:NAME; the overlay says more"),
     };
     let request = vec![placement];
-    Ok(vec![AuthScheme { mode, name: name.to_owned(), fields, request, base_url: None, verify: None, oauth2: None }])
+    Ok(vec![AuthScheme { mode, name: name.to_owned(), fields, request, ..AuthScheme::default() }])
 }
 
 fn field(name: &str, title: &str, secret: bool) -> Field {

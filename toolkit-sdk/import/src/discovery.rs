@@ -89,9 +89,8 @@ fn auth(document: &Document) -> Vec<AuthScheme> {
         name: name.to_owned(),
         fields,
         request: vec![placement],
-        base_url: None,
-        verify: None,
         oauth2: (mode == AuthMode::Oauth2).then(flow),
+        ..AuthScheme::default()
     };
     let bearer = |value: &str| Placement::Header { name: "authorization".to_owned(), value: value.to_owned() };
     if !document.auth.oauth2.scopes.is_empty() {

@@ -113,9 +113,7 @@ pub(crate) fn bearer() -> AuthScheme {
         name: "Bearer token".to_owned(),
         fields: vec![Field { name: "token".to_owned(), title: "Token".to_owned(), secret: true, ..Field::default() }],
         request: vec![Placement::Header { name: "authorization".to_owned(), value: "Bearer {token}".to_owned() }],
-        base_url: None,
-        verify: None,
-        oauth2: None,
+        ..AuthScheme::default()
     }
 }
 

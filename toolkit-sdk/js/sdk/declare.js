@@ -22,7 +22,7 @@ const TOOL = [
   "examples",
 ];
 const TRIGGER = ["name", "description", "config", "payload", "run", "scopes", "egress"];
-const SCHEME = ["name", "title", "help", "header", "query", "value", "fields", "request", "baseUrl", "verify", "flow"];
+const SCHEME = ["name", "title", "help", "header", "query", "value", "fields", "request", "baseUrl", "verify", "sign", "flow"];
 const FIELD = ["title", "help", "default", "pattern", "optional", "format", "oneOf", "prefix", "suffix", "hidden"];
 
 /** Declares the toolkit; the entry file exports what this answers as its default. */
@@ -40,8 +40,8 @@ export const webhook = (declaration) => ({ kind: "webhook", ...trigger(declarati
 const trigger = (declaration) => plainFunction(known(declaration, TRIGGER, "a trigger"), "a trigger");
 
 const scheme = (mode) => (options = {}) => {
-  const { baseUrl: base_url, flow: oauth2, ...rest } = known(options, SCHEME, "an auth scheme");
-  return { mode, base_url, oauth2, ...rest };
+  const { baseUrl: base_url, flow, ...rest } = known(options, SCHEME, "an auth scheme");
+  return { mode, base_url, [mode === "oauth1" ? "oauth1" : "oauth2"]: flow, ...rest };
 };
 
 /** Ways to connect an account. */
@@ -51,6 +51,8 @@ export const basic = scheme("basic");
 export const noAuth = scheme("no_auth");
 /** A flow in the browser; `flow` has `authorize_url`, `token_url` and the rest of what a manifest says about one. */
 export const oauth2 = scheme("oauth2");
+/** The same with OAuth 1.0, where `flow` has `request_url`, too. */
+export const oauth1 = scheme("oauth1");
 /** Another mode in which the application gives a token, for example `s2s_oauth2`. */
 export const flow = (mode, options) => scheme(mode)(options);
 

@@ -127,6 +127,8 @@ interface SchemeWords {
   )[];
   baseUrl?: string;
   verify?: string;
+  /** How each request is signed, as a manifest says it. */
+  sign?: { with: "oauth1" | "aws_sigv4" | "template"; [word: string]: unknown };
 }
 
 export function apiKey(options: SchemeWords): Scheme;
@@ -147,6 +149,11 @@ interface FlowWords {
 }
 
 export function oauth2(options: SchemeWords & { flow: FlowWords & { authorize_url: string } }): Scheme;
+export function oauth1(
+  options: SchemeWords & {
+    flow: { request_url: string; authorize_url: string; token_url: string; [word: string]: unknown };
+  },
+): Scheme;
 /** Another mode in which the application gives a token, for example `s2s_oauth2`. */
 export function flow(mode: string, options: SchemeWords & { flow: FlowWords }): Scheme;
 

@@ -4,6 +4,7 @@
 //! api_key(header: "authorization", value: "Bearer {api_key}", help: "Settings, API keys")
 //! api_key(fields: [secret(api_key), text(site, title: "Site")], request: [query("key", "{api_key}")], base_url: "…")
 //! oauth2(authorize_url: "https://…", token_url: "https://…", scopes: ["read"], pkce: false)
+//! oauth1(flow: r#"{ "request_url": … }"#)   api_key(…, sign: r#"{ "with": "aws_sigv4", … }"#)
 //! s2s_oauth2(token_url: "https://…", flow: r#"{ "token": { … } }"#)
 //! bearer_token()   basic()   no_auth()
 //! ```
@@ -15,13 +16,13 @@ use syn::punctuated::Punctuated;
 use syn::{Ident, LitBool, LitStr, Token, bracketed, parenthesized, token};
 
 use crate::egress::option;
-use crate::oauth2;
 use crate::signature::{Problems, all};
+use crate::{oauth1, oauth2};
 
 const MODES: &str = "api_key(…), bearer_token(…), basic(…), oauth2(…), s2s_oauth2(…), google_service_account(…), \
-                     service_account(…), basic_with_jwt(…), billcom_auth(…), calcom_auth(…), dcr_oauth(…), cimd_oauth(…) or no_auth()";
+                     service_account(…), basic_with_jwt(…), billcom_auth(…), calcom_auth(…), dcr_oauth(…), cimd_oauth(…), oauth1(…), saml(…) or no_auth()";
 /// Modes in which the application gives a token: the word, what the manifest calls it, and its name for people.
-const FLOWS: [(&str, &str, &str); 9] = [
+const FLOWS: [(&str, &str, &str); 10] = [
     ("oauth2", "Oauth2", "OAuth"),
     ("s2s_oauth2", "S2sOauth2", "OAuth, server to server"),
     ("dcr_oauth", "DcrOauth", "OAuth"),
@@ -31,8 +32,9 @@ const FLOWS: [(&str, &str, &str); 9] = [
     ("basic_with_jwt", "BasicWithJwt", "User name and password"),
     ("billcom_auth", "BillcomAuth", "User name and password"),
     ("calcom_auth", "CalcomAuth", "Client"),
+    ("saml", "Saml", "Single sign-on"),
 ];
-const KEYS: &str = "name, title, help, header, query, value, fields, request, base_url, verify";
+const KEYS: &str = "name, title, help, header, query, value, fields, request, base_url, verify, sign";
 
 /// One scheme, as written.
 pub(crate) struct Scheme {
@@ -139,6 +141,8 @@ impl Scheme {
         let mut names: Vec<String> = fields.iter().map(|field| field.name.clone()).collect();
         let flow = if self.has_flow() { Some(oauth2::expression(self, &names)?) } else { None };
         names.extend(flow.as_ref().map(|_| oauth2::ACCESS_TOKEN.to_owned()));
+        let (oauth1, sign) = (option(oauth1::expression(self)?), option(oauth1::sign(self)?));
+        names.extend(self.is_oauth1().then_some(oauth1::VALUES).into_iter().flatten().map(str::to_owned));
         let request = self.request(&mode)?;
         let mut problems = Problems::default();
         for template in request.iter().flat_map(|placement| &placement.templates).chain(self.text("base_url")?) {
@@ -160,13 +164,19 @@ impl Scheme {
                 request: ::std::vec![#(#request),*],
                 base_url: #base_url,
                 verify: #verify,
+                sign: #sign,
                 oauth2: #flow,
+                oauth1: #oauth1,
             }
         })
     }
 
     fn has_flow(&self) -> bool {
         FLOWS.iter().any(|(word, ..)| self.mode == word)
+    }
+
+    pub(crate) fn is_oauth1(&self) -> bool {
+        self.mode == "oauth1"
     }
 
     /// Whether the person is sent to the application to agree.
@@ -195,6 +205,7 @@ impl Scheme {
                 fields: &[("username", "User name", false), ("password", "Password", true)],
                 value: "",
             },
+            "oauth1" => Mode { variant: "Oauth1", name: "OAuth", fields: &[], value: "" },
             "no_auth" => Mode { variant: "NoAuth", name: "No account", fields: &[], value: "" },
             other => match FLOWS.iter().find(|(word, ..)| *word == other) {
                 Some(&(_, variant, name)) => Mode { variant, name, fields: &[], value: "Bearer {access_token}" },
@@ -208,7 +219,11 @@ impl Scheme {
 
     fn check_keys(&self) -> syn::Result<()> {
         let mut problems = Problems::default();
-        let flow = if self.has_flow() { oauth2::KEYS } else { "" };
+        let flow = match () {
+            () if self.has_flow() => oauth2::KEYS,
+            () if self.is_oauth1() => "flow",
+            () => "",
+        };
         let known = |key: &Ident| KEYS.split(", ").chain(flow.split(", ")).any(|known| key == known);
         for (index, (key, _)) in self.keys.iter().enumerate() {
             if !known(key) {
@@ -264,6 +279,9 @@ impl Scheme {
         }
         if let Some(name) = self.text("query")? {
             return Ok(vec![query(name, &value)]);
+        }
+        if self.is_oauth1() || self.text("sign")?.is_some() {
+            return Ok(Vec::new());
         }
         match mode.variant {
             "BearerToken" => Ok(vec![header(&LitStr::new("authorization", self.mode.span()), &value)?]),

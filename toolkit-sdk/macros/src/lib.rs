@@ -9,6 +9,7 @@
 
 mod auth;
 mod egress;
+mod oauth1;
 mod oauth2;
 mod signature;
 mod tool;

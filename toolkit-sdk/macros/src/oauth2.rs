@@ -85,10 +85,10 @@ fn parameter(call: &Call) -> syn::Result<TokenStream> {
 }
 
 /// What a manifest says about a flow besides, as JSON; what is in it is read when the manifest is made.
-fn object(text: &LitStr) -> syn::Result<&LitStr> {
+pub(crate) fn object(text: &LitStr) -> syn::Result<&LitStr> {
     match serde_json::from_str::<serde_json::Value>(&text.value()) {
         Ok(serde_json::Value::Object(_)) => Ok(text),
-        Ok(_) => Err(syn::Error::new(text.span(), "a flow is an object: `flow: r#\"{ \"token\": { … } }\"#`")),
+        Ok(_) => Err(syn::Error::new(text.span(), "write an object, for example r#\"{ \"token\": { … } }\"#")),
         Err(cause) => Err(syn::Error::new(text.span(), format!("this is not JSON: {cause}"))),
     }
 }

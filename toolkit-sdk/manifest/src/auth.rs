@@ -2,13 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::OAuth2;
+use crate::{OAUTH1_VALUES, OAuth1, OAuth2, Sign};
 
 /// What templates of a scheme with a flow call the token that it brings.
 pub const ACCESS_TOKEN: &str = "access_token";
 
 /// The kind of credential, by its name on the wire.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum AuthMode {
     /// One key that the person copies from the application.
@@ -35,7 +35,12 @@ pub enum AuthMode {
     BillcomAuth,
     /// What the person fills in becomes a token.
     CalcomAuth,
+    /// The person agrees in a browser and the platform signs each request: OAuth 1.0 (RFC 5849).
+    Oauth1,
+    /// What an identity provider says of the person becomes a token (RFC 7522).
+    Saml,
     /// Nothing.
+    #[default]
     NoAuth,
 }
 
@@ -56,6 +61,8 @@ impl AuthMode {
             Self::BasicWithJwt => "BASIC_WITH_JWT",
             Self::BillcomAuth => "BILLCOM_AUTH",
             Self::CalcomAuth => "CALCOM_AUTH",
+            Self::Oauth1 => "OAUTH1",
+            Self::Saml => "SAML",
             Self::NoAuth => "NO_AUTH",
         }
     }
@@ -63,7 +70,7 @@ impl AuthMode {
     /// Whether the person is sent to the application to agree.
     #[must_use]
     pub fn redirects(self) -> bool {
-        matches!(self, Self::Oauth2 | Self::DcrOauth | Self::CimdOauth)
+        matches!(self, Self::Oauth2 | Self::DcrOauth | Self::CimdOauth | Self::Oauth1)
     }
 
     /// Whether the application gives a token for what the person fills in or agrees to: such a scheme has a flow.
@@ -74,7 +81,7 @@ impl AuthMode {
 }
 
 /// One way to connect an account.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AuthScheme {
     /// At most one scheme of each mode.
@@ -93,16 +100,29 @@ pub struct AuthScheme {
     /// A request that succeeds only with a working credential.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verify: Option<Check>,
+    /// How each request is signed, beside what `request` puts into it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sign: Option<Sign>,
     /// How a token comes about; with a mode that has a flow and only with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub oauth2: Option<OAuth2>,
+    /// How a token and its secret come about; with mode `OAUTH1` and only with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub oauth1: Option<OAuth1>,
 }
 
 impl AuthScheme {
-    /// Names of the secret values: the secret fields, and the token that a flow brings.
+    /// Names of the secret values: the secret fields, and what a flow brings.
     pub fn secrets(&self) -> impl Iterator<Item = &str> {
         let filled_in = self.fields.iter().filter(|field| field.secret).map(|field| field.name.as_str());
-        filled_in.chain(self.oauth2.is_some().then_some(ACCESS_TOKEN))
+        filled_in.chain(self.brought())
+    }
+
+    /// Names of the values that no field holds because a flow brings them. The key of an OAuth 1 client stands open in every
+    /// request, but nobody needs to see it.
+    pub fn brought(&self) -> impl Iterator<Item = &str> {
+        let of_oauth1 = OAUTH1_VALUES.into_iter().filter(|_| self.oauth1.is_some());
+        self.oauth2.is_some().then_some(ACCESS_TOKEN).into_iter().chain(of_oauth1)
     }
 }
 

@@ -317,6 +317,30 @@ pub struct Identity {
     pub path: String,
 }
 
+/// The flow of OAuth 1.0 (RFC 5849, section 2). The scheme's `sign` signs its requests, too.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OAuth1 {
+    /// Gives temporary credentials (section 2.1).
+    pub request_url: String,
+    /// Where the person agrees (section 2.2).
+    pub authorize_url: String,
+    /// Where temporary credentials and the person's word become the account's own (section 2.3).
+    pub token_url: String,
+    /// Further parameters of the request at `request_url`; templates over fields that are not secret.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub request_params: BTreeMap<String, String>,
+    /// Further parameters of `authorize_url`; templates over fields that are not secret.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub authorize_params: BTreeMap<String, String>,
+    /// Fields that the answer of `token_url` fills, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub keep: BTreeMap<String, Pick>,
+    /// Where in that answer it stands who is connected.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub identity: Option<String>,
+}
+
 impl OAuth2 {
     /// A flow as the standards say it.
     #[must_use]
@@ -364,6 +388,6 @@ fn five_minutes() -> u32 {
     300
 }
 
-fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }

@@ -8,7 +8,10 @@ use std::fmt;
 use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
 use regex::Regex;
 
-use crate::{AuthScheme, Field, FieldFormat, Placement, template::fill};
+use crate::{
+    AuthScheme, Field, FieldFormat, Placement, Sign,
+    template::{Template, fill},
+};
 
 /// A field that is missing or wrong. Prints as one line that does not repeat the value.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -26,6 +29,8 @@ pub struct Filled {
     pub placements: Vec<Placement>,
     /// Every value that must not be seen, also in the form in which a request carries it.
     pub secrets: Vec<String>,
+    /// How each request is signed, with the values that this takes, by name.
+    pub sign: Option<(Sign, Vec<(String, String)>)>,
 }
 
 impl AuthScheme {
@@ -63,7 +68,16 @@ impl AuthScheme {
             _ => None,
         });
         let secrets = own.chain(encoded).filter(|secret| !secret.is_empty()).collect();
-        Filled { placements, secrets }
+        let sign = self.sign.clone().map(|sign| {
+            let templates = sign.templates();
+            let parsed = templates.iter().filter_map(|(_, template)| Template::parse(template).ok());
+            let mut names: Vec<_> = parsed.flat_map(|template| template.fields()).collect();
+            names.sort_unstable();
+            names.dedup();
+            let values = names.into_iter().filter_map(|name| Some((name.to_owned(), value(name)?))).collect();
+            (sign, values)
+        });
+        Filled { placements, secrets, sign }
     }
 
     /// The base URL of the application's API; none when the scheme has none or lacks a value for it.
@@ -174,9 +188,7 @@ mod tests {
                 Placement::Header { name: "x-team".into(), value: "{team}".into() },
                 Placement::Basic { username: "{key}".into(), password: "{team}".into() },
             ],
-            base_url: None,
-            verify: None,
-            oauth2: None,
+            ..AuthScheme::default()
         }
     }
 

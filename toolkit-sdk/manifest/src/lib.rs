@@ -20,6 +20,7 @@ pub mod plan;
 mod problems;
 mod request;
 mod section;
+mod sign;
 #[cfg(not(target_arch = "wasm32"))]
 mod template;
 mod trigger;
@@ -34,7 +35,7 @@ pub use diff::{Change, Party, diff};
 pub use egress::EgressRule;
 pub use flow::{
     Algorithm, Assertion, Call, CallFormat, CallMethod, Callback, ClientAuth, Condition, Expiry, ExpiryKind,
-    FLOW_VALUES, Identity, OAuth2, Pick, Step, TokenAnswer, TokenResponse,
+    FLOW_VALUES, Identity, OAuth1, OAuth2, Pick, Step, TokenAnswer, TokenResponse,
 };
 #[cfg(not(target_arch = "wasm32"))]
 pub use form::{FieldProblem, Filled};
@@ -44,8 +45,9 @@ pub use path::at;
 pub use problems::{cleaned, host_problem, is_slug, leads_to};
 pub use request::{METHODS, is_platforms};
 pub use section::{ReadError, SECTION, embed, extract};
+pub use sign::{OAUTH1_VALUES, REQUEST_VALUES, Sign, SignatureMethod};
 #[cfg(not(target_arch = "wasm32"))]
-pub use template::{Digest, Source, fill, fill_each};
+pub use template::{Digest, Hash, Source, fill, fill_each};
 pub use trigger::{Trigger, TriggerKind};
 pub use version::{InvalidVersion, Version};
 

@@ -2,8 +2,9 @@
 //!
 //! `{field}` is the value of a field, `{field.part}` a part of a value that is JSON, `{a || b || "text"}` the first that there
 //! is, and `{base64({id}:{secret})}` what a function makes of templates. The functions are all there are: `base64`,
-//! `base64url` (without padding), `sha256` and `hmac_sha256(key, text)` (both in lower-case hex). Quoted text may hold
-//! braces. Nothing here loops or asks anybody.
+//! `base64url` (without padding), `sha1`, `sha256`, `sha512`, and with a key `hmac_sha1(key, text)`, `hmac_sha256` and
+//! `hmac_sha512`, all in lower-case hex or, as `sha256_base64` and so on, in base64. Quoted text may hold braces. Nothing here
+//! loops or asks anybody.
 
 use base64::{
     Engine,
@@ -35,13 +36,41 @@ enum Function {
     Digest(Digest),
 }
 
-/// A function that only servers have, in flows alone. Its value is lower-case hex.
+/// A function that only servers have, in flows and signatures alone: `hash(text)` or `hmac_hash(key, text)` (RFC 2104).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Digest {
-    /// `sha256(text)` (FIPS 180-4).
+pub struct Digest {
+    /// Of what kind.
+    pub hash: Hash,
+    /// Whether the first argument is a key.
+    pub keyed: bool,
+    /// Whether its value is base64 and not lower-case hex.
+    pub base64: bool,
+}
+
+/// A hash function (FIPS 180-4).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hash {
+    /// For applications that know no better.
+    Sha1,
+    /// What most use.
     Sha256,
-    /// `hmac_sha256(key, text)` (RFC 2104).
-    HmacSha256,
+    /// The longer one.
+    Sha512,
+}
+
+impl Digest {
+    /// The function of that name, for example `hmac_sha256_base64`.
+    fn named(name: &str) -> Option<Self> {
+        let (name, base64) = name.strip_suffix("_base64").map_or((name, false), |name| (name, true));
+        let (name, keyed) = name.strip_prefix("hmac_").map_or((name, false), |name| (name, true));
+        let hash = match name {
+            "sha1" => Hash::Sha1,
+            "sha256" => Hash::Sha256,
+            "sha512" => Hash::Sha512,
+            _ => return None,
+        };
+        Some(Self { hash, keyed, base64 })
+    }
 }
 
 /// What a template is filled from. Every look-up by name is one.
@@ -159,14 +188,14 @@ impl<'a> Term<'a> {
             };
         };
         let arguments = arguments.strip_suffix(')').ok_or_else(|| format!("`{name}(` without `)`"))?;
-        let (function, count) = match name {
-            "base64" => (Function::Base64, 1),
-            "base64url" => (Function::Base64Url, 1),
-            "sha256" => (Function::Digest(Digest::Sha256), 1),
-            "hmac_sha256" => (Function::Digest(Digest::HmacSha256), 2),
-            other => {
+        let (function, count) = match (name, Digest::named(name)) {
+            ("base64", _) => (Function::Base64, 1),
+            ("base64url", _) => (Function::Base64Url, 1),
+            (_, Some(digest)) => (Function::Digest(digest), 1 + usize::from(digest.keyed)),
+            (other, None) => {
                 return Err(format!(
-                    "`{other}` is not a function; there are base64, base64url, sha256 and hmac_sha256"
+                    "`{other}` is not a function; there are base64, base64url, sha256, hmac_sha256, and these with sha1 \
+                     and sha512 and as sha256_base64"
                 ));
             }
         };

@@ -1,7 +1,7 @@
 """The library of Python toolkits."""
 
 from .context import clock, context, log, state
-from .declare import Toolkit, api_key, basic, bearer_token, flow, no_auth, oauth2, secret, text
+from .declare import Toolkit, api_key, basic, bearer_token, flow, no_auth, oauth1, oauth2, secret, text
 from .error import ToolError
 from .file import File
 from .http import Client, Request, Response, http, send_all
@@ -26,6 +26,7 @@ __all__ = [
     "http",
     "log",
     "no_auth",
+    "oauth1",
     "oauth2",
     "secret",
     "send_all",

@@ -155,7 +155,9 @@ def _scheme(mode: str) -> Callable[..., dict[str, Any]]:
         request: list[dict[str, str]] | None = None,
         base_url: str | None = None,
         verify: str | None = None,
+        sign: dict[str, Any] | None = None,
         oauth2: dict[str, Any] | None = None,
+        oauth1: dict[str, Any] | None = None,
     ) -> dict[str, Any]:
         return {"mode": mode, **locals()}
 
@@ -172,6 +174,11 @@ _oauth2 = _scheme("oauth2")
 def oauth2(*, flow: dict[str, Any], **rest: Any) -> dict[str, Any]:
     """A flow in the browser; `flow` has `authorize_url`, `token_url` and the rest of what a manifest says about one."""
     return _oauth2(oauth2=flow, **rest)
+
+
+def oauth1(*, flow: dict[str, Any], **rest: Any) -> dict[str, Any]:
+    """The same with OAuth 1.0, where `flow` has `request_url`, too."""
+    return _scheme("oauth1")(oauth1=flow, **rest)
 
 
 def flow(mode: str, *, flow: dict[str, Any], **rest: Any) -> dict[str, Any]:

@@ -19,7 +19,7 @@ use url::Url;
 use super::{
     ATTEMPTS, Account, Event, Failure, REDIRECT_URL, Shown, Status, TIMED_OUT, Values, Wanted, alias, being_changed,
     get, insert, opened,
-    protocol::{Code, Flow as Protocol, Tokens},
+    protocol::{Code, Flow as Protocol, Refusal, Tokens},
     record,
     refresh::{Credential, Standing, Whose, after, obtains},
     scheme,
@@ -60,7 +60,19 @@ const DONE: &str = "/link/done";
 const LINK: &str = "lt_";
 const SESSION: &str = "session_";
 /// Names under which an account keeps what came from the application, not from its user.
-const TOKENS: [&str; 6] = ["access_token", "refresh_token", "id_token", "token_type", "scope", "expires_in"];
+const TOKENS: [&str; 9] = [
+    "access_token",
+    "refresh_token",
+    "id_token",
+    "token_type",
+    "scope",
+    "expires_in",
+    "oauth_token",
+    "oauth_token_secret",
+    AUTH_URI,
+];
+/// What clients of OAuth 1 call the address where a user agrees.
+const AUTH_URI: &str = "authUri";
 
 /// One step of connecting an account, under the keyed hash of its secret.
 #[derive(Debug, Serialize, Deserialize)]
@@ -219,9 +231,9 @@ pub(super) async fn create(
         callback_url,
         browser: None,
     };
-    let (name, flow, url) = begin.sent(app).await?;
+    let Sent { name, flow, shown, .. } = begin.sent(app).await?;
     let mut values = wanted.values.clone();
-    values.insert(REDIRECT_URL.to_owned(), url.into());
+    values.extend(shown);
     let credential = Credential::of(app.accounts.seal(&project.id, &id, &values).await?);
     let more = |batch: Batch| batch.insert(project.id.as_str(), &name, &flow);
     insert(app, project, &wanted, &id, &account, &credential, more).await?;
@@ -309,12 +321,12 @@ pub async fn again(
             callback_url: callback_url.clone(),
             browser: None,
         };
-        let (name, flow, url) = begin.sent(app).await?;
+        let Sent { name, flow, url, shown } = begin.sent(app).await?;
         let mut batch = Batch::at(now).insert(project.id.as_str(), &name, &flow);
         if status == Status::Initiated {
             account.body.pass_to(status, None, now);
             account.body.waits_until = Some(after(now, app.accounts.settings.pending));
-            values.insert(REDIRECT_URL.to_owned(), url.clone().into());
+            values.extend(shown);
             let body = Credential::of(app.accounts.seal(&project.id, id, &values).await?);
             batch = batch.update(&Record { body, ..credential });
         }
@@ -377,7 +389,7 @@ pub async fn submit(app: &App, token: &str, given: Values, browser: &str) -> Res
             callback_url: here.flow.body.callback_url.clone(),
             browser: Some(app.browser_hash(browser)),
         };
-        let (name, flow, url) = begin.sent(app).await?;
+        let Sent { name, flow, url, .. } = begin.sent(app).await?;
         let mut account = here.account;
         let status = account.body.status.after(Event::Sent).ok_or(Error::FlowUnknown)?;
         (account.body.status, account.body.changed_at) = (status, now);
@@ -517,13 +529,20 @@ async fn brought(
     query: &[(String, String)],
 ) -> std::result::Result<Tokens, Failure> {
     let failure = |error: &str, description: String| Failure { error: error.to_owned(), description };
-    if let Some(error) = query.iter().find(|(name, _)| name == "error") {
+    // Nobody has said how OAuth 1 says no; these are the ways that applications found.
+    if let Some(error) = query.iter().find(|(name, _)| ["error", "oauth_problem"].contains(&name.as_str())) {
         let description = only(query, "error_description").map(said).unwrap_or_default();
         return Err(Failure { error: said(&error.1), description });
     }
     let scheme = whose.scheme().map_err(|cause| failure("toolkit_gone", cause.to_string()))?;
     issued(scheme, query).map_err(|why| failure("issuer_mismatch", why))?;
-    let named = scheme.oauth2.as_ref().map_or("code", OAuth2::code_param);
+    let named = match &scheme.oauth1 {
+        Some(_) => "oauth_verifier",
+        None => scheme.oauth2.as_ref().map_or("code", OAuth2::code_param),
+    };
+    if scheme.oauth1.is_some() && query.iter().any(|(name, _)| name == "denied") {
+        return Err(failure("access_denied", String::new()));
+    }
     let code = only(query, named).filter(|code| !code.is_empty());
     let code = code.ok_or_else(|| failure("invalid_response", "the application sent no code".into()))?;
     let config = auth_configs::find(app, project, &whose.auth_config).await;
@@ -645,8 +664,8 @@ struct Begin<'a> {
 }
 
 impl Begin<'_> {
-    /// Makes the state: its name, its flow, and the address at which the user agrees.
-    async fn sent(self, app: &App) -> Result<(String, Flow, String)> {
+    /// Makes the state and the address at which the user agrees.
+    async fn sent(self, app: &App) -> Result<Sent> {
         let mode = self.config.body.scheme;
         let scheme = self.release.scheme(mode).ok_or_else(|| Error::SchemeNotOffered {
             toolkit: self.release.slug.to_string(),
@@ -661,10 +680,22 @@ impl Begin<'_> {
         let (state, verifier, now) = (secret(""), secret(""), app.clock.now());
         let net = &app.accounts.settings.net;
         let protocol = Protocol { net, now, scheme, client: &client, values: &self.values };
-        let url = protocol.authorize(&redirect_uri, &state, Some(&verifier), &scopes);
-        let url = url.map_err(|refusal| Error::AccountRefused(refusal.to_string()))?;
+        let (url, temporary): (Url, Values) = match &scheme.oauth1 {
+            Some(_) => protocol.authorize_oauth1(&redirect_uri, &state).await.map_err(unbegun)?,
+            None => {
+                let url = protocol.authorize(&redirect_uri, &state, Some(&verifier), &scopes);
+                (url.map_err(unbegun)?, Values::new())
+            }
+        };
         let name = app.flow_name(Stage::Away, &state);
-        let held = Held { values: self.values, verifier, redirect_uri, lifetime: None };
+        let mut values = self.values;
+        values.extend(temporary.clone());
+        let mut shown = temporary;
+        if !shown.is_empty() {
+            shown.insert(AUTH_URI.to_owned(), url.as_str().into());
+        }
+        shown.insert(REDIRECT_URL.to_owned(), url.as_str().into());
+        let held = Held { values, verifier, redirect_uri, lifetime: None };
         let flow = Flow {
             stage: Stage::Away,
             account: self.id.clone(),
@@ -675,8 +706,19 @@ impl Begin<'_> {
             until: after(now, AWAY),
             held: app.seal_held(self.project, &name, &held).await?,
         };
-        Ok((name, flow, url.into()))
+        Ok(Sent { name, flow, url: url.into(), shown })
     }
+}
+
+/// A user who can be sent away.
+struct Sent {
+    /// Of the state.
+    name: String,
+    flow: Flow,
+    /// Where the user agrees.
+    url: String,
+    /// What the account shows of it while it waits.
+    shown: Values,
 }
 
 /// A link that was opened.
@@ -809,6 +851,14 @@ fn unknown(cause: Error) -> Error {
     match cause {
         Error::AccountNotFound(_) => Error::FlowUnknown,
         other => other,
+    }
+}
+
+/// Why nobody can be sent away.
+pub(super) fn unbegun(refusal: Refusal) -> Error {
+    match refusal {
+        Refusal::Unavailable { .. } => Error::Unavailable(refusal.to_string()),
+        refusal => Error::AccountRefused(refusal.to_string()),
     }
 }
 

@@ -18,7 +18,8 @@ use super::{
     scheme,
 };
 use crate::{
-    App, Error, Result, auth_configs,
+    App, Error, Result,
+    auth_configs::{self, AuthConfig},
     catalog::{Found, LATEST, Release},
     ids::{AccountId, AuthConfigId},
     projects::Project,
@@ -158,9 +159,23 @@ async fn usable(app: &App, project: &Project, tool: &str, record: &Record<Accoun
     if !config.body.allows(tool) {
         return Err(Error::ToolNotAllowed { config: config.id, tool: tool.to_owned() });
     }
-    match record.body.scheme {
-        mode if mode.has_flow() => app.accounts.fresh(&Whose::of(app, project, record)?, Why::Ending).await,
-        _ => Ok(opened(app, project, record).await?.0),
+    let values = match record.body.scheme {
+        mode if mode.has_flow() => app.accounts.fresh(&Whose::of(app, project, record)?, Why::Ending).await?,
+        _ => opened(app, project, record).await?.0,
+    };
+    signing(app, project, &config, values).await
+}
+
+/// Values with all that signs: the client of OAuth 1 signs with the account.
+pub(super) async fn signing(
+    app: &App,
+    project: &Project,
+    config: &Record<AuthConfig>,
+    values: Values,
+) -> Result<Values> {
+    match config.body.scheme {
+        AuthMode::Oauth1 => Ok(app.accounts.standing(&project.id, config).await?.client.beside(values)),
+        _ => Ok(values),
     }
 }
 
@@ -213,7 +228,7 @@ fn custom_grant(found: &Found, custom: Custom) -> Result<Granted> {
             let secrets = texts.filter(|value| value.len() >= SECRET).map(Secret::from).collect();
             let placements = placed.iter().map(placement).collect::<Result<_>>()?;
             let fields = base_url.map(|url| ("base_url".to_owned(), url)).into_iter().collect();
-            Ok(Granted::of(Credential { placements, body, secrets }, fields, Source::CustomAuth))
+            Ok(Granted::of(Credential { placements, body, secrets, sign: None }, fields, Source::CustomAuth))
         }
     }
 }

@@ -26,6 +26,7 @@ pub use flow::{
     submit,
 };
 pub(crate) use flow::{COLLECTION as FLOWS, EVERY, sweep};
+use grant::signing;
 pub(crate) use grant::{Choice, Granted, Passage, grant, passage, trial};
 pub use grant::{Custom, Placed, Source};
 pub(crate) use refresh::{CREDENTIALS, EVERY as IDLE_EVERY, idle};
@@ -276,7 +277,10 @@ pub async fn create(app: &App, project: &Project, request: NewAccount) -> Result
         wanted.values = scheme::complete(scheme, wanted.values.clone()).map_err(Error::AccountFields)?;
     }
     // Tokens that another system got go on here.
-    let brought = refresh::access_token(&wanted.values).is_some();
+    let brought = match mode {
+        AuthMode::Oauth1 => ["oauth_token", "oauth_token_secret"].iter().all(|name| wanted.values.contains_key(*name)),
+        _ => refresh::access_token(&wanted.values).is_some(),
+    };
     if mode.redirects() && !brought {
         return flow::create(app, project, wanted, request.callback_url).await;
     }
@@ -287,7 +291,8 @@ pub async fn create(app: &App, project: &Project, request: NewAccount) -> Result
         (wanted.values, lifetime) = app.accounts.obtain(&project.id, &wanted.config, scheme, values).await?;
     }
     if request.validate {
-        trial(app, project, &wanted.release, mode, &wanted.values).await?;
+        let values = signing(app, project, &wanted.config, wanted.values.clone()).await?;
+        trial(app, project, &wanted.release, mode, &values).await?;
     }
     let (id, now) = (AccountId::random(), app.clock.now());
     let credential = app.accounts.connected(&project.id, &id, wanted.scheme(), &wanted.values, lifetime).await?;
@@ -472,7 +477,10 @@ fn replaced(scheme: Option<&AuthScheme>, mut values: Values, given: &Values) -> 
 pub async fn check(app: &App, project: &Project, id: &AccountId) -> Result<Status> {
     let account = record(app, project, id).await?;
     let release = app.catalog.release(&account.body.toolkit, LATEST)?;
-    let (values, _) = opened(app, project, &account).await?;
+    let (mut values, _) = opened(app, project, &account).await?;
+    if let Some(config) = auth_configs::find(app, project, &account.body.auth_config).await? {
+        values = signing(app, project, &config, values).await?;
+    }
     let rejected = match trial(app, project, &release, account.body.scheme, &values).await {
         Ok(()) => return Ok(account.body.status),
         Err(Error::CredentialRejected(why)) => why,

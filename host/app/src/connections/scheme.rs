@@ -4,7 +4,7 @@
 //! under, and shows values again with their secrets masked.
 
 use manifest::{AuthMode, AuthScheme, FieldProblem, Filled};
-use sandbox::{Credential, Secret};
+use sandbox::{Credential, Secret, Signing};
 use serde_json::{Map, Value};
 
 /// What a person filled in, by field. Unknown names are kept: the contract allows them.
@@ -13,7 +13,7 @@ pub type Values = Map<String, Value>;
 /// Names under which clients send the one secret of a key scheme, whatever the toolkit calls it.
 const KEY_NAMES: [&str; 5] = ["generic_api_key", "api_key", "bearer_token", "basic_encoded", "token"];
 /// Fields of connections that are shown as they are, declared or not.
-const OPEN_NAMES: [&str; 25] = [
+const OPEN_NAMES: [&str; 26] = [
     "COMPANYDOMAIN",
     "account_id",
     "account_url",
@@ -39,6 +39,7 @@ const OPEN_NAMES: [&str; 25] = [
     "scope",
     "expires_in",
     "redirectUrl",
+    "authUri",
 ];
 
 /// Checks what was filled in against the fields of a scheme, adds defaults, and gives each secret the toolkit's name.
@@ -78,8 +79,10 @@ fn adopt_key(scheme: &AuthScheme, given: &mut Values) {
 
 /// Fills the templates of a scheme.
 pub(super) fn credential(scheme: &AuthScheme, values: &Values) -> Credential {
-    let Filled { placements, secrets } = scheme.filled(|name| values.get(name).and_then(text));
-    Credential { placements, secrets: secrets.into_iter().map(Secret::from).collect(), ..Credential::default() }
+    let Filled { placements, secrets, sign } = scheme.filled(|name| values.get(name).and_then(text));
+    let secrets = secrets.into_iter().map(Secret::from).collect();
+    let sign = sign.map(|(how, values)| Signing::new(how, values));
+    Credential { placements, secrets, sign, ..Credential::default() }
 }
 
 /// Base URL of the application's API, where the scheme has one and its fields are filled.
@@ -140,9 +143,7 @@ mod tests {
             name: "API key".into(),
             fields: vec![field("key", true, false), field("region", false, false), field("team", true, true)],
             request: vec![Placement::Header { name: "authorization".into(), value: "Bearer {key}{count}".into() }],
-            base_url: None,
-            verify: None,
-            oauth2: None,
+            ..AuthScheme::default()
         }
     }
 

@@ -453,7 +453,12 @@ fn scheme_view(mode: AuthMode, scheme: Option<&AuthScheme>) -> Value {
     let views = |fields: Vec<&Field>| fields.into_iter().map(field_view).collect::<Vec<_>>();
     let flow = scheme.and_then(|scheme| scheme.oauth2.as_ref());
     let scopes = flow.map_or(&[][..], |flow| &flow.scopes);
-    let (client, asked) = if flow.is_some() { client_fields(scopes) } else { (Vec::new(), Vec::new()) };
+    let oauth1 = scheme.and_then(|scheme| scheme.oauth1.as_ref());
+    let (client, asked) = match (flow, oauth1) {
+        (Some(_), _) => client_fields(scopes),
+        (None, Some(_)) => (consumer_fields(), Vec::new()),
+        (None, None) => (Vec::new(), Vec::new()),
+    };
     let mut view = json!({
         "mode": mode.as_str(),
         "name": scheme.map_or("No authentication", |scheme| scheme.name.as_str()),
@@ -468,10 +473,24 @@ fn scheme_view(mode: AuthMode, scheme: Option<&AuthScheme>) -> Value {
         view["deprecated_auth_provider_details"] =
             json!({"authorization_url": flow.authorize_url, "token_url": flow.token_url});
     }
+    if let Some(flow) = oauth1 {
+        view["deprecated_auth_provider_details"] =
+            json!({"authorization_url": flow.authorize_url, "token_url": flow.token_url});
+    }
     if let Some(url) = scheme.and_then(|scheme| scheme.base_url.as_ref()) {
         view["proxy"] = json!({"base_url": url});
     }
     view
+}
+
+/// What an auth config of OAuth 1.0 needs.
+fn consumer_fields() -> Vec<Value> {
+    let field = |name: &str, title: &str, secret| {
+        let (name, title) = (name.to_owned(), title.to_owned());
+        let description = "As the application gave it to you.".to_owned();
+        field_view(&Field { name, title, description, secret, ..Field::default() })
+    };
+    vec![field("consumer_key", "Consumer key", false), field("consumer_secret", "Consumer secret", true)]
 }
 
 /// What an auth config of OAuth 2.0 needs, and what it may say.

@@ -13,7 +13,7 @@ use std::{
 use anyhow::{Context, Result, anyhow};
 use bytes::Bytes;
 use manifest::{
-    ACCESS_TOKEN, AuthScheme, EgressRule, Manifest,
+    AuthScheme, EgressRule, Manifest,
     cases::{Case, GivenFile, NOW},
 };
 use net::Origin;
@@ -180,7 +180,7 @@ fn dummy_values(scheme: &AuthScheme, case: &Case) -> Values {
         case.fields.get(&field.name).cloned().or_else(|| field.default.clone()).or(made_up)
     };
     let filled_in = scheme.fields.iter().filter_map(|field| Some((field.name.clone(), value(field)?)));
-    let granted = scheme.oauth2.as_ref().map(|_| (ACCESS_TOKEN.to_owned(), format!("case-{ACCESS_TOKEN}")));
+    let granted = scheme.brought().map(|name| (name.to_owned(), format!("case-{name}")));
     filled_in.chain(granted).collect()
 }
 
@@ -256,9 +256,7 @@ mod tests {
             name: String::new(),
             fields: vec![field("api_key", true, false), field("site", false, false), field("team", false, true)],
             request: vec![Placement::Header { name: "x-key".to_owned(), value: "{api_key}".to_owned() }],
-            base_url: None,
-            verify: None,
-            oauth2: None,
+            ..AuthScheme::default()
         };
         let given = case(json!({ "fields": { "site": "north", "extra": "e" }, "data": {} }));
         let mut tool = tool();

@@ -10,7 +10,8 @@ use anyhow::{Context, Result, bail};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use heck::ToSnakeCase;
 use manifest::{
-    AuthMode, AuthScheme, Check, EgressRule, Field, FieldFormat, Hints, Limits, OAuth2, Placement, Trigger, TriggerKind,
+    AuthMode, AuthScheme, Check, EgressRule, Field, FieldFormat, Hints, Limits, OAuth1, OAuth2, Placement, Sign,
+    Trigger, TriggerKind,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -102,7 +103,9 @@ struct Scheme {
     request: Option<Vec<Placement>>,
     base_url: Option<String>,
     verify: Option<String>,
+    sign: Option<Sign>,
     oauth2: Option<OAuth2>,
+    oauth1: Option<OAuth1>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -235,6 +238,7 @@ impl Scheme {
                 let user = Asked::new("username", "User name", None, false);
                 (AuthMode::Basic, "User name and password", vec![user, secret("password", "Password")], "")
             }
+            "oauth1" => (AuthMode::Oauth1, "OAuth 1.0", Vec::new(), ""),
             "no_auth" => (AuthMode::NoAuth, "No account", Vec::new(), ""),
             other => match serde_json::from_value::<AuthMode>(other.to_ascii_uppercase().into()) {
                 Ok(mode) if mode.has_flow() => (mode, "OAuth 2.0", Vec::new(), "Bearer {access_token}"),
@@ -246,11 +250,12 @@ impl Scheme {
             (Some(request), ..) => request,
             (None, Some(name), _) => vec![Placement::Header { name, value }],
             (None, None, Some(name)) => vec![Placement::Query { name, value }],
+            (None, None, None) if self.sign.is_some() => Vec::new(),
             (None, None, None) => match mode {
                 AuthMode::Basic => {
                     vec![Placement::Basic { username: "{username}".to_owned(), password: "{password}".to_owned() }]
                 }
-                AuthMode::NoAuth => Vec::new(),
+                AuthMode::NoAuth | AuthMode::Oauth1 => Vec::new(),
                 AuthMode::ApiKey => bail!("an API key goes somewhere; name a `header`, a `query` or a `request`"),
                 _ => vec![Placement::Header { name: "authorization".to_owned(), value }],
             },
@@ -262,7 +267,9 @@ impl Scheme {
             request,
             base_url: self.base_url,
             verify: self.verify.as_deref().map(check),
+            sign: self.sign.or_else(|| (mode == AuthMode::Oauth1).then(Sign::oauth1)),
             oauth2: self.oauth2,
+            oauth1: self.oauth1,
         })
     }
 }

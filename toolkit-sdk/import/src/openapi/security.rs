@@ -187,15 +187,7 @@ impl<'a> Security<'a> {
             AuthMode::Basic => "User name and password",
             _ => "API key",
         };
-        let mut made = AuthScheme {
-            mode,
-            name: name.to_owned(),
-            fields: Vec::new(),
-            request: Vec::new(),
-            base_url: None,
-            verify: None,
-            oauth2: None,
-        };
+        let mut made = AuthScheme { mode, name: name.to_owned(), ..AuthScheme::default() };
         let key = |kind: &Kind| matches!(kind, Kind::Header(_) | Kind::Query(_) | Kind::Cookie(_));
         let keys = all.iter().filter(|scheme| key(&scheme.kind)).count();
         for scheme in all.iter().take(15) {

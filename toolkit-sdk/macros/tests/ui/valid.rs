@@ -23,7 +23,21 @@ toolkit! {
             verify: "POST https://api.example.com/me",
         ),
         bearer_token(help: "Settings"),
-        basic(),
+        basic(sign: r#"{ "with": "template", "request": [
+            { "in": "query", "name": "sig", "value": "{username}{hmac_sha1_base64({password},{method}{path})}" }
+        ] }"#),
+        oauth1(
+            fields: [text(user, hidden)],
+            flow: r#"{
+                "request_url": "https://api.example.com/request", "authorize_url": "https://api.example.com/authorize",
+                "token_url": "https://api.example.com/token", "keep": { "user": { "path": "user_id" } }
+            }"#,
+        ),
+        saml(
+            token_url: "https://api.example.com/token",
+            fields: [secret(xml, title: "Assertion")],
+            flow: r#"{ "token": { "params": { "assertion": "{base64url({xml})}" } } }"#,
+        ),
         oauth2(
             authorize_url: "https://{site}.example.com/authorize",
             token_url: "https://{site}.example.com/token",

@@ -4,7 +4,7 @@ use super::{
     Party::{Accounts, Callers},
     Report,
 };
-use crate::{AuthScheme, Field, Manifest, OAuth2, Placement};
+use crate::{AuthScheme, Field, Manifest, OAuth2, Placement, Sign};
 
 pub(super) fn compare(old: &Manifest, new: &Manifest, report: &mut Report) {
     report.at("auth", |report| {
@@ -37,12 +37,20 @@ fn schemes(old: &AuthScheme, new: &AuthScheme, report: &mut Report) {
     if old.request != new.request {
         report.add("request", "puts the credential elsewhere, or in another form".to_owned(), &[]);
     }
+    if old.sign != new.sign {
+        report.add("sign", "signs requests in another way".to_owned(), &[]);
+    }
     report.reworded("base_url", old.base_url != new.base_url);
     report.reworded("verify", old.verify != new.verify);
     match (&old.oauth2, &new.oauth2) {
         (Some(old), Some(new)) => report.at("oauth2", |report| flows(old, new, report)),
         (None, None) => {}
         _ => report.add("oauth2", "is there in one version only".to_owned(), &[Accounts]),
+    }
+    match (&old.oauth1, &new.oauth1) {
+        (Some(old), Some(new)) => report.reworded("oauth1", old != new),
+        (None, None) => {}
+        _ => report.add("oauth1", "is there in one version only".to_owned(), &[Accounts]),
     }
 }
 
@@ -58,6 +66,8 @@ fn added(field: &Field, scheme: &AuthScheme, report: &mut Report) {
         };
         values.iter().any(|value| value.contains(&mark))
     });
+    let signs = scheme.sign.iter().flat_map(Sign::templates).any(|(_, template)| template.contains(&mark));
+    let used = used || signs;
     match (field.optional, field.default.is_some() && !used) {
         (true, _) => report.add(&field.name, "is new and may be left empty".to_owned(), &[]),
         (_, true) => report.add(&field.name, "is new and has a default".to_owned(), &[]),

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use regex::Regex;
 
-use super::{LONGEST_NAME, Report, flow, hosts, template, text};
-use crate::{ACCESS_TOKEN, AuthMode, AuthScheme, Check, Field, Manifest, Placement};
+use super::{LONGEST_NAME, Report, flow, hosts, oauth1, sign, template, text};
+use crate::{AuthMode, AuthScheme, Check, Field, Manifest, Placement};
 
 const LARGEST_HELP: usize = 1024;
 const LONGEST_PATTERN: usize = 512;
@@ -46,9 +46,14 @@ fn check_scheme(manifest: &Manifest, scheme: &AuthScheme, report: &mut Report) {
     check_fields(&scheme.fields, &mut report.at("fields"));
     let mut known: Vec<&str> = scheme.fields.iter().map(|field| field.name.as_str()).collect();
     let by_flow = flow::check(scheme, &known, report);
-    known.extend(scheme.oauth2.as_ref().map(|_| ACCESS_TOKEN));
+    oauth1::check(scheme, &known, report);
+    for name in sign::taken(scheme).filter(|name| known.contains(name)) {
+        report.at("fields").at(name).add("the platform knows a value of that name; give the field another one");
+    }
+    known.extend(scheme.brought());
     let mut used = check_request(scheme, &known, &mut report.at("request"));
     used.extend(by_flow);
+    used.extend(sign::check(scheme, &known, report));
     let secret = |name: &str| scheme.secrets().any(|secret| secret == name);
     if scheme.mode == AuthMode::NoAuth {
         if !scheme.request.is_empty() || known.iter().any(|name| secret(name)) {
@@ -145,13 +150,13 @@ fn check_request<'a>(scheme: &'a AuthScheme, known: &[&str], report: &mut Report
         }
         used.extend(fields);
     }
-    if scheme.mode != AuthMode::NoAuth && scheme.request.is_empty() {
+    if scheme.mode != AuthMode::NoAuth && scheme.request.is_empty() && scheme.sign.is_none() {
         report.add("says nowhere where the credential goes");
     }
     used
 }
 
-fn describe(placement: &Placement) -> (String, Vec<&str>) {
+pub(super) fn describe(placement: &Placement) -> (String, Vec<&str>) {
     match placement {
         Placement::Header { name, value } => (format!("header {name}"), vec![value]),
         Placement::Query { name, value } => (format!("query {name}"), vec![value]),
@@ -161,7 +166,7 @@ fn describe(placement: &Placement) -> (String, Vec<&str>) {
     }
 }
 
-fn check_target(placement: &Placement, report: &mut Report) {
+pub(super) fn check_target(placement: &Placement, report: &mut Report) {
     match placement {
         Placement::Header { name, .. } => check_header(name, report),
         Placement::Query { name, .. } => {

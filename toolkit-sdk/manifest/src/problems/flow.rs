@@ -34,8 +34,11 @@ const SENT: [&str; 12] = [
 
 /// Checks the flow and answers the fields that it uses. `fields` are the names of the scheme's.
 pub(super) fn check<'a>(scheme: &'a AuthScheme, fields: &[&'a str], report: &mut Report) -> BTreeSet<&'a str> {
+    if scheme.mode == AuthMode::Oauth1 && scheme.oauth2.is_none() {
+        return BTreeSet::new();
+    }
     let mut report = report.at("oauth2");
-    match (&scheme.oauth2, scheme.mode.has_flow()) {
+    match (&scheme.oauth2, scheme.mode.has_flow() && scheme.mode != AuthMode::Oauth1) {
         (Some(flow), true) => {
             let known = fields.iter().copied().chain(FLOW_VALUES).collect();
             let mut checked = Checked { scheme, flow, fields, known, used: BTreeSet::new(), filled: BTreeSet::new() };
@@ -83,6 +86,10 @@ impl<'a> Checked<'a, '_> {
         }
         if flow.refresh_margin.is_some_and(|margin| margin > LONGEST_LIFETIME) {
             report.at("refresh_margin").add(format_args!("is longer than {LONGEST_LIFETIME} seconds"));
+        }
+        if self.scheme.mode == AuthMode::Saml && !flow.token.params.contains_key("assertion") {
+            let why = "is missing; write what the application takes, as in {base64url({saml_assertion})}";
+            report.at("token.params.assertion").add(why);
         }
         self.check_response(&mut report.at("response"));
         self.check_callback(&mut report.at("callback"));
@@ -157,15 +164,10 @@ impl<'a> Checked<'a, '_> {
 
     /// Checks templates by name.
     fn check_values(&mut self, values: &'a BTreeMap<String, String>, secrets: bool, report: &mut Report) {
-        if values.len() > MOST_PARAMETERS {
-            report.add(format_args!("{} are too many; at most {MOST_PARAMETERS}", values.len()));
-        }
+        check_count(values.len(), report);
         for (name, value) in values {
             let mut report = report.at(name);
-            text::line(name, LONGEST_PARAMETER, &mut report);
-            if value.chars().any(|letter| letter.is_control() && letter != '\n') {
-                report.add("holds control characters");
-            }
+            check_value(name, value, &mut report);
             self.check_template(value, secrets, &mut report);
         }
     }
@@ -252,13 +254,7 @@ impl<'a> Checked<'a, '_> {
         let kept: Vec<_> = keep.keys().map(String::as_str).collect();
         self.check_filled(&kept, report);
         for (name, pick) in keep {
-            let mut report = report.at(name);
-            check_path(&pick.path, &mut report.at("path"));
-            if let Some(pattern) = &pick.pattern
-                && let Err(cause) = Regex::new(pattern)
-            {
-                report.at("pattern").add(format_args!("is not a regular expression: {cause}"));
-            }
+            check_pick(pick, &mut report.at(name));
         }
     }
 
@@ -281,7 +277,30 @@ fn check_names(names: &BTreeMap<String, String>, sent: &[&str], report: &mut Rep
     }
 }
 
-fn check_path(path: &str, report: &mut Report) {
+pub(super) fn check_count(count: usize, report: &mut Report) {
+    if count > MOST_PARAMETERS {
+        report.add(format_args!("{count} are too many; at most {MOST_PARAMETERS}"));
+    }
+}
+
+/// The name of a parameter or header, and the text of its template.
+pub(super) fn check_value(name: &str, value: &str, report: &mut Report) {
+    text::line(name, LONGEST_PARAMETER, report);
+    if value.chars().any(|letter| letter.is_control() && letter != '\n') {
+        report.add("holds control characters");
+    }
+}
+
+pub(super) fn check_pick(pick: &Pick, report: &mut Report) {
+    check_path(&pick.path, &mut report.at("path"));
+    if let Some(pattern) = &pick.pattern
+        && let Err(cause) = Regex::new(pattern)
+    {
+        report.at("pattern").add(format_args!("is not a regular expression: {cause}"));
+    }
+}
+
+pub(super) fn check_path(path: &str, report: &mut Report) {
     if !path::is_path(path) {
         report.add(format_args!("`{path}` is not a path; write names with dots between them, as in data.token"));
     }

@@ -6,12 +6,12 @@ use crate::template::Template;
 /// Checks that a template is well formed and names only these fields; answers those it names.
 pub(super) fn check<'a>(template: &'a str, known: &[&str], report: &mut Report) -> Vec<&'a str> {
     if Template::parse(template).is_ok_and(|template| template.digests()) {
-        report.add("digests stand only in the requests of a flow");
+        report.add("digests stand only in the requests of a flow and in signatures");
     }
     check_of_flow(template, known, report)
 }
 
-/// The same in the requests of a flow.
+/// The same in the requests of a flow and in signatures, where digests may stand.
 pub(super) fn check_of_flow<'a>(template: &'a str, known: &[&str], report: &mut Report) -> Vec<&'a str> {
     match Template::parse(template) {
         Ok(template) => {

@@ -440,6 +440,101 @@ fn what_a_flow_says_besides_is_checked_member_by_member() {
 }
 
 #[test]
+fn a_signature_is_over_values_that_there_are_and_stands_where_nothing_else_does() {
+    let scheme = |mode: &str, more: Value| {
+        let mut scheme = json!({
+            "mode": mode, "name": "Keys",
+            "fields": [{ "name": "id", "title": "Id" }, { "name": "key", "title": "Key", "secret": true }],
+        });
+        scheme.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        json!([scheme])
+    };
+    let sign = |sign: Value| scheme("API_KEY", json!({ "sign": sign }));
+    let written =
+        |value: &str| json!({ "with": "template", "request": [{ "in": "header", "name": "x-sig", "value": value }] });
+    let aws = json!({
+        "with": "aws_sigv4", "access_key_id": "{id}", "secret_access_key": "{key}", "region": "eu-central-1", "service": "s3",
+    });
+    let two_legged = json!({ "with": "oauth1", "consumer_key": "{id}", "consumer_secret": "{key}", "token": "", "token_secret": "" });
+    for good in [&aws, &two_legged, &written("{hmac_sha512_base64({key},{method}{path}{id})}")] {
+        accepted("/auth", sign(good.clone()));
+    }
+    let at = "auth.API_KEY.sign";
+    for (wrong, place, why) in [
+        (json!({ "with": "oauth1" }), ".consumer_key", "not a field"),
+        (written("{key}"), ".request", "signs nothing"),
+        (written("{hmac_sha256({key},{body_md5})}"), ".request.header x-sig", "not a field"),
+        (json!({ "with": "template", "request": [] }), ".request", "signs nothing"),
+        (
+            json!({ "with": "template", "request": [{ "in": "basic", "username": "a", "password": "{sha1({key})}" }] }),
+            ".request.header authorization",
+            "a header or a query parameter",
+        ),
+        (
+            json!({ "with": "template", "request": [{ "in": "header", "name": "Host", "value": "{sha1({key})}" }] }),
+            ".request.header Host",
+            "name of a header",
+        ),
+    ] {
+        refused("/auth", sign(wrong), &format!("{at}{place}"), why);
+    }
+    let mut nowhere = aws.clone();
+    nowhere["region"] = json!("");
+    refused("/auth", sign(nowhere), &format!("{at}.region"), "is empty");
+    let both = json!({ "sign": aws, "request": [{ "in": "basic", "username": "{id}", "password": "{key}" }] });
+    refused("/auth", scheme("API_KEY", both), at, "and so does `request`");
+    refused("/auth", scheme("API_KEY", json!({})), "auth.API_KEY.request", "says nowhere");
+    let mut named = sign(written("{hmac_sha256({key},{path}{id})}"));
+    named[0]["fields"][0]["name"] = json!("path");
+    refused("/auth", named, "auth.API_KEY.fields.path", "knows a value of that name");
+}
+
+#[test]
+fn a_flow_of_oauth_1_is_signed_and_its_addresses_hold_no_secret() {
+    let flow = json!({
+        "request_url": "https://{site}.example.org/request", "authorize_url": "https://example.org/authorize",
+        "token_url": "https://example.org/token", "request_params": { "scope": "read" }, "authorize_params": { "site": "{site}" },
+        "keep": { "user": { "path": "user_id" } }, "identity": "screen_name",
+    });
+    let scheme = |sign: Value, flow: &Value| {
+        json!([{
+            "mode": "OAUTH1", "name": "OAuth", "sign": sign, "oauth1": flow,
+            "fields": [{ "name": "site", "title": "Site" }, { "name": "user", "title": "User", "hidden": true }],
+        }])
+    };
+    let with = |key: &str, value: Value| {
+        let mut flow = flow.clone();
+        flow[key] = value;
+        scheme(json!({ "with": "oauth1", "method": "HMAC-SHA256", "realm": "{site}" }), &flow)
+    };
+    accepted("/auth", with("identity", Value::Null));
+    let at = "auth.OAUTH1.oauth1";
+    for (key, value, place, why) in [
+        ("token_url", json!("https://{site}/token"), ".token_url", "anybody's host"),
+        ("token_url", json!("https://example.org/{oauth_token}"), ".token_url", "not a field"),
+        ("authorize_params", json!({ "oauth_token": "x" }), ".authorize_params.oauth_token", "the platform writes"),
+        ("request_params", json!({ "state": "x" }), ".request_params.state", "the platform writes"),
+        ("keep", json!({}), "", "nothing fills `user`"),
+        ("keep", json!({ "user": { "path": "a..b" } }), ".keep.user.path", "not a path"),
+        ("keep", json!({ "user": { "path": "a" }, "other": { "path": "a" } }), ".keep", "not a field"),
+        ("identity", json!("a..b"), ".identity", "not a path"),
+    ] {
+        refused("/auth", with(key, value), &format!("{at}{place}"), why);
+    }
+    refused("/auth", scheme(Value::Null, &flow), "auth.OAUTH1.sign", "does not say how");
+    refused("/auth", scheme(json!({ "with": "oauth1" }), &Value::Null), at, "nothing about the flow");
+    refused("/auth/0/oauth1", flow.clone(), "auth.API_KEY.oauth1", "only a scheme of mode OAUTH1");
+    let mut asserted = json!([{
+        "mode": "SAML", "name": "SSO", "fields": [{ "name": "xml", "title": "Assertion", "secret": true }],
+        "oauth2": { "token_url": "https://example.org/token", "token": { "params": { "assertion": "{base64url({xml})}" } } },
+        "request": [{ "in": "header", "name": "authorization", "value": "Bearer {access_token}" }],
+    }]);
+    accepted("/auth", asserted.clone());
+    asserted[0]["oauth2"]["token"]["params"] = json!({ "saml": "{xml}" });
+    refused("/auth", asserted, "auth.SAML.oauth2.token.params.assertion", "is missing");
+}
+
+#[test]
 fn a_field_says_what_it_takes_and_its_default_is_that() {
     let field = |more: Value| {
         let mut field = json!({ "name": "site", "title": "Site" });

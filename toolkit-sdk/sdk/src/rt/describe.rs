@@ -109,6 +109,16 @@ pub fn flow(json: &str) -> manifest::OAuth2 {
     serde_json::from_value(Value::Object(members)).unwrap_or_else(|cause| panic!("`flow` cannot be read: {cause}"))
 }
 
+/// How requests are signed, in JSON that the macro has seen to be an object.
+pub fn sign(json: &str) -> manifest::Sign {
+    serde_json::from_str(json).unwrap_or_else(|cause| panic!("`sign` cannot be read: {cause}"))
+}
+
+/// The flow of an `oauth1` scheme, in JSON that the macro has seen to be an object.
+pub fn oauth1(json: &str) -> manifest::OAuth1 {
+    serde_json::from_str(json).unwrap_or_else(|cause| panic!("`flow` cannot be read: {cause}"))
+}
+
 /// A PNG as a `data:` URL.
 pub fn png(bytes: &[u8]) -> String {
     format!("data:image/png;base64,{}", STANDARD.encode(bytes))

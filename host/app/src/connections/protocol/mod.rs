@@ -11,6 +11,7 @@
 mod answer;
 mod assertion;
 mod authorize;
+mod oauth1;
 mod register;
 mod request;
 mod variables;
@@ -162,11 +163,23 @@ impl Flow<'_> {
         authorize::url(self, redirect_uri, state, verifier, scopes)
     }
 
+    /// The same in OAuth 1, where the application is asked first. Answers also what is to be laid over the account's values until
+    /// the person is back.
+    ///
+    /// # Errors
+    /// See [`Refusal`].
+    pub async fn authorize_oauth1(&self, redirect_uri: &str, state: &str) -> Result<(Url, Values)> {
+        oauth1::authorize(self, redirect_uri, state).await
+    }
+
     /// Makes tokens of a code, and does what follows a new connection.
     ///
     /// # Errors
     /// See [`Refusal`]. The code is spent, whatever the answer.
     pub async fn exchange(&self, code: Code<'_>) -> Result<Tokens> {
+        if let Some(about) = &self.scheme.oauth1 {
+            return oauth1::exchange(self, about, code).await;
+        }
         let about = self.oauth2()?;
         let kept = about.callback.keep.iter().filter_map(|(field, parameter)| {
             let (_, value) = code.callback.iter().find(|(name, _)| name == parameter)?;
@@ -223,11 +236,12 @@ impl Flow<'_> {
         let grant = match self.scheme.mode {
             AuthMode::S2sOauth2 => Some("client_credentials"),
             AuthMode::GoogleServiceAccount => Some("urn:ietf:params:oauth:grant-type:jwt-bearer"),
+            AuthMode::Saml => Some("urn:ietf:params:oauth:grant-type:saml2-bearer"),
             _ => None,
         };
         let mut standard: Vec<_> = grant.map(|grant| ("grant_type", grant.to_owned())).into_iter().collect();
         let known = [("scope", scope)];
-        if self.scheme.mode == AuthMode::S2sOauth2 && !known[0].1.is_empty() {
+        if matches!(self.scheme.mode, AuthMode::S2sOauth2 | AuthMode::Saml) && !known[0].1.is_empty() {
             standard.extend(known.clone());
         }
         let mut tokens = self.tokens(&about.token, &standard, &known).await?;
@@ -315,7 +329,12 @@ impl Flow<'_> {
                 Err(refusal) => tracing::info!(%refusal, "cannot learn who is connected"),
             }
         }
-        let missing = |name: &str| !tokens.values.contains_key(name) && !self.values.contains_key(name);
+        self.has_hidden(&tokens.values)
+    }
+
+    /// Whether the application has filled what it has to fill.
+    fn has_hidden(&self, values: &Values) -> Result<()> {
+        let missing = |name: &str| !values.contains_key(name) && !self.values.contains_key(name);
         match self.scheme.fields.iter().find(|field| field.hidden && !field.optional && missing(&field.name)) {
             Some(field) => Err(Refusal::malformed(format!("it does not say the `{}` of the account", field.name))),
             None => Ok(()),
@@ -372,16 +391,28 @@ impl Flow<'_> {
 }
 
 impl Client {
-    /// The client that the credentials of an auth config name; none without `client_id`.
+    /// The client that the credentials of an auth config name; none without `client_id`, which OAuth 1 calls `consumer_key`.
     #[must_use]
     pub fn of(credentials: &Values) -> Option<Self> {
         let value = |name: &str| credentials.get(name).and_then(text).filter(|value| !value.is_empty());
         Some(Self {
-            id: value("client_id")?,
-            secret: value("client_secret").map(Zeroizing::new),
+            id: value("client_id").or_else(|| value("consumer_key"))?,
+            secret: value("client_secret").or_else(|| value("consumer_secret")).map(Zeroizing::new),
             private_key: value("private_key").map(Zeroizing::new),
             key_id: value("key_id"),
         })
+    }
+
+    /// The values of an account with those of the client, under the names that OAuth 1 has for them.
+    #[must_use]
+    pub fn beside(&self, mut values: Values) -> Values {
+        if !self.id.is_empty() {
+            values.insert("consumer_key".to_owned(), self.id.clone().into());
+        }
+        if let Some(secret) = &self.secret {
+            values.insert("consumer_secret".to_owned(), secret.to_string().into());
+        }
+        values
     }
 }
 
@@ -392,6 +423,16 @@ impl Refusal {
     pub fn ends_account(&self) -> bool {
         let client = ["invalid_client", "unauthorized_client", "unsupported_grant_type"];
         matches!(self, Self::Denied { error, .. } if !client.contains(&error.as_str()))
+    }
+
+    /// What an application says may repeat what it was sent.
+    fn without(self, mut secrets: Vec<String>) -> Self {
+        let Self::Denied { error, description } = self else { return self };
+        secrets.retain(|secret| !secret.is_empty());
+        // One may begin with another.
+        secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+        let clean = |text: String| secrets.iter().fold(text, |text, secret| text.replace(secret.as_str(), "[…]"));
+        Self::Denied { error: clean(error), description: clean(description) }
     }
 
     fn unsent(reason: impl Into<String>) -> Self {

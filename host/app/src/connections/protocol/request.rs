@@ -107,7 +107,6 @@ async fn exchange(
     mut headers: HeaderMap,
     body: Option<(&'static str, String)>,
 ) -> Result<Response> {
-    headers.entry(ACCEPT).or_insert(HeaderValue::from_static("application/json"));
     let body = match body {
         Some((kind, text)) => {
             headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
@@ -115,9 +114,20 @@ async fn exchange(
         }
         None => Body::Empty,
     };
+    sent(variables.flow.net, method, url, headers, body).await
+}
+
+pub(super) async fn sent(
+    net: &net::Client,
+    method: Method,
+    url: Url,
+    mut headers: HeaderMap,
+    body: Body,
+) -> Result<Response> {
+    headers.entry(ACCEPT).or_insert(HeaderValue::from_static("application/json"));
     let limits = Limits { first_byte: PATIENCE, total: PATIENCE, response_bytes: ANSWER, ..Limits::default() };
     let request = net::Request { method, url, headers, body, limits };
-    variables.flow.net.send(request).await.map_err(|failure| match failure.kind {
+    net.send(request).await.map_err(|failure| match failure.kind {
         ErrorKind::Denied | ErrorKind::InvalidRequest => Refusal::unsent(failure.message),
         ErrorKind::TooLarge => Refusal::malformed(failure.message),
         ErrorKind::Dns | ErrorKind::Connect | ErrorKind::Tls | ErrorKind::Timeout | ErrorKind::Protocol => {
@@ -172,7 +182,7 @@ fn parameters(variables: &Variables<'_>, call: &Call, standard: Vec<(&'static st
     parameters
 }
 
-fn form(parameters: &[(String, String)]) -> String {
+pub(super) fn form(parameters: &[(String, String)]) -> String {
     let pairs = parameters.iter().map(|(name, value)| format!("{}={}", percent(name), percent(value)));
     pairs.collect::<Vec<_>>().join("&")
 }

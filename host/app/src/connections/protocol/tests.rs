@@ -286,5 +286,6 @@ async fn without_a_connection_the_application_is_away_and_without_a_token_it_is_
     assert!(matches!(flow.exchange(code(None)).await, Err(Refusal::Unavailable { .. })));
 }
 
+mod oauth1;
 mod quirks;
 mod schemes;

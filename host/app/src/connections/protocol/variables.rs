@@ -1,10 +1,8 @@
 //! What the templates of a request are filled from.
 
 use chrono::{DateTime, SecondsFormat};
-use hmac::{Hmac, KeyInit, Mac};
 use manifest::{AuthMode, Digest, Source};
 use serde_json::Value;
-use sha2::{Digest as _, Sha256};
 
 use super::{Flow, Refusal, Result, assertion, text};
 use crate::ids;
@@ -37,19 +35,14 @@ impl<'a> Variables<'a> {
         Ok(variables)
     }
 
-    /// What an application says may repeat what it was sent.
+    /// A refusal without what was sent.
     pub(super) fn hidden(&self, refusal: Refusal) -> Refusal {
-        let Refusal::Denied { error, description } = refusal else { return refusal };
         let sent = self.standard.iter().filter(|(name, _)| !["grant_type", "redirect_uri", "scope"].contains(name));
         let sent =
             sent.chain(self.known.iter().filter(|(name, _)| *name == "assertion")).map(|(_, value)| value.clone());
         let own =
             self.flow.scheme.secrets().chain(["client_secret", "refresh_token"]).filter_map(|name| self.value(name));
-        let mut secrets: Vec<_> = sent.chain(own).filter(|secret| !secret.is_empty()).collect();
-        // One may begin with another.
-        secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
-        let clean = |text: String| secrets.iter().fold(text, |text, secret| text.replace(secret.as_str(), "[…]"));
-        Refusal::Denied { error: clean(error), description: clean(description) }
+        refusal.without(sent.chain(own).collect())
     }
 
     fn of_client(&self, name: &str) -> Option<String> {
@@ -92,15 +85,7 @@ impl Source for Variables<'_> {
     }
 
     fn digest(&self, digest: Digest, arguments: &[String]) -> Option<String> {
-        Some(match (digest, arguments) {
-            (Digest::Sha256, [text]) => hex::encode(Sha256::digest(text)),
-            (Digest::HmacSha256, [key, text]) => {
-                let mut mac = Hmac::<Sha256>::new_from_slice(key.as_bytes()).ok()?;
-                mac.update(text.as_bytes());
-                hex::encode(mac.finalize().into_bytes())
-            }
-            _ => return None,
-        })
+        sandbox::digest(digest, arguments)
     }
 }
 

@@ -6,14 +6,14 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use manifest::Placement;
 use net::{
     HeaderMap, Url,
-    header::{AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue},
+    header::{AUTHORIZATION, HeaderName, HeaderValue},
 };
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Map, Value};
 use url::form_urlencoded;
 
 use super::{Part, Payload, error};
-use crate::{Credential, Secret, abi::v1::http::Error};
+use crate::{Credential, Secret, Signing, abi::v1::http::Error, sign::is_form};
 
 /// What stays as it is in a path segment.
 const SEGMENT: &AsciiSet =
@@ -28,7 +28,8 @@ pub(super) fn header_names(credential: &Credential) -> Vec<String> {
         Placement::Basic { .. } => Some(AUTHORIZATION.as_str().to_owned()),
         Placement::Query { .. } | Placement::Path { .. } => None,
     };
-    credential.placements.iter().filter_map(name).collect()
+    let signed = credential.sign.iter().flat_map(Signing::header_names).map(str::to_owned);
+    credential.placements.iter().filter_map(name).chain(signed).collect()
 }
 
 /// Names of the query parameters that a credential fills.
@@ -37,7 +38,7 @@ pub(super) fn query_names(credential: &Credential) -> Vec<&str> {
         Placement::Query { name, .. } => Some(name.as_str()),
         Placement::Header { .. } | Placement::Basic { .. } | Placement::Path { .. } => None,
     });
-    named.collect()
+    named.chain(credential.sign.iter().flat_map(Signing::query_names)).collect()
 }
 
 /// Refuses a URL in which the guest already fills a query parameter of the credential.
@@ -112,14 +113,6 @@ pub(super) fn merge<'a>(
     Ok(Cow::Owned(merged))
 }
 
-fn is_form(headers: &HeaderMap) -> bool {
-    let media_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    media_type
-        .split(';')
-        .next()
-        .is_some_and(|name| name.trim().eq_ignore_ascii_case("application/x-www-form-urlencoded"))
-}
-
 fn part((name, value): (&String, &Value)) -> Part {
     Part { name: name.clone(), filename: None, media_type: None, bytes: text(value).into_owned().into() }
 }
@@ -161,6 +154,8 @@ fn unusable(what: &str) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use net::header::CONTENT_TYPE;
+
     use super::*;
 
     fn credential(placement: Placement) -> Credential {

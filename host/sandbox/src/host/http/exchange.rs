@@ -18,9 +18,9 @@ use tokio::{runtime::Handle, sync::Semaphore};
 
 use super::{Answered, Payload, credential, error, payload, rules, time};
 use crate::{
-    Credential, Grant, Limits, Policy, Secret,
+    Clock, Credential, Grant, Limits, Moment, Policy, Secret,
     abi::v1::http::{Error, Request, Response},
-    host::blob::Files,
+    host::{blob::Files, clock},
     redact::Redactor,
     trace::Trace,
 };
@@ -98,11 +98,11 @@ impl Outgoing {
         };
         let _turn = self.at_once.acquire().await;
         let first = self.exchange(&checked, checked.credential.as_deref()).await;
-        let answer = match (self.renewed(&first, &checked).await, first) {
+        let (answer, signatures) = match (self.renewed(&first, &checked).await, first) {
             (Some(fresh), _) => self.exchange(&checked, Some(&*fresh)).await?,
             (None, first) => first?,
         };
-        self.hand_over(answer, into_blob, &files).await
+        self.hand_over(answer, &signatures, into_blob, &files).await
     }
 
     /// Counts a request before anything of it happens.
@@ -153,8 +153,12 @@ impl Outgoing {
         })
     }
 
-    /// Sends a checked request once, with or without a credential.
-    async fn exchange(&self, checked: &Checked, credential: Option<&Credential>) -> Result<net::Response, Error> {
+    /// Sends a checked request once, with or without a credential. Answers the signatures that were made, too.
+    async fn exchange(
+        &self,
+        checked: &Checked,
+        credential: Option<&Credential>,
+    ) -> Result<(net::Response, Vec<Secret>), Error> {
         let (mut url, mut headers) = (checked.url.clone(), checked.headers.clone());
         let mut payload = Cow::Borrowed(&checked.payload);
         let mut names = Vec::new();
@@ -172,21 +176,33 @@ impl Outgoing {
             total: checked.deadline.saturating_duration_since(Instant::now()),
             response_bytes: room,
         };
-        let sent = payload.size();
-        let record = self.trace.request(checked.method.as_str(), checked.url.as_str(), sent);
+        let record = self.trace.request(checked.method.as_str(), checked.url.as_str(), payload.size());
         let started = Instant::now();
         if matches!(*payload, Payload::Multipart(_)) {
             headers.remove(CONTENT_TYPE);
         }
-        let request = net::Request { method: checked.method.clone(), url, headers, body: payload.body()?, limits };
-        let answer =
-            self.net.send_following(request, HOPS, &names, |method, url| self.may_follow(checked, method, url));
-        match answer.await {
+        let mut request = net::Request { method: checked.method.clone(), url, headers, body: payload.body()?, limits };
+        let mut signatures = match signed(credential, &mut request) {
+            Ok(signatures) => signatures,
+            Err(unsigned) => {
+                self.trace.request_ended(record, Duration::ZERO, Err(&unsigned.message));
+                return Err(unsigned);
+            }
+        };
+        let follow = |next: &mut net::Request| {
+            let again =
+                if next.url.origin() == checked.url.origin() { signed(credential, next) } else { Ok(Vec::new()) };
+            let follows = self.may_follow(checked, &next.method, &next.url) && again.is_ok();
+            signatures.extend(again.unwrap_or_default());
+            follows
+        };
+        let sent = self.net.send_following(request, HOPS, &names, follow).await;
+        match sent {
             Ok(answer) => {
                 let received = answer.body.len() as u64;
                 self.trace.request_ended(record, started.elapsed(), Ok((answer.status.as_u16(), received)));
                 rules::redirect(&self.policy, &answer).map_err(|refused| self.redacted(refused))?;
-                self.take_room(checked.into_blob, received).map(|()| answer)
+                self.take_room(checked.into_blob, received).map(|()| (answer, signatures))
             }
             Err(failed) => {
                 let message = self.trace.redactor().text(&failed.message);
@@ -238,8 +254,14 @@ impl Outgoing {
     }
 
     /// A fresh credential, when the application refused the one that was sent and there is another.
-    async fn renewed(&self, first: &Result<net::Response, Error>, checked: &Checked) -> Option<Arc<Credential>> {
-        let (Ok(answer), Some(grant), Some(rejected)) = (first, &self.grant, &checked.credential) else { return None };
+    async fn renewed(
+        &self,
+        first: &Result<(net::Response, Vec<Secret>), Error>,
+        checked: &Checked,
+    ) -> Option<Arc<Credential>> {
+        let (Ok((answer, _)), Some(grant), Some(rejected)) = (first, &self.grant, &checked.credential) else {
+            return None;
+        };
         if answer.status != StatusCode::UNAUTHORIZED || self.count().is_err() {
             return None;
         }
@@ -260,9 +282,21 @@ impl Outgoing {
         }
     }
 
-    /// The answer as the guest sees it: without secrets and cookies, its body in memory or in a file.
-    async fn hand_over(&self, answer: net::Response, into_blob: bool, files: &Files) -> Answered {
-        let redactor = self.trace.redactor();
+    /// The answer as the guest sees it: without secrets and cookies, its body in memory or in a file. A signature is good for one
+    /// request, so it is looked for in the answer to that one.
+    async fn hand_over(
+        &self,
+        answer: net::Response,
+        signatures: &[Secret],
+        into_blob: bool,
+        files: &Files,
+    ) -> Answered {
+        let redactor = if signatures.is_empty() {
+            self.trace.redactor()
+        } else {
+            let secrets = self.secrets.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::new(Redactor::new(secrets.iter().chain(signatures)))
+        };
         let body = clean(&redactor, answer.body).await?;
         let headers = answer.headers.iter().filter_map(|(name, value)| {
             let hidden =
@@ -286,6 +320,15 @@ impl Outgoing {
         }
         Ok(response)
     }
+}
+
+/// Signs a request, where its credential does.
+fn signed(credential: Option<&Credential>, request: &mut net::Request) -> Result<Vec<Secret>, Error> {
+    let Some(sign) = credential.and_then(|credential| credential.sign.as_ref()) else { return Ok(Vec::new()) };
+    // Applications judge a signature by their own clocks, whatever time a guest is told.
+    let ms = clock::now(&Clock::System).as_millis() as i64;
+    let made = Moment::random(ms).and_then(|moment| sign.sign(request, &[], &moment));
+    made.map_err(|unsigned| error("credential", unsigned.to_string()))
 }
 
 /// A body without secrets. A large one is searched on another thread, so that it holds up nobody.

@@ -1,0 +1,98 @@
+//! AWS Signature Version 4, in the header.
+//!
+//! What is signed and what is sent must be the same to the byte, and addresses can be spelled in several ways. So path and
+//! query are first rewritten in the one spelling that the signature is made of.
+
+use manifest::Hash;
+use net::header::{AUTHORIZATION, HeaderName};
+use percent_encoding::percent_decode_str;
+use sha2::{Digest as _, Sha256};
+
+use super::{Moment, Unsigned, body, header, hmac, host, percent};
+use crate::Secret;
+
+const ALGORITHM: &str = "AWS4-HMAC-SHA256";
+/// In place of the digest of a body whose bytes are written while they are sent; TLS protects those.
+const UNSIGNED_BODY: &str = "UNSIGNED-PAYLOAD";
+/// What `net` and those on the way may change.
+const UNSIGNED_HEADERS: [&str; 4] = ["accept-encoding", "authorization", "host", "user-agent"];
+
+pub(super) struct Keys {
+    pub(super) access_key_id: Secret,
+    pub(super) secret_access_key: Secret,
+    pub(super) session_token: Option<Secret>,
+    pub(super) region: Secret,
+    pub(super) service: Secret,
+}
+
+pub(super) fn sign(keys: &Keys, request: &mut net::Request, at: &Moment) -> Result<Vec<Secret>, Unsigned> {
+    let (region, service) = (keys.region.expose(), keys.service.expose());
+    let is_s3 = service == "s3" || service.starts_with("s3-");
+    respell(request, is_s3);
+    let time = at.date().format("%Y%m%dT%H%M%SZ").to_string();
+    let digest = match body(request) {
+        Some(bytes) => hex::encode(Sha256::digest(bytes)),
+        None => UNSIGNED_BODY.to_owned(),
+    };
+    let headers = &mut request.headers;
+    headers.insert("x-amz-date", header(&time)?);
+    match keys.session_token.as_ref().filter(|token| !token.expose().is_empty()) {
+        Some(token) => drop(headers.insert("x-amz-security-token", header(token.expose())?)),
+        None => drop(headers.remove("x-amz-security-token")),
+    }
+    if is_s3 || digest == UNSIGNED_BODY {
+        headers.insert("x-amz-content-sha256", header(&digest)?);
+    }
+    let signed = signed_headers(request);
+    let names = signed.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(";");
+    let lines: String = signed.iter().map(|(name, value)| format!("{name}:{value}\n")).collect();
+    let (method, path, query) = (&request.method, request.url.path(), request.url.query().unwrap_or_default());
+    // All services but S3 decode a path once more than they are sent.
+    let path = if is_s3 { path.to_owned() } else { path.split('/').map(percent).collect::<Vec<_>>().join("/") };
+    let canonical = format!("{method}\n{path}\n{query}\n{lines}\n{names}\n{digest}");
+    let day = &time[..8];
+    let scope = format!("{day}/{region}/{service}/aws4_request");
+    let text = format!("{ALGORITHM}\n{time}\n{scope}\n{}", hex::encode(Sha256::digest(canonical)));
+    let mut key = zeroize::Zeroizing::new(format!("AWS4{}", keys.secret_access_key.expose()).into_bytes());
+    for part in [day, region, service, "aws4_request"] {
+        key = zeroize::Zeroizing::new(hmac(Hash::Sha256, &key, part.as_bytes())?);
+    }
+    let signature = hex::encode(hmac(Hash::Sha256, &key, text.as_bytes())?);
+    let id = keys.access_key_id.expose();
+    let value = format!("{ALGORITHM} Credential={id}/{scope}, SignedHeaders={names}, Signature={signature}");
+    request.headers.insert(AUTHORIZATION, header(&value)?);
+    Ok(vec![signature.into()])
+}
+
+/// Path and query with everything encoded that can be, the query in order. Empty segments of a path mean something to S3 alone.
+fn respell(request: &mut net::Request, is_s3: bool) {
+    let url = &mut request.url;
+    let again =
+        |text: &str| percent_decode_str(text).decode_utf8().map_or_else(|_| text.to_owned(), |text| percent(&text));
+    let last = url.path().rsplit('/').next().unwrap_or_default().to_owned();
+    let segments = url.path().split('/').filter(|segment| is_s3 || !segment.is_empty()).map(again);
+    let mut path = segments.collect::<Vec<_>>().join("/");
+    if !is_s3 {
+        path = format!("/{path}{}", if last.is_empty() && !path.is_empty() { "/" } else { "" });
+    }
+    url.set_path(&path);
+    let mut pairs: Vec<_> = url.query_pairs().map(|(name, value)| (percent(&name), percent(&value))).collect();
+    pairs.sort_unstable();
+    let pairs: Vec<_> = pairs.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    url.set_query((!pairs.is_empty()).then(|| pairs.join("&")).as_deref());
+}
+
+/// Every header with its values as one, in the order of the names.
+fn signed_headers(request: &net::Request) -> Vec<(String, String)> {
+    let names = request.headers.keys().filter(|name| !UNSIGNED_HEADERS.contains(&name.as_str()));
+    let one = |name: &HeaderName| {
+        let values =
+            request.headers.get_all(name).iter().map(|value| {
+                String::from_utf8_lossy(value.as_bytes()).split_whitespace().collect::<Vec<_>>().join(" ")
+            });
+        (name.as_str().to_owned(), values.collect::<Vec<_>>().join(","))
+    };
+    let mut signed: Vec<_> = names.map(one).chain([("host".to_owned(), host(&request.url))]).collect();
+    signed.sort_unstable();
+    signed
+}

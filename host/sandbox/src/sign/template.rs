@@ -1,0 +1,88 @@
+//! Digests over what the manifest names of a request.
+
+use std::cell::RefCell;
+
+use chrono::SecondsFormat;
+use manifest::{Digest, Placement, Source};
+use net::header::HeaderName;
+use sha2::{Digest as _, Sha256};
+
+use super::{Moment, Signing, Unsigned, body, digest, header, host};
+use crate::Secret;
+
+/// What the templates of one request are filled from.
+struct Values<'a> {
+    signing: &'a Signing,
+    request: &'a net::Request,
+    at: &'a Moment,
+    /// Every digest that was made.
+    made: RefCell<Vec<Secret>>,
+}
+
+pub(super) fn sign(
+    signing: &Signing,
+    placements: &[Placement],
+    request: &mut net::Request,
+    at: &Moment,
+) -> Result<Vec<Secret>, Unsigned> {
+    forget(signing, request);
+    let values = Values { signing, request, at, made: RefCell::default() };
+    let mut filled = Vec::new();
+    for placement in placements {
+        let (Placement::Header { name, value } | Placement::Query { name, value }) = placement else { continue };
+        let missing = || Unsigned(format!("a value for `{name}` is missing, or the body of the request has no text"));
+        filled.push((placement, name, Secret::from(manifest::fill(value, &values).ok_or_else(missing)?)));
+    }
+    let made = values.made.take();
+    for (placement, name, value) in filled {
+        if matches!(placement, Placement::Query { .. }) {
+            request.url.query_pairs_mut().append_pair(name, value.expose());
+        } else {
+            let name =
+                HeaderName::from_bytes(name.as_bytes()).map_err(|_| Unsigned(format!("`{name}` is no header")))?;
+            request.headers.insert(name, header(value.expose())?);
+        }
+    }
+    Ok(made)
+}
+
+/// Takes an earlier signature out of the address.
+fn forget(signing: &Signing, request: &mut net::Request) {
+    let names = signing.query_names();
+    let is_ours = |given: &str| names.iter().any(|name| given.eq_ignore_ascii_case(name));
+    if request.url.query_pairs().any(|(name, _)| is_ours(&name)) {
+        let kept: Vec<_> = request.url.query_pairs().into_owned().filter(|(name, _)| !is_ours(name)).collect();
+        request.url.query_pairs_mut().clear().extend_pairs(kept);
+    }
+}
+
+impl Source for Values<'_> {
+    fn value(&self, name: &str) -> Option<String> {
+        let (request, at) = (self.request, self.at);
+        let query = request.url.query().unwrap_or_default();
+        Some(match name {
+            "method" => request.method.to_string(),
+            "host" => host(&request.url),
+            "path" => request.url.path().to_owned(),
+            "query" => query.to_owned(),
+            "sorted_query" => {
+                let mut pairs: Vec<_> = query.split('&').collect();
+                pairs.sort_unstable();
+                pairs.join("&")
+            }
+            "body" => String::from_utf8(body(request)?.to_vec()).ok()?,
+            "body_sha256" => hex::encode(Sha256::digest(body(request)?)),
+            "now" => at.seconds(),
+            "now_ms" => at.ms.to_string(),
+            "now_iso" => at.date().to_rfc3339_opts(SecondsFormat::Secs, true),
+            "random" => at.nonce.clone(),
+            own => return self.signing.value(own),
+        })
+    }
+
+    fn digest(&self, function: Digest, arguments: &[String]) -> Option<String> {
+        let made = digest(function, arguments)?;
+        self.made.borrow_mut().push(made.as_str().into());
+        Some(made)
+    }
+}

@@ -1,0 +1,366 @@
+//! Applications that want every request signed: what they see is a proof of the credential, and nobody else sees either.
+
+use harness::{
+    Answer, Client, Guest, Host, Issuer, Provider,
+    client::Exchanged,
+    guest,
+    host::Setup,
+    signed::{CONSUMER_SECRET, hmac_sha256, is_signed_by_aws_key},
+    unique,
+};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::{
+    given,
+    link::{self, Browser},
+};
+
+/// A toolkit whose accounts are connected by OAuth 1.0, and its auth config in a project.
+struct Signed {
+    tag: String,
+    slug: String,
+    config: String,
+    provider: Provider,
+}
+
+impl Signed {
+    async fn new(host: &Host, project: &Client, method: &str) -> Self {
+        let (slug, tag) = (given::slug(), unique(8));
+        let provider = Host::application().provider(&tag);
+        provider.signs_with(method);
+        host.publish(Guest::fetch().component(), &guest::manifest_with_scheme(&slug, provider.scheme())).await;
+        let config = config(project, &slug, "OAUTH1", Provider::credentials()).await;
+        Self { tag, slug, config, provider }
+    }
+
+    async fn begin(&self, project: &Client) -> Answer {
+        let connection = json!({ "user_id": "default", "callback_url": "https://app.example/done" });
+        let body = json!({ "auth_config": { "id": self.config }, "connection": connection });
+        project.post("/connected_accounts", &body).await.expect(201)
+    }
+
+    /// Connects an account of the default user; its id.
+    async fn connect(&self, project: &Client) -> String {
+        let made = self.begin(project).await;
+        let back = self.provider.visit(made["redirect_url"].as_str().unwrap()).await;
+        let landed = open(project, &back).await;
+        assert!(landed.header("location").contains("status=success"), "{landed:?}");
+        made["id"].as_str().unwrap().to_owned()
+    }
+
+    async fn execute(&self, project: &Client, url: String) -> Answer {
+        project.execute(&guest::tool(&self.slug), json!({ "url": url })).await
+    }
+
+    /// How often account credentials were asked for.
+    fn exchanges(&self) -> usize {
+        Host::application().seen(&self.tag).iter().filter(|seen| seen.path.ends_with("/token")).count()
+    }
+}
+
+async fn config(project: &Client, slug: &str, scheme: &str, credentials: Value) -> String {
+    let config = json!({ "type": "use_custom_auth", "authScheme": scheme, "credentials": credentials });
+    let body = json!({ "toolkit": { "slug": slug }, "auth_config": config });
+    project.post("/auth_configs", &body).await.expect(201)["auth_config"]["id"].as_str().unwrap().to_owned()
+}
+
+async fn open(project: &Client, url: &str) -> Exchanged {
+    project.exchange(Method::GET, url, &[], Vec::new()).await
+}
+
+async fn account(project: &Client, id: &str) -> Answer {
+    project.get(&format!("/connected_accounts/{id}")).await.expect(200)
+}
+
+/// Publishes a toolkit with this scheme of keys, connects an account, and answers tool and account.
+async fn keyed(host: &Host, project: &Client, fields: Value, sign: Value, values: Value) -> (String, String) {
+    let slug = given::slug();
+    let scheme = json!({ "mode": "API_KEY", "name": "Keys", "fields": fields, "sign": sign });
+    host.publish(Guest::fetch().component(), &guest::manifest_with_scheme(&slug, scheme)).await;
+    let account = project.connect(&slug, "API_KEY", "default", values).await;
+    (guest::tool(&slug), account)
+}
+
+async fn proxy(project: &Client, account: &str, more: Value) -> Answer {
+    let mut body = json!({ "connected_account_id": account, "method": "POST" });
+    body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    project.post("/tools/execute/proxy", &body).await
+}
+
+#[tokio::test]
+async fn a_user_agrees_and_from_then_on_every_request_is_signed_for_that_account() {
+    let host = Host::shared().await;
+    for method in ["HMAC-SHA1", "HMAC-SHA256", "PLAINTEXT"] {
+        let project = host.new_project().await;
+        let signed = Signed::new(host, &project, method).await;
+        let made = signed.begin(&project).await;
+        assert_eq!(made["status"], "INITIATED", "{made:?}");
+        let id = made["id"].as_str().unwrap();
+        let away = made["redirect_url"].as_str().unwrap();
+        assert!(away.starts_with(&format!("{}/authorize?oauth_token=tmp-", signed.provider.url())), "{away}");
+        let waiting = &made["connectionData"]["val"];
+        assert_eq!((&waiting["authUri"], &waiting["oauth_token"]), (&away.into(), &"tmp-...".into()), "{made:?}");
+        let back = signed.provider.visit(away).await;
+        assert!(back.starts_with(&format!("{}/api/v3/toolkits/auth/callback?state=", host.url)), "{back}");
+        let landed = open(&project, &back).await;
+        let expected = format!("https://app.example/done?status=success&connected_account_id={id}");
+        assert_eq!((landed.status, landed.header("location")), (302, &*expected));
+        assert_eq!(open(&project, &back).await.status, 400, "a way back is good once");
+        let connected = account(&project, id).await;
+        let shown = &connected["state"]["val"];
+        assert_eq!((&connected["status"], &shown["oauth_token"]), (&"ACTIVE".into(), &"acc-...".into()));
+        assert!(shown["oauth_token_secret"].as_str().unwrap().ends_with("..."), "{connected:?}");
+        assert!(!connected.text.contains(CONSUMER_SECRET), "{connected:?}");
+
+        let me = format!("{}/api/me", signed.provider.url());
+        let answer = signed.execute(&project, format!("{me}?b=2&a=x%20y&a=1")).await.data();
+        assert_eq!(answer["query"], "b=2&a=x%20y&a=1", "{method}");
+        let form = json!([{ "name": "content-type", "value": "application/x-www-form-urlencoded", "type": "header" }]);
+        let more = json!({ "endpoint": format!("{me}?q=1"), "body": "status=a+b%26c", "parameters": form });
+        assert_eq!(proxy(&project, id, more).await.expect(200)["status"], 200, "{method}");
+        let seen = Host::application().seen(&signed.tag);
+        let asked = seen.iter().find(|seen| seen.path.ends_with("/request")).unwrap();
+        assert_eq!(String::from_utf8_lossy(&asked.body), "scope=read%20write");
+
+        project.delete(&format!("/connected_accounts/{id}")).await.expect(200);
+        signed.execute(&project, me).await.expect(404);
+    }
+}
+
+#[tokio::test]
+async fn a_user_goes_from_the_page_to_an_application_that_signs_and_back() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let signed = Signed::new(host, &project, "HMAC-SHA1").await;
+    let (id, url) = link::link(&project, &signed.config, json!({})).await;
+    let mut browser = Browser::new(&project);
+    let page = browser.open(&url).await;
+    let away = browser.send(&url, &[("form-token", &link::form_token(&page))]).await;
+    let back = signed.provider.visit(away.header("location")).await;
+    let landed = browser.open(&back).await;
+    assert!(landed.header("location").contains("status=success"), "{landed:?}");
+    assert_eq!(account(&project, &id).await["status"], "ACTIVE");
+    signed.execute(&project, format!("{}/api/me", signed.provider.url())).await.data();
+}
+
+#[tokio::test]
+async fn a_redirect_within_the_origin_is_signed_anew() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let signed = Signed::new(host, &project, "HMAC-SHA1").await;
+    signed.connect(&project).await;
+    let to = format!("/oauth1/{}/api/moved?x=1", signed.tag);
+    let answer = signed.execute(&project, format!("https://api.example.com/redirect/{}?to={to}", signed.tag)).await;
+    assert_eq!(answer.data()["path"], format!("/oauth1/{}/api/moved", signed.tag));
+    let seen = Host::application().seen(&signed.tag);
+    let signatures: Vec<_> = seen.iter().rev().take(2).map(|seen| seen.header("authorization")).collect();
+    assert!(signatures.iter().all(|header| header.starts_with("OAuth realm=")), "{signatures:?}");
+    assert_ne!(signatures[0], signatures[1]);
+}
+
+#[tokio::test]
+async fn who_says_no_or_comes_back_for_somebody_else_connects_nothing_and_nothing_is_asked_for() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let signed = Signed::new(host, &project, "HMAC-SHA1").await;
+    let (made, other) = (signed.begin(&project).await, signed.begin(&project).await);
+    let back = signed.provider.visit(made["redirect_url"].as_str().unwrap()).await;
+    let others = signed.provider.visit(other["redirect_url"].as_str().unwrap()).await;
+    let (own, theirs) = (back.split_once("&oauth_token=").unwrap().0, others.split_once("&oauth_token=").unwrap().1);
+    let landed = open(&project, &format!("{own}&oauth_token={theirs}")).await;
+    assert!(landed.header("location").ends_with("&error=token_exchange_failed"), "{landed:?}");
+    assert_eq!(account(&project, made["id"].as_str().unwrap()).await["status"], "FAILED");
+    signed.provider.refuses();
+    let made = signed.begin(&project).await;
+    let back = signed.provider.visit(made["redirect_url"].as_str().unwrap()).await;
+    let landed = open(&project, &back).await;
+    assert!(landed.header("location").ends_with("&error=access_denied"), "{landed:?}");
+    assert_eq!(account(&project, made["id"].as_str().unwrap()).await["status"], "FAILED");
+    assert_eq!(signed.exchanges(), 0);
+    let nobody = json!({ "type": "use_custom_auth", "authScheme": "OAUTH1", "credentials": { "consumer_key": "k" } });
+    let refused =
+        project.post("/auth_configs", &json!({ "toolkit": { "slug": signed.slug }, "auth_config": nobody })).await;
+    assert!(refused.expect(400)["error"]["message"].as_str().unwrap().contains("consumer_secret"));
+}
+
+#[tokio::test]
+async fn a_client_that_the_application_does_not_know_cannot_begin_and_its_secret_is_told_nobody() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let signed = Signed::new(host, &project, "PLAINTEXT").await;
+    let credentials = json!({ "consumer_key": "other", "consumer_secret": CONSUMER_SECRET });
+    let config = config(&project, &signed.slug, "OAUTH1", credentials).await;
+    let refused =
+        project.post("/connected_accounts", &json!({ "auth_config": { "id": config }, "connection": {} })).await;
+    assert_eq!(refused.status, 400, "{refused:?}");
+    assert!(!refused.text.contains("0123456789"), "{refused:?}");
+    assert_eq!(project.get("/connected_accounts").await.expect(200)["total_items"], 0);
+}
+
+#[tokio::test]
+async fn tokens_that_another_system_got_sign_here_and_stay_when_the_user_is_asked_again() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let signed = Signed::new(host, &project, "HMAC-SHA1").await;
+    let id = signed.connect(&project).await;
+    let me = format!("{}/api/me", signed.provider.url());
+    let asked = project.post(&format!("/connected_accounts/{id}/refresh"), &json!({})).await.expect(200);
+    assert_eq!(asked["status"], "ACTIVE");
+    signed.execute(&project, me.clone()).await.data();
+    let back = signed.provider.visit(asked["redirect_url"].as_str().unwrap()).await;
+    assert_eq!(open(&project, &back).await.status, 302);
+    signed.execute(&project, me.clone()).await.data();
+    project.patch("/org/project/config", &json!({ "mask_secret_keys_in_connected_account": false })).await.expect(200);
+    let known = account(&project, &id).await["state"]["val"].clone();
+    let state = json!({ "authScheme": "OAUTH1", "val": {
+        "oauth_token": known["oauth_token"], "oauth_token_secret": known["oauth_token_secret"],
+    } });
+    let body = json!({ "auth_config": { "id": signed.config }, "connection": { "user_id": "amy", "state": state } });
+    let brought = project.post("/connected_accounts", &body).await.expect(201);
+    assert_eq!((&brought["status"], &brought["redirect_url"]), (&"ACTIVE".into(), &Value::Null), "{brought:?}");
+    let more = json!({ "endpoint": me });
+    assert_eq!(proxy(&project, brought["id"].as_str().unwrap(), more).await.expect(200)["status"], 200);
+}
+
+#[tokio::test]
+async fn keys_of_amazons_kind_sign_every_request_whole_and_are_never_sent() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let secret = format!("wJalr+/{}", unique(12));
+    let fields = json!([
+        { "name": "access_key_id", "title": "Key id" },
+        { "name": "secret_access_key", "title": "Key", "secret": true },
+        { "name": "session", "title": "Session", "secret": true, "optional": true },
+        { "name": "region", "title": "Region", "default": "eu-central-1" },
+    ]);
+    let sign = json!({
+        "with": "aws_sigv4", "access_key_id": "{access_key_id}", "secret_access_key": "{secret_access_key}",
+        "session_token": "{session}", "region": "{region}", "service": "execute-api",
+    });
+    let values = json!({ "access_key_id": "AKIDEXAMPLE", "secret_access_key": secret, "session": "session-0123" });
+    let (tool, account) = keyed(host, &project, fields, sign, values).await;
+    let tag = unique(8);
+    let url = format!("https://api.example.com/echo/{tag}/a b/!?b=2&a=x+y&*");
+    project.execute(&tool, json!({ "url": url })).await.data();
+    let parameters = json!([
+        { "name": "content-type", "value": "application/json", "type": "header" },
+        { "name": "X-Amz-Target", "value": "Service.Do", "type": "header" },
+        { "name": "x-amz-date", "value": "19700101T000000Z", "type": "header" },
+    ]);
+    let more = json!({ "endpoint": format!("/echo/{tag}"), "body": { "a": "ä" }, "parameters": parameters });
+    proxy(&project, &account, more).await.expect(200);
+    let seen = Host::application().seen(&tag);
+    assert_eq!(seen.len(), 2);
+    for seen in &seen {
+        assert!(is_signed_by_aws_key(seen, &secret), "{seen:?}");
+        assert!(
+            seen.header("authorization").contains("Credential=AKIDEXAMPLE/") && !format!("{seen:?}").contains(&secret)
+        );
+        assert_eq!(seen.header("x-amz-security-token"), "session-0123");
+        assert!(!is_signed_by_aws_key(seen, "another"));
+    }
+    assert!(seen[1].header("authorization").contains("x-amz-target"), "{:?}", seen[1]);
+    assert!(!seen[1].header("x-amz-date").starts_with("1970"), "{:?}", seen[1]);
+}
+
+#[tokio::test]
+async fn a_signature_as_the_toolkit_describes_it_reaches_the_application_and_does_not_come_back() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let secret = unique(16);
+    let fields = json!([{ "name": "key", "title": "Key", "secret": true }, { "name": "id", "title": "Id" }]);
+    let text = "{method}\n{host}\n{path}\n{sorted_query}\n{body_sha256}\n{now}\n{random}";
+    let sign = json!({ "with": "template", "request": [
+        { "in": "header", "name": "x-signature", "value": format!("{{id}}:{{hmac_sha256({{key}},{text})}}") },
+        { "in": "header", "name": "x-time", "value": "{now}" },
+        { "in": "query", "name": "nonce", "value": "{random}" },
+    ] });
+    let (tool, account) = keyed(host, &project, fields, sign, json!({ "key": secret, "id": "i-1" })).await;
+    let tag = unique(8);
+    let answer = project.execute(&tool, json!({ "url": format!("https://api.example.com/leak/{tag}?b=2&a=1") })).await;
+    let more = json!({ "endpoint": format!("/leak/{tag}?b=2&a=1&nonce=theirs"), "body": "text" });
+    let passed = proxy(&project, &account, more).await.expect(200);
+    let seen = Host::application().seen(&tag);
+    for (seen, answer) in seen.iter().zip([&answer, &passed]) {
+        let (query, nonce) = seen.query.split_once("&nonce=").unwrap();
+        assert_eq!(query, "b=2&a=1");
+        let body = harness::signed::sha256(&seen.body);
+        let signed = format!(
+            "{}\napi.example.com\n{}\na=1&b=2\n{body}\n{}\n{nonce}",
+            seen.method,
+            seen.path,
+            seen.header("x-time")
+        );
+        let signature = hmac_sha256(&secret, &signed);
+        assert_eq!(seen.header("x-signature"), format!("i-1:{signature}"), "over {signed:?}");
+        assert!(answer.text.contains("[redacted]"), "{}", answer.text);
+        let log =
+            project.get(&format!("/logs/tool_execution/{}", answer["log_id"].as_str().unwrap())).await.expect(200);
+        for text in [&answer.text, &log.text] {
+            assert!(
+                !text.contains(&signature) && !text.contains(&hex::encode(&signature)) && !text.contains(&secret),
+                "{text}"
+            );
+        }
+    }
+    assert_eq!(seen.len(), 2);
+}
+
+#[tokio::test]
+async fn a_redirect_to_another_port_takes_no_signature_along() {
+    let application = Host::application();
+    let pairs = ["", ":8443"].map(|port| format!("https://api.example.com{port}={}", application.origin));
+    let host = Setup::new().with("net.rewrite", pairs.join(",")).start().await;
+    let project = host.as_project();
+    let (slug, tag) = (given::slug(), unique(8));
+    let sign = json!({ "with": "template", "request": [
+        { "in": "header", "name": "x-signature", "value": "{hmac_sha256({key},{path}{now})}" },
+    ] });
+    let fields = json!([{ "name": "key", "title": "Key", "secret": true }]);
+    let scheme = json!({ "mode": "API_KEY", "name": "Keys", "fields": fields, "sign": sign });
+    let mut manifest = guest::manifest_with_scheme(&slug, scheme);
+    manifest["egress"] = json!([{ "host": "api.example.com" }, { "host": "api.example.com", "port": 8443 }]);
+    host.publish(Guest::fetch().component(), &manifest).await;
+    project.connect(&slug, "API_KEY", "default", json!({ "key": "k-0123456789" })).await;
+    for (port, signed) in [("", true), (":8443", false)] {
+        let to = format!("https://api.example.com{port}/echo/{tag}{}", port.replace(':', "/"));
+        let url = format!("https://api.example.com/redirect/from?to={to}");
+        project.execute(&guest::tool(&slug), json!({ "url": url })).await.data();
+        let seen = application.seen(&tag).pop().unwrap();
+        assert_eq!(!seen.header("x-signature").is_empty(), signed, "{seen:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_an_identity_provider_asserts_becomes_a_token() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let (slug, tag) = (given::slug(), unique(8));
+    let issuer: Issuer = Host::application().issuer(&tag);
+    let mut scheme = issuer.scheme();
+    scheme["mode"] = "SAML".into();
+    scheme["fields"] = json!([{ "name": "assertion_xml", "title": "Assertion", "secret": true }]);
+    let flow = scheme["oauth2"].as_object_mut().unwrap();
+    flow.remove("authorize_url");
+    flow.insert("client_auth".into(), "none".into());
+    flow.insert("token".into(), json!({ "params": { "assertion": "{base64url({assertion_xml})}" } }));
+    host.publish(Guest::fetch().component(), &guest::manifest_with_scheme(&slug, scheme)).await;
+    let config = config(&project, &slug, "SAML", json!({})).await;
+    let connect = |xml: &str| {
+        let state = json!({ "authScheme": "SAML", "val": { "assertion_xml": xml } });
+        json!({ "auth_config": { "id": config }, "connection": { "state": state } })
+    };
+    let refused = project.post("/connected_accounts", &connect("<other/>")).await.expect(400);
+    assert_eq!(refused["error"]["slug"], "ConnectedAccount_CredentialRejected");
+    let assertion = "<saml2:Assertion><saml2:NameID>amy@example.com</saml2:NameID></saml2:Assertion>";
+    let made = project.post("/connected_accounts", &connect(assertion)).await.expect(201);
+    assert_eq!(made["status"], "ACTIVE", "{made:?}");
+    let me = format!("{}/api/me", issuer.url());
+    project.execute(&guest::tool(&slug), json!({ "url": me })).await.data();
+    let seen = Host::application().seen(&tag);
+    let asked = seen.iter().rfind(|seen| seen.path.ends_with("/token")).unwrap();
+    let form = String::from_utf8_lossy(&asked.body);
+    assert!(form.contains("grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Asaml2-bearer"), "{form}");
+    assert!(!form.contains("client_id"), "{form}");
+}

@@ -1,0 +1,292 @@
+//! Applications that want every request signed, and judge signatures by the standards alone.
+//!
+//! [`Provider`] is one of OAuth 1.0 (RFC 5849): a corner of [`FakeApp`](crate::FakeApp) under
+//! `https://api.example.com/oauth1/{tag}/`, with `request`, `authorize` and `token`, and `api/…`, which answers what it was sent to
+//! whoever signs as an account, and 401 to others. A nonce is good once.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    sync::{Arc, Mutex, MutexGuard},
+};
+
+use axum::{
+    http::{StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use base64::{Engine, engine::general_purpose::STANDARD};
+use hmac::{Hmac, KeyInit, Mac};
+use serde_json::{Value, json};
+use sha1::Sha1;
+use sha2::{Digest, Sha256};
+
+use crate::{
+    fake_app::{HOSTS, Seen},
+    unique,
+};
+
+/// What providers know the project by.
+pub const CONSUMER_KEY: &str = "consumer-1";
+/// Its secret, with characters that encodings change.
+pub const CONSUMER_SECRET: &str = "consumer&secret+0123456789";
+
+/// A provider; cloning shares it.
+#[derive(Debug, Clone)]
+pub struct Provider {
+    origin: String,
+    tag: String,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Debug)]
+struct State {
+    /// As the manifest names it.
+    method: String,
+    agrees: bool,
+    /// Secret, callback and verifier of temporary tokens.
+    temporary: HashMap<String, Temporary>,
+    /// Secrets of accounts' tokens.
+    accounts: HashMap<String, String>,
+    nonces: BTreeSet<String>,
+}
+
+#[derive(Debug)]
+struct Temporary {
+    secret: String,
+    callback: String,
+    verifier: Option<String>,
+}
+
+impl Provider {
+    pub(crate) fn new(origin: &str, tag: &str) -> Self {
+        let state = State {
+            method: "HMAC-SHA1".to_owned(),
+            agrees: true,
+            temporary: HashMap::new(),
+            accounts: HashMap::new(),
+            nonces: BTreeSet::new(),
+        };
+        Self { origin: origin.to_owned(), tag: tag.to_owned(), state: Arc::new(Mutex::new(state)) }
+    }
+
+    /// Where it is, as a manifest names it.
+    pub fn url(&self) -> String {
+        format!("https://{}/oauth1/{}", HOSTS[0], self.tag)
+    }
+
+    /// The scheme of a manifest whose accounts are connected here.
+    pub fn scheme(&self) -> Value {
+        let url = |name: &str| format!("{}/{name}", self.url());
+        json!({
+            "mode": "OAUTH1", "name": "OAuth", "sign": { "with": "oauth1", "method": self.state().method, "realm": "tests" },
+            "oauth1": {
+                "request_url": url("request"), "authorize_url": url("authorize"), "token_url": url("token"),
+                "request_params": { "scope": "read write" }, "identity": "screen_name",
+            },
+        })
+    }
+
+    /// The credentials of an auth config for it.
+    pub fn credentials() -> Value {
+        json!({ "consumer_key": CONSUMER_KEY, "consumer_secret": CONSUMER_SECRET })
+    }
+
+    /// From now on requests are signed so.
+    pub fn signs_with(&self, method: &str) {
+        self.state().method = method.to_owned();
+    }
+
+    /// The person says no from now on.
+    pub fn refuses(&self) {
+        self.state().agrees = false;
+    }
+
+    /// Opens the address of its page as a browser does, and answers where the browser is sent on.
+    ///
+    /// # Panics
+    /// When the address is not its own, or sends nobody on.
+    #[expect(clippy::disallowed_methods, reason = "the test is the browser, not the server")]
+    pub async fn visit(&self, url: &str) -> String {
+        let own = url.strip_prefix(&self.url()).unwrap_or_else(|| panic!("{url} is not below {}", self.url()));
+        let client = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).no_proxy().build();
+        let request = client.expect("a client can be made").get(format!("{}/oauth1/{}{own}", self.origin, self.tag));
+        let answer = request.send().await.expect("the application answers");
+        let location = answer.headers().get(header::LOCATION).and_then(|to| to.to_str().ok()).map(str::to_owned);
+        location.unwrap_or_else(|| panic!("{url} answered {}", answer.status()))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("no panic holds it")
+    }
+
+    /// Answers a request below `/oauth1/{tag}/`.
+    pub(crate) fn answer(&self, seen: &Seen) -> Response {
+        let mut state = self.state();
+        match seen.path.split('/').nth(3).unwrap_or_default() {
+            "request" => state.request(seen),
+            "authorize" => state.authorize(seen),
+            "token" => state.token(seen),
+            "api" => match state.signed(seen, |state, token| state.accounts.get(token).cloned()) {
+                Ok(_) => json!({ "path": seen.path, "query": seen.query }).to_string().into_response(),
+                Err(why) => (StatusCode::UNAUTHORIZED, json!({ "error": why }).to_string()).into_response(),
+            },
+            _ => StatusCode::NOT_FOUND.into_response(),
+        }
+    }
+}
+
+impl State {
+    /// The parameters of the protocol in a request that is signed with a secret, which is looked up by the token; or why it is not.
+    fn signed(
+        &mut self,
+        seen: &Seen,
+        secret: impl Fn(&Self, &str) -> Option<String>,
+    ) -> Result<BTreeMap<String, String>, String> {
+        let given = protocol(seen.header("authorization")).ok_or("there is no signature")?;
+        let get = |name: &str| given.get(name).cloned().unwrap_or_default();
+        if get("oauth_consumer_key") != CONSUMER_KEY || get("oauth_signature_method") != self.method {
+            return Err("another client or another method".to_owned());
+        }
+        if !self.nonces.insert(get("oauth_nonce")) {
+            return Err("the nonce was used".to_owned());
+        }
+        let secret = secret(self, &get("oauth_token")).ok_or("the token is not known")?;
+        let key = format!("{}&{}", encoded(CONSUMER_SECRET), encoded(&secret));
+        let text = base_string(seen, &given);
+        let expected = match self.method.as_str() {
+            "HMAC-SHA1" => STANDARD.encode(mac::<Hmac<Sha1>>(key.as_bytes(), &text)),
+            "HMAC-SHA256" => STANDARD.encode(mac::<Hmac<Sha256>>(key.as_bytes(), &text)),
+            _ => key,
+        };
+        if expected == get("oauth_signature") { Ok(given) } else { Err(format!("the signature is not over {text}")) }
+    }
+
+    fn request(&mut self, seen: &Seen) -> Response {
+        let nobody = |_: &Self, token: &str| token.is_empty().then(String::new);
+        let given = match self.signed(seen, nobody) {
+            Ok(given) if given.contains_key("oauth_callback") => given,
+            Ok(_) => return refused("there is no callback"),
+            Err(why) => return refused(&why),
+        };
+        let (token, secret) = (format!("tmp-{}", unique(8)), unique(8));
+        let answer = format!("oauth_token={token}&oauth_token_secret={secret}&oauth_callback_confirmed=true");
+        let temporary = Temporary { secret, callback: given["oauth_callback"].clone(), verifier: None };
+        self.temporary.insert(token, temporary);
+        answer.into_response()
+    }
+
+    fn authorize(&mut self, seen: &Seen) -> Response {
+        let token = pairs(&seen.query).into_iter().find(|(name, _)| name == "oauth_token").map(|(_, value)| value);
+        let token = token.unwrap_or_default();
+        let Some(temporary) = self.temporary.get_mut(&token) else { return refused("the token is not known") };
+        let verifier = format!("v-{}", unique(8));
+        temporary.verifier = Some(verifier.clone());
+        let word = if self.agrees {
+            format!("oauth_token={token}&oauth_verifier={verifier}")
+        } else {
+            format!("denied={token}")
+        };
+        (StatusCode::FOUND, [(header::LOCATION, format!("{}&{word}", temporary.callback))]).into_response()
+    }
+
+    fn token(&mut self, seen: &Seen) -> Response {
+        let secret = |state: &Self, token: &str| state.temporary.get(token).map(|temporary| temporary.secret.clone());
+        let given = match self.signed(seen, secret) {
+            Ok(given) => given,
+            Err(why) => return refused(&why),
+        };
+        let temporary = self.temporary.remove(&given["oauth_token"]).expect("its signature was good");
+        if temporary.verifier.is_none() || temporary.verifier.as_ref() != given.get("oauth_verifier") {
+            return refused("nobody has agreed");
+        }
+        let (token, secret) = (format!("acc-{}", unique(8)), format!("{}/+", unique(8)));
+        let answer = format!("oauth_token={token}&oauth_token_secret={}&screen_name=amy", encoded(&secret));
+        self.accounts.insert(token, secret);
+        answer.into_response()
+    }
+}
+
+fn refused(why: &str) -> Response {
+    (StatusCode::UNAUTHORIZED, why.to_owned()).into_response()
+}
+
+/// The parameters in the header (RFC 5849, section 3.5.1).
+fn protocol(header: &str) -> Option<BTreeMap<String, String>> {
+    let pairs = header.strip_prefix("OAuth ")?.split(", ").map(|pair| {
+        let (name, value) = pair.split_once('=')?;
+        Some((decoded(name, false), decoded(value.strip_prefix('"')?.strip_suffix('"')?, false)))
+    });
+    pairs.collect()
+}
+
+/// Section 3.4.1, at the address that the request was written for.
+fn base_string(seen: &Seen, protocol: &BTreeMap<String, String>) -> String {
+    let own = protocol.iter().filter(|(name, _)| !["realm", "oauth_signature"].contains(&name.as_str()));
+    let mut all: Vec<(String, String)> = own.map(|(name, value)| (name.clone(), value.clone())).collect();
+    all.extend(pairs(&seen.query));
+    if seen.header("content-type").starts_with("application/x-www-form-urlencoded") {
+        all.extend(pairs(&String::from_utf8_lossy(&seen.body)));
+    }
+    let mut all: Vec<_> = all.iter().map(|(name, value)| (encoded(name), encoded(value))).collect();
+    all.sort();
+    let all: Vec<_> = all.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let address = format!("https://{}{}", HOSTS[0], seen.path);
+    format!("{}&{}&{}", seen.method, encoded(&address), encoded(&all.join("&")))
+}
+
+/// Whether a request for `https://api.example.com` carries the signature of this key (AWS Signature Version 4).
+pub fn is_signed_by_aws_key(seen: &Seen, secret: &str) -> bool {
+    let header = seen.header("authorization");
+    let part = |name: &str| header.split([' ', ',']).find_map(|part| part.strip_prefix(name)).unwrap_or_default();
+    let (names, signature) = (part("SignedHeaders="), part("Signature="));
+    let scope = part("Credential=").split_once('/').map_or("", |(_, scope)| scope);
+    let value = |name: &str| if name == "host" { HOSTS[0] } else { seen.header(name) };
+    let lines: String = names.split(';').map(|name| format!("{name}:{}\n", value(name).trim())).collect();
+    let path: Vec<_> = seen.path.split('/').map(encoded).collect();
+    let mut query: Vec<_> = seen.query.split('&').filter(|pair| !pair.is_empty()).collect();
+    query.sort_unstable();
+    let body = hex::encode(Sha256::digest(&seen.body));
+    let canonical = format!("{}\n{}\n{}\n{lines}\n{names}\n{body}", seen.method, path.join("/"), query.join("&"));
+    let digest = hex::encode(Sha256::digest(canonical));
+    let text = format!("AWS4-HMAC-SHA256\n{}\n{scope}\n{digest}", seen.header("x-amz-date"));
+    let key = scope.split('/').fold(format!("AWS4{secret}").into_bytes(), |key, part| mac::<Hmac<Sha256>>(&key, part));
+    !signature.is_empty() && hex::encode(mac::<Hmac<Sha256>>(&key, &text)) == signature
+}
+
+/// HMAC with SHA-256 in hex.
+pub fn hmac_sha256(key: &str, text: &str) -> String {
+    hex::encode(mac::<Hmac<Sha256>>(key.as_bytes(), text))
+}
+
+/// The digest of a body in hex.
+pub fn sha256(bytes: &[u8]) -> String {
+    hex::encode(Sha256::digest(bytes))
+}
+
+fn mac<M: Mac + KeyInit>(key: &[u8], text: &str) -> Vec<u8> {
+    let mut mac = <M as KeyInit>::new_from_slice(key).expect("a key has any length");
+    mac.update(text.as_bytes());
+    mac.finalize().into_bytes().to_vec()
+}
+
+fn pairs(query: &str) -> Vec<(String, String)> {
+    let pairs = query.split('&').filter(|pair| !pair.is_empty());
+    let pairs = pairs.map(|pair| pair.split_once('=').unwrap_or((pair, "")));
+    pairs.map(|(name, value)| (decoded(name, true), decoded(value, true))).collect()
+}
+
+/// RFC 5849, section 3.6.
+fn encoded(text: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    text.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
+}
+
+fn decoded(text: &str, is_form: bool) -> String {
+    let (mut bytes, mut rest) = (Vec::new(), text.as_bytes());
+    while let [byte, tail @ ..] = rest {
+        let escaped = tail.get(..2).filter(|_| *byte == b'%').and_then(|digits| hex::decode(digits).ok());
+        rest = if escaped.is_some() { &tail[2..] } else { tail };
+        let plain = if is_form && *byte == b'+' { b' ' } else { *byte };
+        bytes.extend(escaped.unwrap_or_else(|| vec![plain]));
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}

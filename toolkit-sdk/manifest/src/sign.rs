@@ -1,0 +1,187 @@
+//! How each request is signed, for applications that want a proof with every request in place of a credential that they could
+//! read.
+//!
+//! The platform signs when the request is complete, again when it follows a redirect within the origin, and never for another
+//! one. Values are templates over the scheme's fields and over what a flow brings.
+
+use serde::{Deserialize, Serialize};
+
+use crate::Placement;
+
+/// What templates of a scheme of mode `OAUTH1` may name beside its fields: the client's two, and those of the account.
+pub const OAUTH1_VALUES: [&str; 4] = ["consumer_key", "consumer_secret", "oauth_token", "oauth_token_secret"];
+
+/// What templates of [`Sign::Template`] know of the request beside the fields of their scheme. `query` is as it is sent,
+/// `sorted_query` the same by name and then by value; `body_sha256` is lower-case hex; `random` is the same all over one request.
+pub const REQUEST_VALUES: [&str; 11] =
+    ["method", "host", "path", "query", "sorted_query", "body", "body_sha256", "now", "now_ms", "now_iso", "random"];
+
+/// A way to sign.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "with", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Sign {
+    /// `authorization: OAuth …` over method, address and parameters (RFC 5849, section 3).
+    Oauth1 {
+        /// How.
+        #[serde(default, skip_serializing_if = "crate::flow::is_default")]
+        method: SignatureMethod,
+        /// Template of the client's identifier.
+        #[serde(default = "consumer_key")]
+        consumer_key: String,
+        /// Template of its shared secret.
+        #[serde(default = "consumer_secret")]
+        consumer_secret: String,
+        /// Template of the account's identifier; empty where a client signs for itself.
+        #[serde(default = "oauth_token")]
+        token: String,
+        /// Template of its shared secret.
+        #[serde(default = "oauth_token_secret")]
+        token_secret: String,
+        /// Template of the protection realm (RFC 5849, section 3.5.1).
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        realm: Option<String>,
+    },
+    /// `authorization: AWS4-HMAC-SHA256 …` over all of the request (AWS Signature Version 4).
+    AwsSigv4 {
+        /// Template.
+        access_key_id: String,
+        /// Template.
+        secret_access_key: String,
+        /// Template of what belongs to keys that end; left out when it has no value.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        session_token: Option<String>,
+        /// Template, for example `{region}`.
+        region: String,
+        /// Template, for example `s3`.
+        service: String,
+    },
+    /// Digests over parts of the request, wherever the application wants them.
+    Template {
+        /// Headers and query parameters. Their templates may hold digests, and name [`REQUEST_VALUES`].
+        request: Vec<Placement>,
+    },
+}
+
+/// How a request of OAuth 1.0 is signed (RFC 5849, section 3.4). RSA-SHA1 is not among them: libraries that are kept well do not
+/// sign with SHA-1 any more.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum SignatureMethod {
+    /// Section 3.4.2.
+    #[default]
+    #[serde(rename = "HMAC-SHA1")]
+    HmacSha1,
+    /// The same with SHA-256, as many applications want it.
+    #[serde(rename = "HMAC-SHA256")]
+    HmacSha256,
+    /// Section 3.4.4: the secrets themselves, which TLS alone protects.
+    #[serde(rename = "PLAINTEXT")]
+    Plaintext,
+}
+
+impl SignatureMethod {
+    /// The name in `oauth_signature_method`.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::HmacSha1 => "HMAC-SHA1",
+            Self::HmacSha256 => "HMAC-SHA256",
+            Self::Plaintext => "PLAINTEXT",
+        }
+    }
+}
+
+impl Sign {
+    /// OAuth 1.0 as most applications have it.
+    #[must_use]
+    pub fn oauth1() -> Self {
+        Self::Oauth1 {
+            method: SignatureMethod::default(),
+            consumer_key: consumer_key(),
+            consumer_secret: consumer_secret(),
+            token: oauth_token(),
+            token_secret: oauth_token_secret(),
+            realm: None,
+        }
+    }
+
+    /// Every template, with the member that holds it.
+    #[must_use]
+    pub fn templates(&self) -> Vec<(&str, &str)> {
+        match self {
+            Self::Oauth1 { method: _, consumer_key, consumer_secret, token, token_secret, realm } => {
+                let own = [
+                    ("consumer_key", consumer_key),
+                    ("consumer_secret", consumer_secret),
+                    ("token", token),
+                    ("token_secret", token_secret),
+                ];
+                let realm = realm.iter().map(|realm| ("realm", realm));
+                own.into_iter().chain(realm).map(|(name, template)| (name, template.as_str())).collect()
+            }
+            Self::AwsSigv4 { access_key_id, secret_access_key, session_token, region, service } => {
+                let own = [
+                    ("access_key_id", access_key_id),
+                    ("secret_access_key", secret_access_key),
+                    ("region", region),
+                    ("service", service),
+                ];
+                let session = session_token.iter().map(|token| ("session_token", token));
+                own.into_iter().chain(session).map(|(name, template)| (name, template.as_str())).collect()
+            }
+            Self::Template { request } => {
+                let values = request.iter().filter_map(|placement| match placement {
+                    Placement::Header { name, value } | Placement::Query { name, value } => {
+                        Some((name.as_str(), value.as_str()))
+                    }
+                    Placement::Basic { .. } | Placement::Path { .. } => None,
+                });
+                values.collect()
+            }
+        }
+    }
+
+    /// Names of the headers that it writes, in lower case.
+    #[must_use]
+    pub fn header_names(&self) -> Vec<&str> {
+        match self {
+            Self::Oauth1 { .. } => vec!["authorization"],
+            Self::AwsSigv4 { .. } => {
+                vec!["authorization", "x-amz-date", "x-amz-content-sha256", "x-amz-security-token"]
+            }
+            Self::Template { request } => {
+                let names = request.iter().filter_map(|placement| match placement {
+                    Placement::Header { name, .. } => Some(name.as_str()),
+                    Placement::Query { .. } | Placement::Basic { .. } | Placement::Path { .. } => None,
+                });
+                names.collect()
+            }
+        }
+    }
+
+    /// Names of the query parameters that it writes.
+    #[must_use]
+    pub fn query_names(&self) -> Vec<&str> {
+        let Self::Template { request } = self else { return Vec::new() };
+        let names = request.iter().filter_map(|placement| match placement {
+            Placement::Query { name, .. } => Some(name.as_str()),
+            Placement::Header { .. } | Placement::Basic { .. } | Placement::Path { .. } => None,
+        });
+        names.collect()
+    }
+}
+
+fn consumer_key() -> String {
+    "{consumer_key}".to_owned()
+}
+
+fn consumer_secret() -> String {
+    "{consumer_secret}".to_owned()
+}
+
+fn oauth_token() -> String {
+    "{oauth_token}".to_owned()
+}
+
+fn oauth_token_secret() -> String {
+    "{oauth_token_secret}".to_owned()
+}
