@@ -91,6 +91,8 @@ pub struct Parts {
     pub vault: Arc<vault::Vault>,
     /// Runs tools.
     pub sandbox: Sandbox,
+    /// Where the schemas of tools go.
+    pub texts: catalog::Texts,
     /// Time.
     pub clock: Clock,
     /// The execution log.
@@ -111,8 +113,8 @@ impl App {
     /// # Errors
     /// When the catalogue cannot be read.
     pub async fn open(parts: Parts) -> Result<(Self, tools::log::Writer)> {
-        let Parts { store, vault, sandbox, clock, log, files, connections, trusted, model } = parts;
-        let catalog = catalog::load(&store).await?;
+        let Parts { store, vault, sandbox, texts, clock, log, files, connections, trusted, model } = parts;
+        let catalog = catalog::load(&store, texts).await?;
         let usage = Arc::new(catalog::Usage::default());
         let (log, writer) = tools::log::open(log, store.clone(), vault.clone(), clock.clone(), usage.clone());
         let keys = projects::Keys::new(&vault);

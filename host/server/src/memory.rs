@@ -15,12 +15,18 @@ const EVERY: Duration = Duration::from_secs(5);
 pub(crate) async fn give_back() {
     loop {
         tokio::time::sleep(EVERY).await;
-        collect();
+        collect(false);
     }
 }
 
+/// Gives back at once what this thread has freed. For a thread that reads much and then waits: what it freed is its own
+/// until it asks.
+pub(crate) fn give_back_now() {
+    collect(true);
+}
+
 #[expect(unsafe_code, reason = "the allocator's own interface, which is C")]
-fn collect() {
+fn collect(at_once: bool) {
     // SAFETY: any thread may ask at any time, and nothing that is in use moves or goes.
-    unsafe { libmimalloc_sys::mi_collect(false) }
+    unsafe { libmimalloc_sys::mi_collect(at_once) }
 }

@@ -12,6 +12,7 @@ use std::{
 use anyhow::{Context, Result};
 use app::{
     App, Clock, Parts, archive,
+    catalog::Texts,
     tools::log::{Settings as LogSettings, Writer},
     vault::{KeyFile, KeyFileError, OpenError, Vault},
 };
@@ -109,7 +110,8 @@ pub(crate) async fn open(config: &Config) -> Result<Opened, Stop> {
     };
     let model = config.model()?;
     let files = config.files();
-    let parts = Parts { store: store.clone(), vault, sandbox, clock, log, files, connections, trusted, model };
+    let texts = Texts::within(&config.data).with_context(|| format!("write into {}", config.data.display()))?;
+    let parts = Parts { store: store.clone(), vault, sandbox, texts, clock, log, files, connections, trusted, model };
     let (app, writer) = App::open(parts).await?;
     Ok(Opened { app, writer, store, new })
 }

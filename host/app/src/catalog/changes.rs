@@ -52,7 +52,7 @@ pub async fn changelog(app: &App) -> Result<Vec<(Arc<Toolkit>, Vec<Entry>)>> {
 
 async fn text(app: &App, slug: &Arc<str>, version: &str, before: Option<&str>) -> Result<Arc<str>> {
     let key = (slug.clone(), version.to_owned(), before.map(str::to_owned));
-    let texts = || app.catalog.texts.lock().unwrap_or_else(PoisonError::into_inner);
+    let texts = || app.catalog.changelogs.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(text) = texts().get(&key) {
         return Ok(text.clone());
     }

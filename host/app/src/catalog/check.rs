@@ -8,7 +8,8 @@ use std::sync::OnceLock;
 use jsonschema::{PatternOptions, Validator};
 use serde_json::{Value, value::RawValue};
 
-use crate::json;
+use super::texts::Text;
+use crate::{Result, json};
 
 const LINES: usize = 100;
 const LINE: usize = 300;
@@ -16,8 +17,8 @@ const LINE: usize = 300;
 /// A schema as text, and its validator once it was needed.
 #[derive(Debug)]
 pub struct Schema {
-    text: Box<RawValue>,
-    compiled: OnceLock<Result<Check, String>>,
+    text: Text,
+    check: OnceLock<Check>,
 }
 
 #[derive(Debug)]
@@ -31,69 +32,71 @@ enum Check {
 }
 
 impl Schema {
-    /// Keeps a schema. Whether it is one shows in [`Schema::problem`].
-    #[must_use]
-    pub const fn new(text: Box<RawValue>) -> Self {
-        Self { text, compiled: OnceLock::new() }
+    /// A schema that has no [`problem`].
+    pub(super) const fn new(text: Text) -> Self {
+        Self { text, check: OnceLock::new() }
     }
 
-    /// Keeps a schema that only describes: every object passes.
-    #[must_use]
-    pub fn loose(text: Box<RawValue>) -> Self {
-        Self { text, compiled: OnceLock::from(Ok(Check::AnyObject)) }
+    /// A schema that only describes: every object passes.
+    pub(super) fn loose(text: Text) -> Self {
+        Self { text, check: OnceLock::from(Check::AnyObject) }
     }
 
     /// The schema as JSON text.
-    #[must_use]
-    pub fn text(&self) -> &RawValue {
-        &self.text
-    }
-
-    /// What is wrong with the schema itself.
-    #[must_use]
-    pub fn problem(&self) -> Option<&str> {
-        self.compiled().as_ref().err().map(String::as_str)
+    ///
+    /// # Errors
+    /// When the file of texts cannot be read.
+    pub fn text(&self) -> Result<Box<RawValue>> {
+        self.text.read()
     }
 
     /// Reads a value from outside strictly and checks it.
     ///
     /// # Errors
     /// One line per problem.
-    pub fn check_strictly(&self, bytes: &[u8]) -> Result<(), Vec<String>> {
+    pub fn check_strictly(&self, bytes: &[u8]) -> std::result::Result<(), Vec<String>> {
         let value = json::read(bytes).map_err(|cause| vec![format!("not acceptable JSON: {cause}")])?;
-        match self.compiled() {
-            Ok(check) => check.value(&value),
-            Err(problem) => Err(vec![problem.clone()]),
-        }
+        self.compiled()?.value(&value)
     }
 
     /// Checks a value that a toolkit answered. A schema that allows everything costs one look over the text.
     ///
     /// # Errors
     /// One line per problem.
-    pub fn check(&self, bytes: &[u8]) -> Result<(), Vec<String>> {
+    pub fn check(&self, bytes: &[u8]) -> std::result::Result<(), Vec<String>> {
         let not_json = |cause: serde_json::Error| vec![format!("not JSON: {cause}")];
-        match self.compiled() {
-            Ok(Check::Full(validator)) => {
+        match self.compiled()? {
+            Check::Full(validator) => {
                 let value = serde_json::from_slice(bytes).map_err(not_json)?;
                 problems(validator, &value)
             }
-            Ok(simple) => {
+            simple => {
                 let text: &RawValue = serde_json::from_slice(bytes).map_err(not_json)?;
                 let object = text.get().starts_with('{');
                 if object || matches!(simple, Check::Anything) { Ok(()) } else { Err(vec!["not an object".into()]) }
             }
-            Err(problem) => Err(vec![problem.clone()]),
         }
     }
 
-    fn compiled(&self) -> &Result<Check, String> {
-        self.compiled.get_or_init(|| compile(&self.text))
+    fn compiled(&self) -> std::result::Result<&Check, Vec<String>> {
+        if let Some(check) = self.check.get() {
+            return Ok(check);
+        }
+        let text = self.text().map_err(|cause| vec![cause.to_string()])?;
+        let schema =
+            serde_json::from_str(text.get()).map_err(|cause| vec![format!("the schema is not JSON: {cause}")])?;
+        let check = compile(&schema).map_err(|problem| vec![problem])?;
+        Ok(self.check.get_or_init(|| check))
     }
 }
 
+/// What is wrong with a schema itself.
+pub(super) fn problem(schema: &Value) -> Option<String> {
+    compile(schema).err()
+}
+
 impl Check {
-    fn value(&self, value: &Value) -> Result<(), Vec<String>> {
+    fn value(&self, value: &Value) -> std::result::Result<(), Vec<String>> {
         match self {
             Self::Anything => Ok(()),
             Self::AnyObject if value.is_object() => Ok(()),
@@ -103,15 +106,14 @@ impl Check {
     }
 }
 
-fn compile(text: &RawValue) -> Result<Check, String> {
-    let schema: Value = serde_json::from_str(text.get()).map_err(|cause| format!("the schema is not JSON: {cause}"))?;
-    if let Some(simple) = simple(&schema) {
+fn compile(schema: &Value) -> std::result::Result<Check, String> {
+    if let Some(simple) = simple(schema) {
         return Ok(simple);
     }
     jsonschema::options()
         .with_pattern_options(PatternOptions::regex())
         .offline()
-        .build(&schema)
+        .build(schema)
         .map(|validator| Check::Full(Box::new(validator)))
         .map_err(|cause| format!("the schema cannot be used: {cause}"))
 }
@@ -136,7 +138,7 @@ fn simple(schema: &Value) -> Option<Check> {
     }
 }
 
-fn problems(validator: &Validator, value: &Value) -> Result<(), Vec<String>> {
+fn problems(validator: &Validator, value: &Value) -> std::result::Result<(), Vec<String>> {
     if validator.is_valid(value) {
         return Ok(());
     }
@@ -153,9 +155,17 @@ mod tests {
     use serde_json::{json, value::to_raw_value};
 
     use super::*;
+    use crate::catalog::Texts;
+
+    fn text(schema: &Value) -> Text {
+        let mut texts = Texts::within(&tempfile::env::temp_dir()).unwrap();
+        let text = texts.add(&to_raw_value(schema).unwrap());
+        texts.write().unwrap();
+        text
+    }
 
     fn schema(schema: Value) -> Schema {
-        Schema::new(to_raw_value(&schema).unwrap())
+        Schema::new(text(&schema))
     }
 
     #[test]
@@ -176,8 +186,9 @@ mod tests {
     fn a_pattern_cannot_backtrack_and_nothing_remote_is_fetched() {
         let hard = schema(json!({"type": "string", "pattern": "^(a+)+$"}));
         assert!(hard.check(format!("\"{}b\"", "a".repeat(50_000)).as_bytes()).is_err());
-        assert!(schema(json!({"pattern": "(?=a)b"})).problem().is_some());
-        assert!(schema(json!({"$ref": "http://127.0.0.1:9/x.json"})).problem().is_some());
+        for unusable in [json!({"pattern": "(?=a)b"}), json!({"$ref": "http://127.0.0.1:9/x.json"})] {
+            assert!(problem(&unusable).is_some(), "{unusable}");
+        }
     }
 
     #[test]
@@ -190,9 +201,9 @@ mod tests {
         assert!(object.check(b"[1]").is_err());
         assert!(object.check(b"{").is_err());
         assert!(object.check_strictly(b"[]").is_err());
-        let loose = Schema::loose(to_raw_value(&json!({"type": "object", "required": ["a"]})).unwrap());
+        let loose = Schema::loose(text(&json!({"type": "object", "required": ["a"]})));
         loose.check(b"{}").unwrap();
         assert!(loose.check(b"[]").is_err());
-        assert!(loose.text().get().contains("required"), "it is shown as it is");
+        assert!(loose.text().unwrap().get().contains("required"), "it is shown as it is");
     }
 }

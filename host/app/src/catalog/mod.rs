@@ -6,10 +6,12 @@
 
 mod changes;
 mod check;
+mod packed;
 mod publish;
 mod scopes;
 mod search;
 mod signature;
+mod texts;
 mod usage;
 mod versions;
 
@@ -32,6 +34,7 @@ pub use publish::{Published, Terms, deprecate, identity, load, manifest_of, publ
 pub use scopes::{Recommended, Wanted, recommended, scheme, tools_of};
 pub use search::{ToolFilter, ToolkitFilter, ToolkitKind, ToolkitOrder, VersionWish};
 pub use signature::TrustedKeys;
+pub use texts::Texts;
 pub use usage::{Counts, usage};
 pub(crate) use usage::{USAGE, Usage};
 pub use versions::{BASE, LATEST};
@@ -45,8 +48,8 @@ pub struct Catalog {
     /// When the newest change known here was made, in milliseconds since 1970.
     newest: AtomicI64,
     /// Held while a publication commits and swaps, so that swaps happen in the order of commits.
-    changing: tokio::sync::Mutex<()>,
-    texts: changes::Texts,
+    changing: tokio::sync::Mutex<Texts>,
+    changelogs: changes::Texts,
 }
 
 /// One state of the catalogue.
@@ -141,12 +144,12 @@ pub struct Found {
 }
 
 impl Catalog {
-    fn new(index: Index, newest: i64) -> Self {
+    fn new(index: Index, newest: i64, texts: Texts) -> Self {
         Self {
             current: ArcSwap::from_pointee(index),
             newest: AtomicI64::new(newest),
-            changing: tokio::sync::Mutex::default(),
-            texts: changes::Texts::default(),
+            changing: tokio::sync::Mutex::new(texts),
+            changelogs: changes::Texts::default(),
         }
     }
 
@@ -295,14 +298,22 @@ impl Toolkit {
 }
 
 impl Release {
-    pub(crate) fn new(manifest: Manifest<Box<RawValue>>, digest: Digest, size: u64, published_at: Time) -> Self {
+    /// The schemas of its tools go into the file of texts.
+    pub(crate) fn new(
+        manifest: Manifest<&RawValue>,
+        digest: Digest,
+        size: u64,
+        published_at: Time,
+        texts: &mut Texts,
+    ) -> Result<Self> {
         let limits = Limits::default().asked(manifest.limits);
         let unneeded = manifest.no_auth();
         let shared = [true, false].map(|read_only| Arc::new(Policy { egress: manifest.egress.clone(), read_only }));
-        let tools: Vec<_> =
-            manifest.tools.into_iter().map(|tool| Arc::new(Tool::new(tool, &shared, unneeded, limits))).collect();
+        let tool = |tool| Arc::new(Tool::new(tool, &shared, unneeded, limits, texts));
+        let tools: Vec<_> = manifest.tools.into_iter().map(tool).collect();
+        texts.write()?;
         let places = tools.iter().enumerate().map(|(place, tool)| (tool.slug.clone(), place)).collect();
-        Self {
+        Ok(Self {
             slug: manifest.slug.into(),
             name: manifest.name,
             description: manifest.description,
@@ -319,7 +330,7 @@ impl Release {
             signed_by: None,
             published_at,
             deprecated_at: None,
-        }
+        })
     }
 
     /// Finds a tool by slug, in any case.
@@ -344,7 +355,14 @@ impl Release {
 
 impl Tool {
     /// `shared` are the policies of tools without rules of their own: one that only reads, and one that does not.
-    fn new(tool: manifest::Tool<Box<RawValue>>, shared: &[Arc<Policy>; 2], unneeded: bool, limits: Limits) -> Self {
+    fn new(
+        tool: manifest::Tool<&RawValue>,
+        shared: &[Arc<Policy>; 2],
+        unneeded: bool,
+        limits: Limits,
+        texts: &mut Texts,
+    ) -> Self {
+        let output = texts.add(tool.output);
         let read_only = tool.hints.read_only;
         let policy = match tool.egress {
             Some(egress) => Arc::new(Policy { egress, read_only }),
@@ -355,8 +373,8 @@ impl Tool {
             name: tool.name,
             description: tool.description,
             takes_files: files::takes(tool.input.get()),
-            input: Schema::new(tool.input),
-            output: if tool.loose_output { Schema::loose(tool.output) } else { Schema::new(tool.output) },
+            input: Schema::new(texts.add(tool.input)),
+            output: if tool.loose_output { Schema::loose(output) } else { Schema::new(output) },
             hints: tool.hints,
             tags: tool.tags,
             scopes: tool.scopes,
@@ -369,9 +387,11 @@ impl Tool {
     /// The schema of a whole answer: `data` as the tool declares it, and what every answer has beside it.
     ///
     /// Definitions move to the top, where the references inside `data` look for them.
-    #[must_use]
-    pub fn answer_schema(&self) -> Value {
-        let mut data: Value = serde_json::from_str(self.output.text().get()).unwrap_or_default();
+    ///
+    /// # Errors
+    /// As [`Schema::text`].
+    pub fn answer_schema(&self) -> Result<Value> {
+        let mut data: Value = serde_json::from_str(self.output.text()?.get()).unwrap_or_default();
         let definitions: Vec<_> = ["$defs", "definitions"]
             .into_iter()
             .filter_map(|name| Some((name, data.as_object_mut()?.shift_remove(name)?)))
@@ -391,7 +411,7 @@ impl Tool {
             "required": ["data", "successful"],
         });
         definitions.into_iter().for_each(|(name, definition)| whole[name] = definition);
-        whole
+        Ok(whole)
     }
 
     /// Whether it is among the few that are shown first.
@@ -412,13 +432,12 @@ mod tests {
 
     fn answers(output: Value) -> Value {
         let tool = json!({"slug": "A_B", "name": "b", "description": "", "input": {}, "output": output});
-        Tool::new(
-            serde_json::from_str(&tool.to_string()).unwrap(),
-            &<[Arc<Policy>; 2]>::default(),
-            true,
-            Limits::default(),
-        )
-        .answer_schema()
+        let mut texts = Texts::within(&tempfile::env::temp_dir()).unwrap();
+        let text = tool.to_string();
+        let tool = serde_json::from_str(&text).unwrap();
+        let tool = Tool::new(tool, &<[Arc<Policy>; 2]>::default(), true, Limits::default(), &mut texts);
+        texts.write().unwrap();
+        tool.answer_schema().unwrap()
     }
 
     #[test]

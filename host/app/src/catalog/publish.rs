@@ -9,15 +9,14 @@ use std::sync::{Arc, atomic::Ordering};
 use bytes::Bytes;
 use manifest::Manifest;
 use sandbox::{Digest, InstallError};
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
-use serde_json::{Value, value::RawValue};
+use serde::{Deserialize, Serialize};
 use store::{Batch, Change, Collection, CommitError, Document, Field, Kind, Query, Store, Time};
 
-use super::{Catalog, Index, Release, changes};
+use super::{Catalog, Index, Release, Texts, changes, check, packed::Packed};
 use crate::{App, Error, INSTALLATION, Result};
 
 /// The largest component, in bytes.
-const COMPONENT: usize = 24 << 20;
+pub(super) const COMPONENT: usize = 24 << 20;
 const PAGE: u64 = 500;
 /// By how many milliseconds the clocks of servers may differ.
 const SKEW: i64 = 10 * 60 * 1000;
@@ -28,14 +27,14 @@ pub(crate) static COLLECTION: Collection = Collection {
     fields: &[Field::new("slug", Kind::Text), Field::new("digest", Kind::Text)],
 };
 
-/// A published version, as stored. The component itself is a blob under its digest. The catalogue reads schemas as [`Text`].
+/// A published version, as stored. The component itself is a blob under its digest.
 #[derive(Debug, Serialize, Deserialize)]
-struct Stored<S = Value> {
+struct Stored {
     slug: String,
     version: String,
     digest: Digest,
     size: u64,
-    manifest: Manifest<S>,
+    manifest: Packed,
     #[serde(default)]
     signed_by: Option<String>,
     #[serde(default)]
@@ -43,13 +42,6 @@ struct Stored<S = Value> {
 }
 
 impl Document for Stored {
-    const COLLECTION: &'static Collection = &COLLECTION;
-}
-
-/// A schema that nobody looks into.
-type Text = Box<RawValue>;
-
-impl Document for Stored<Text> {
     const COLLECTION: &'static Collection = &COLLECTION;
 }
 
@@ -64,22 +56,22 @@ pub struct Published {
 /// Reads the catalogue from the store.
 ///
 /// # Errors
-/// When the store cannot be read.
-pub async fn load(store: &Store) -> Result<Catalog> {
+/// When the store cannot be read, or the file of texts not be written.
+pub async fn load(store: &Store, mut texts: Texts) -> Result<Catalog> {
     let (mut index, mut newest) = (Index::default(), 0);
     for page in 0.. {
         let query = Query::of(INSTALLATION).page(page * PAGE, PAGE);
-        let found = store.find::<Stored<Text>>(&query).await?;
+        let found = store.find::<Stored>(&query).await?;
         let last = (found.records.len() as u64) < PAGE;
         for record in found.records {
             newest = newest.max(record.updated_at.0);
-            index.put(Arc::new(release(record.body, record.created_at)));
+            index.put(Arc::new(release(&record.body, record.created_at, &mut texts)?));
         }
         if last {
             break;
         }
     }
-    Ok(Catalog::new(index, newest))
+    Ok(Catalog::new(index, newest, texts))
 }
 
 /// Takes over what other servers have published or deprecated.
@@ -96,19 +88,19 @@ pub(crate) async fn refresh(app: &App, change: Change) -> Result<()> {
         Change::Perhaps => newest.saturating_add(1),
     };
     let query = Query::of(INSTALLATION).at_least("updated_at", since);
-    if app.store.find::<Stored<Text>>(&query.clone().page(0, 0)).await?.total == 0 {
+    if app.store.find::<Stored>(&query.clone().page(0, 0)).await?.total == 0 {
         return Ok(());
     }
-    let _changing = app.catalog.changing.lock().await;
+    let mut texts = app.catalog.changing.lock().await;
     for page in 0.. {
-        let found = app.store.find::<Stored<Text>>(&query.clone().page(page * PAGE, PAGE)).await?.records;
+        let found = app.store.find::<Stored>(&query.clone().page(page * PAGE, PAGE)).await?.records;
         let last = (found.len() as u64) < PAGE;
         for record in found {
             app.catalog.newest.fetch_max(record.updated_at.0, Ordering::Relaxed);
             let index = app.catalog.index();
             let known = index.toolkit(&record.body.slug).and_then(|known| known.releases.get(&record.body.version));
             if known.is_none_or(|known| known.deprecated_at != record.body.deprecated_at) {
-                app.catalog.put(Arc::new(release(record.body, record.created_at)));
+                app.catalog.put(Arc::new(release(&record.body, record.created_at, &mut texts)?));
             }
         }
         if last {
@@ -167,7 +159,9 @@ pub async fn publish(app: &App, slug: &str, version: &str, component: Bytes, ter
     let Some(installed) = installed.filter(|_| problems.is_empty()) else {
         return Err(Error::ComponentInvalid(problems));
     };
-    let problems = conflicts(&app.catalog.index(), with_texts(&installed.manifest)?);
+    let manifest = serde_json::to_string(&installed.manifest)
+        .map_err(|cause| Error::Internal(format!("a manifest could not be written: {cause}")))?;
+    let problems = conflicts(&app.catalog.index(), &installed.manifest);
     if !problems.is_empty() {
         return Err(Error::ComponentInvalid(problems));
     }
@@ -177,11 +171,12 @@ pub async fn publish(app: &App, slug: &str, version: &str, component: Bytes, ter
         version: version.to_owned(),
         digest,
         size: installed.size,
-        manifest: installed.manifest,
+        manifest: Packed::of(&manifest)?,
         signed_by,
         deprecated_at: None,
     };
-    enter(app, stored, terms.breaking).await
+    let known = (!terms.breaking).then_some(&installed.manifest);
+    enter(app, stored, known).await
 }
 
 /// The manifest of a version.
@@ -190,7 +185,8 @@ pub async fn publish(app: &App, slug: &str, version: &str, component: Bytes, ter
 /// When there is no such version, or the store cannot be read.
 pub async fn manifest_of(app: &App, slug: &str, version: &str) -> Result<Manifest> {
     let missing = || Error::VersionNotFound { slug: super::cut(slug), version: super::cut(version) };
-    Ok(app.store.get::<Stored>(INSTALLATION, &id(slug, version)).await?.ok_or_else(missing)?.body.manifest)
+    let stored = app.store.get::<Stored>(INSTALLATION, &id(slug, version)).await?.ok_or_else(missing)?;
+    serde_json::from_str(&stored.body.manifest.json()?).map_err(|cause| unreadable(&stored.body, &cause))
 }
 
 /// Leaves a version to those who name it exactly. Doing it again changes nothing.
@@ -199,15 +195,15 @@ pub async fn manifest_of(app: &App, slug: &str, version: &str) -> Result<Manifes
 /// When there is no such version, or the store refuses.
 pub async fn deprecate(app: &App, slug: &str, version: &str) -> Result<Arc<Release>> {
     let missing = || Error::VersionNotFound { slug: super::cut(slug), version: super::cut(version) };
-    let _changing = app.catalog.changing.lock().await;
+    let mut texts = app.catalog.changing.lock().await;
     let slug = slug.to_ascii_lowercase();
-    let mut record = app.store.get::<Stored<Text>>(INSTALLATION, &id(&slug, version)).await?.ok_or_else(missing)?;
+    let mut record = app.store.get::<Stored>(INSTALLATION, &id(&slug, version)).await?.ok_or_else(missing)?;
     if record.body.deprecated_at.is_none() {
         let now = app.clock.now();
         record.body.deprecated_at = Some(now);
         app.store.commit(Batch::at(now).update(&record).announce()).await?;
     }
-    let release = Arc::new(release(record.body, record.created_at));
+    let release = Arc::new(release(&record.body, record.created_at, &mut texts)?);
     app.catalog.put(release.clone());
     Ok(release)
 }
@@ -221,10 +217,11 @@ impl Catalog {
     }
 }
 
-async fn enter(app: &App, stored: Stored, breaking: bool) -> Result<Published> {
-    let changing = app.catalog.changing.lock().await;
-    if !breaking {
-        changes::keeps_the_days_promises(app, &stored.manifest).await?;
+/// Commits a version and swaps the catalogue. `promised` is its manifest when it has to keep what its day has promised.
+async fn enter(app: &App, stored: Stored, promised: Option<&Manifest>) -> Result<Published> {
+    let mut texts = app.catalog.changing.lock().await;
+    if let Some(manifest) = promised {
+        changes::keeps_the_days_promises(app, manifest).await?;
     }
     let now = app.clock.now();
     let id = id(&stored.slug, &stored.version);
@@ -232,7 +229,7 @@ async fn enter(app: &App, stored: Stored, breaking: bool) -> Result<Published> {
         Ok(()) => {}
         // Somebody published the version meanwhile.
         Err(CommitError::Taken { .. }) => {
-            drop(changing);
+            drop(texts);
             refresh(app, Change::Announced).await?;
             let Stored { slug, version, digest, .. } = stored;
             return match same(app, &slug, &version, digest)? {
@@ -242,7 +239,7 @@ async fn enter(app: &App, stored: Stored, breaking: bool) -> Result<Published> {
         }
         Err(cause) => return Err(cause.into()),
     }
-    let release = Arc::new(release(with_texts(&stored)?, now));
+    let release = Arc::new(release(&stored, now, &mut texts)?);
     app.catalog.put(release.clone());
     Ok(Published { release, new: true })
 }
@@ -273,15 +270,15 @@ fn named_right(slug: &str, version: &str, component: &[u8]) -> Vec<String> {
 }
 
 /// What stands against a manifest that is right in itself: names of others, and schemas that cannot be used.
-fn conflicts(index: &Index, manifest: Manifest<Text>) -> Vec<String> {
+fn conflicts(index: &Index, manifest: &Manifest) -> Vec<String> {
     let mut problems = Vec::new();
-    for tool in manifest.tools {
+    for tool in &manifest.tools {
         if let Some(other) = index.toolkit_of(&tool.slug).filter(|other| *other.slug != *manifest.slug) {
             problems.push(format!("tools.{}: the name is used by toolkit {}", tool.slug, other.slug));
         }
-        let output = (!tool.loose_output).then_some(("output", tool.output));
-        for (name, schema) in [("input", tool.input)].into_iter().chain(output) {
-            if let Some(problem) = super::Schema::new(schema).problem() {
+        let output = (!tool.loose_output).then_some(("output", &tool.output));
+        for (name, schema) in [("input", &tool.input)].into_iter().chain(output) {
+            if let Some(problem) = check::problem(schema) {
                 problems.push(format!("tools.{}.{name}: {problem}", tool.slug));
             }
         }
@@ -289,15 +286,17 @@ fn conflicts(index: &Index, manifest: Manifest<Text>) -> Vec<String> {
     problems
 }
 
-/// The same as the catalogue keeps it.
-fn with_texts<T: DeserializeOwned>(with_trees: &impl Serialize) -> Result<T> {
-    let text = serde_json::to_string(with_trees).and_then(|text| serde_json::from_str(&text));
-    text.map_err(|cause| Error::Unavailable(format!("the manifest could not be written: {cause}")))
+/// A version as the catalogue keeps it. Schemas are not taken apart.
+fn release(stored: &Stored, published_at: Time, texts: &mut Texts) -> Result<Release> {
+    let Stored { digest, size, signed_by, deprecated_at, .. } = stored;
+    let manifest = stored.manifest.json()?;
+    let manifest = serde_json::from_str(&manifest).map_err(|cause| unreadable(stored, &cause))?;
+    let release = Release::new(manifest, *digest, *size, published_at, texts)?;
+    Ok(Release { signed_by: signed_by.clone(), deprecated_at: *deprecated_at, ..release })
 }
 
-fn release(stored: Stored<Text>, published_at: Time) -> Release {
-    let Stored { digest, size, manifest, signed_by, deprecated_at, .. } = stored;
-    Release { signed_by, deprecated_at, ..Release::new(manifest, digest, size, published_at) }
+fn unreadable(stored: &Stored, cause: &serde_json::Error) -> Error {
+    Error::Internal(format!("the manifest of {} {} cannot be read: {cause}", stored.slug, stored.version))
 }
 
 fn id(slug: &str, version: &str) -> String {

@@ -20,7 +20,7 @@ const MOST: usize = 32;
 pub(crate) async fn given(app: &App, project: &Project, tool: &Tool, arguments: Bytes) -> Result<(Bytes, Vec<Given>)> {
     let invalid = |problem: String| Error::ArgumentsInvalid { tool: tool.slug.to_string(), problems: vec![problem] };
     let mut value = json::read(&arguments).map_err(|cause| invalid(format!("not acceptable JSON: {cause}")))?;
-    let schema: Value = serde_json::from_str(tool.input.text().get()).unwrap_or_default();
+    let schema: Value = serde_json::from_str(tool.input.text()?.get()).unwrap_or_default();
     let mut found = Search { root: &schema, keys: Vec::new(), dropped: false };
     found.visit(&schema, &mut value, 0);
     let Search { keys, dropped, .. } = found;

@@ -262,6 +262,7 @@ mod tests {
     use sandbox::Cause;
 
     use super::*;
+    use crate::catalog::Texts;
     use store::Time;
 
     /// Nothing a client sends makes the host panic, so this answer is not asked for over HTTP. That the third panic is followed by
@@ -271,7 +272,10 @@ mod tests {
         let manifest = serde_json::json!({
             "abi": "1.0.0", "sdk": "s", "slug": "acme", "name": "n", "description": "d", "version": "20260101_00", "tools": [],
         });
-        let release = Release::new(serde_json::from_value(manifest).unwrap(), Digest::of(b""), 0, Time(0));
+        let mut texts = Texts::within(&tempfile::env::temp_dir()).unwrap();
+        let manifest = manifest.to_string();
+        let manifest = serde_json::from_str(&manifest).unwrap();
+        let release = Release::new(manifest, Digest::of(b""), 0, Time(0), &mut texts).unwrap();
         let error = refused(Refusal::Quarantined, &release);
         let (slug, status) = (error.row().slug, error.row().status);
         assert_eq!((slug, status), ("Toolkit_Quarantined", 503));

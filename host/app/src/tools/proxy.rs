@@ -321,13 +321,17 @@ mod tests {
     use store::Time;
 
     use super::*;
+    use crate::catalog::Texts;
 
     fn release(egress: Value) -> Release {
         let manifest = json!({
             "abi": "1.0.0", "sdk": "s", "slug": "acme", "name": "n", "description": "d", "version": "20260101_00",
             "egress": egress, "tools": [],
         });
-        Release::new(serde_json::from_str(&manifest.to_string()).unwrap(), Digest::of(b""), 0, Time(0))
+        let mut texts = Texts::within(&tempfile::env::temp_dir()).unwrap();
+        let manifest = manifest.to_string();
+        let manifest = serde_json::from_str(&manifest).unwrap();
+        Release::new(manifest, Digest::of(b""), 0, Time(0), &mut texts).unwrap()
     }
 
     #[test]

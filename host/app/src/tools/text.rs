@@ -13,7 +13,7 @@ use net::{
     header::{AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue},
 };
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::{Value, json, value::RawValue};
 use tokio::{sync::Semaphore, time::timeout};
 use zeroize::Zeroizing;
 
@@ -146,7 +146,8 @@ fn check(sentence: &Sentence) -> Result<()> {
 }
 
 async fn converse(model: &Model, tool: &Tool, sentence: &Sentence) -> Result<(Bytes, Tokens)> {
-    let mut said = opening(tool, sentence);
+    let schema = tool.input.text()?;
+    let mut said = opening(tool, sentence, &schema);
     let mut tokens = Tokens { model: model.settings.model.clone(), prompt: 0, completion: 0 };
     let (mut answer, mut problems) = (String::new(), Vec::new());
     for _ in 0..ROUNDS {
@@ -155,7 +156,7 @@ async fn converse(model: &Model, tool: &Tool, sentence: &Sentence) -> Result<(By
             said.push(json!({"role": "assistant", "content": answer}));
             said.push(json!({"role": "user", "content": mend}));
         }
-        let Completion { choices, usage } = ask(model, tool, sentence, &said).await?;
+        let Completion { choices, usage } = ask(model, tool, sentence, &schema, &said).await?;
         tokens.prompt += usage.prompt_tokens;
         tokens.completion += usage.completion_tokens;
         let choice = choices.into_iter().next().ok_or_else(|| Error::ModelFailed("it answered nothing".into()))?;
@@ -173,16 +174,16 @@ async fn converse(model: &Model, tool: &Tool, sentence: &Sentence) -> Result<(By
     Err(Error::TextNotUnderstood { tool: tool.slug.to_string(), answer, problems })
 }
 
-fn opening(tool: &Tool, sentence: &Sentence) -> Vec<Value> {
+fn opening(tool: &Tool, sentence: &Sentence, schema: &RawValue) -> Vec<Value> {
     let prompt = sentence.prompt.as_deref().unwrap_or(PROMPT);
     let description = sentence.description.as_deref().unwrap_or(&tool.description);
-    let system = format!("{prompt}\n\nTool: {}\n{description}\n\nSchema:\n{}", tool.slug, tool.input.text());
+    let system = format!("{prompt}\n\nTool: {}\n{description}\n\nSchema:\n{}", tool.slug, schema);
     vec![json!({"role": "system", "content": system}), json!({"role": "user", "content": sentence.text})]
 }
 
-async fn ask(model: &Model, tool: &Tool, sentence: &Sentence, said: &[Value]) -> Result<Completion> {
+async fn ask(model: &Model, tool: &Tool, sentence: &Sentence, schema: &RawValue, said: &[Value]) -> Result<Completion> {
     let settings = &model.settings;
-    let form = json!({"name": &*tool.slug, "schema": tool.input.text()});
+    let form = json!({"name": &*tool.slug, "schema": schema});
     let body = json!({
         "model": settings.model,
         "messages": said,

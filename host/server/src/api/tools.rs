@@ -55,7 +55,7 @@ struct View<'a> {
     description: &'a str,
     human_description: &'a str,
     toolkit: ToolkitView<'a>,
-    input_parameters: &'a RawValue,
+    input_parameters: Box<RawValue>,
     output_parameters: Value,
     no_auth: bool,
     version: &'a str,
@@ -140,7 +140,7 @@ pub(crate) async fn list(
     }
     let (index, page) = moment(&server, query.page()?)?;
     let (found, total) = page.cut(index.tools(&filter));
-    ok(&list_view(&index, &found, &page, total))
+    ok(&list_view(&index, &found, &page, total)?)
 }
 
 /// The toolkits of some auth configs, narrowed to those asked for. A name that no toolkit has stands for nothing.
@@ -157,14 +157,14 @@ async fn toolkits_of(server: &Server, key: &ProjectKey, configs: &[String], aske
     Ok(toolkits)
 }
 
-fn list_view<'a>(index: &'a Index, found: &'a [Found], page: &Page, total: u64) -> List<'a> {
-    List {
-        items: found.iter().map(|found| view(index, found)).collect(),
+fn list_view<'a>(index: &'a Index, found: &'a [Found], page: &Page, total: u64) -> Reply<List<'a>> {
+    Ok(List {
+        items: found.iter().map(|found| view(index, found)).collect::<Reply<_>>()?,
         next_cursor: page.next_cursor(total),
         total_pages: total.div_ceil(page.limit).max(1),
         current_page: page.number,
         total_items: total,
-    }
+    })
 }
 
 /// Lists the slugs of all tools.
@@ -205,7 +205,7 @@ pub(crate) async fn read(
     let toolkit = index.toolkit_of(&slug).map(|toolkit| toolkit.slug.to_string()).unwrap_or_default();
     let version = query.text("version")?.unwrap_or_else(|| wish.of(&toolkit));
     let found = index.tool(&slug, version)?;
-    ok(&view(&index, &found))
+    ok(&view(&index, &found)?)
 }
 
 fn wish(query: &Query, default: &str) -> Reply<VersionWish> {
@@ -214,19 +214,19 @@ fn wish(query: &Query, default: &str) -> Reply<VersionWish> {
     Ok(VersionWish { all, each: each.collect::<HashMap<_, _>>() })
 }
 
-fn view<'a>(index: &'a Index, found: &'a Found) -> View<'a> {
+fn view<'a>(index: &'a Index, found: &'a Found) -> Reply<View<'a>> {
     let Found { release, tool } = found;
     let toolkit = index.toolkit(&release.slug);
     let versions = || toolkit.map(|toolkit| toolkit.versions()).unwrap_or_default();
     let (version, is_deprecated) = (release.version.as_str(), release.deprecated_at.is_some());
-    View {
+    Ok(View {
         slug: &tool.slug,
         name: &tool.name,
         description: &tool.description,
         human_description: &tool.description,
         toolkit: ToolkitView { slug: &release.slug, name: &release.name, logo: &release.logo },
-        input_parameters: tool.input.text(),
-        output_parameters: tool.answer_schema(),
+        input_parameters: tool.input.text()?,
+        output_parameters: tool.answer_schema()?,
         no_auth: tool.no_auth,
         version,
         available_versions: versions(),
@@ -241,7 +241,7 @@ fn view<'a>(index: &'a Index, found: &'a Found) -> View<'a> {
             is_deprecated,
             toolkit: Logo { logo: &release.logo },
         },
-    }
+    })
 }
 
 fn needed(tool: &Tool) -> Option<Needed<'_>> {

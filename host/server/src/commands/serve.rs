@@ -69,6 +69,7 @@ pub(crate) async fn run(config: Config, args: Args, terminal: Terminal) -> Resul
     let address = listener.local_addr().context("read the address listened on").map_err(Stop::from)?;
     let fresh = !config.data.exists();
     let Opened { app, writer, store, new } = open::open(&config).await?;
+    memory::give_back_now();
     let server = Arc::new(Server::new(app, config));
     let keys = if new { first_run::make(&server.app).await? } else { first_run::find(&server.app).await? };
     let url = url(&server.config, address);

@@ -1,0 +1,71 @@
+//! Manifests in records, compressed: a store keeps in memory what it has read, and schemas repeat themselves.
+//!
+//! Base64 of raw deflate (RFC 1951) of the JSON. Records of earlier versions have the JSON as it is.
+
+use std::io::{Read, Write};
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use flate2::{Compression, read::DeflateDecoder, write::DeflateEncoder};
+use serde::{Deserialize, Serialize};
+use serde_json::value::{RawValue, to_raw_value};
+
+use super::publish::COMPONENT;
+use crate::{Error, Result};
+
+/// A manifest as stored.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(super) struct Packed(Box<RawValue>);
+
+impl Packed {
+    /// Packs the JSON of a manifest.
+    pub(super) fn of(json: &str) -> Result<Self> {
+        let mut packed = DeflateEncoder::new(Vec::new(), Compression::default());
+        let packed = packed.write_all(json.as_bytes()).and_then(|()| packed.finish());
+        let packed = packed.map_err(|cause| failed("written", &cause))?;
+        Ok(Self(to_raw_value(&STANDARD.encode(packed)).map_err(|cause| failed("written", &cause))?))
+    }
+
+    /// The JSON of the manifest.
+    ///
+    /// # Errors
+    /// When it is damaged.
+    pub(super) fn json(&self) -> Result<String> {
+        let Ok(packed) = serde_json::from_str::<&str>(self.0.get()) else { return Ok(self.0.get().to_owned()) };
+        let packed = STANDARD.decode(packed).map_err(|cause| failed("read", &cause))?;
+        let mut json = String::new();
+        // A component, which has it inside, is no larger.
+        let read = DeflateDecoder::new(&packed[..]).take(COMPONENT as u64).read_to_string(&mut json);
+        read.map_err(|cause| failed("read", &cause))?;
+        Ok(json)
+    }
+}
+
+fn failed(what: &str, cause: &dyn std::fmt::Display) -> Error {
+    Error::Internal(format!("a manifest could not be {what}: {cause}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stored(text: &str) -> Packed {
+        serde_json::from_str(text).unwrap()
+    }
+
+    #[test]
+    fn a_manifest_is_read_as_it_was_written_by_this_version_and_by_earlier_ones() {
+        let plain = format!("{{\"name\":\"ü\",\"tools\":[{}7]}}", "{\"slug\":\"ACME_A\"},".repeat(50));
+        assert_eq!(stored(&plain).json().unwrap(), plain);
+        let packed = serde_json::to_string(&Packed::of(&plain).unwrap()).unwrap();
+        assert!(packed.len() < plain.len() / 4, "{} of {} bytes", packed.len(), plain.len());
+        assert_eq!(stored(&packed).json().unwrap(), plain);
+    }
+
+    #[test]
+    fn what_is_no_packed_manifest_is_refused() {
+        for damaged in ["\"!\"", "\"AAAA\"", "\"A\""] {
+            assert!(stored(damaged).json().is_err(), "{damaged}");
+        }
+    }
+}

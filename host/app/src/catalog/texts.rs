@@ -1,0 +1,97 @@
+//! Schemas as text, kept out of memory.
+//!
+//! The description of a large application has megabytes of schemas, of which calls use a few, and the memory of a server at
+//! rest is not to grow with the others. So they lie in a file and are read when somebody asks; what is asked for often the
+//! system has at hand. The file has no name: nobody else opens it, and it goes with the process. It only grows, and what was
+//! written does not change, so readers take no lock.
+
+use std::{fs::File, io, os::unix::fs::FileExt, path::Path, sync::Arc};
+
+use serde_json::value::RawValue;
+
+use crate::{Error, Result};
+
+/// Where texts are put.
+#[derive(Debug)]
+pub struct Texts {
+    file: Arc<File>,
+    /// Bytes in the file.
+    end: u64,
+    /// What comes after them.
+    fresh: Vec<u8>,
+}
+
+/// A text in the file, once it was written.
+#[derive(Debug, Clone)]
+pub(super) struct Text {
+    file: Arc<File>,
+    at: u64,
+    length: usize,
+}
+
+impl Texts {
+    /// An empty file in a folder.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn within(folder: &Path) -> io::Result<Self> {
+        Ok(Self { file: Arc::new(tempfile::tempfile_in(folder)?), end: 0, fresh: Vec::new() })
+    }
+
+    /// Puts a text behind the others. It can be read after [`Texts::write`].
+    pub(super) fn add(&mut self, text: &RawValue) -> Text {
+        let at = self.end + self.fresh.len() as u64;
+        self.fresh.extend_from_slice(text.get().as_bytes());
+        Text { file: self.file.clone(), at, length: text.get().len() }
+    }
+
+    /// Writes what was added.
+    pub(super) fn write(&mut self) -> Result<()> {
+        let fresh = std::mem::take(&mut self.fresh);
+        let at = self.end;
+        self.end += fresh.len() as u64;
+        self.file.write_all_at(&fresh, at).map_err(|cause| failed("written", &cause))
+    }
+}
+
+impl Text {
+    pub(super) fn read(&self) -> Result<Box<RawValue>> {
+        let mut bytes = vec![0; self.length];
+        self.file.read_exact_at(&mut bytes, self.at).map_err(|cause| failed("read", &cause))?;
+        let text = String::from_utf8(bytes).map_err(|cause| failed("read", &cause))?;
+        RawValue::from_string(text).map_err(|cause| failed("read", &cause))
+    }
+}
+
+fn failed(what: &str, cause: &dyn std::fmt::Display) -> Error {
+    Error::Unavailable(format!("the schemas of tools cannot be {what}: {cause}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{json, value::to_raw_value};
+
+    use super::*;
+
+    #[test]
+    fn a_text_is_read_as_it_was_added_whatever_is_added_after_it() {
+        let mut texts = Texts::within(&tempfile::env::temp_dir()).unwrap();
+        let mut added = Vec::new();
+        for round in 0..3 {
+            for text in [json!({}), json!({"title": "ü", "round": round}), json!(true)] {
+                let text = to_raw_value(&text).unwrap();
+                added.push((texts.add(&text), text));
+            }
+            texts.write().unwrap();
+            for (kept, text) in &added {
+                assert_eq!(kept.read().unwrap().get(), text.get());
+            }
+        }
+    }
+
+    #[test]
+    fn what_was_not_written_is_not_read() {
+        let mut texts = Texts::within(&tempfile::env::temp_dir()).unwrap();
+        assert!(texts.add(&to_raw_value(&json!({})).unwrap()).read().is_err());
+    }
+}
