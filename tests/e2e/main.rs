@@ -30,6 +30,7 @@ mod abi;
 mod blobs;
 mod cassettes;
 mod catalogue;
+mod certificates;
 mod contract;
 mod coverage;
 mod crash;

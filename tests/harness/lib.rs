@@ -8,6 +8,7 @@ pub mod bucket;
 pub mod client;
 pub mod disk;
 pub mod fake_app;
+pub mod guarded;
 #[path = "../components/guest.rs"]
 pub mod guest;
 pub mod host;
@@ -28,6 +29,7 @@ pub use bucket::BucketService;
 pub use client::{Answer, Client};
 pub use disk::SmallDisk;
 pub use fake_app::FakeApp;
+pub use guarded::Guarded;
 pub use guest::Guest;
 pub use host::Host;
 pub use issuer::Issuer;

@@ -8,13 +8,14 @@
 //! The guarantee rests on three places: [`guard`] judges names and addresses, `connect` bounds the connection, `body`
 //! reads the answer. It does not rest on the caller, nor on the environment: proxy variables are not read.
 //!
-//! Connections are kept alive and shared by all callers. Credentials travel in requests, never in connections (no client
-//! certificates, no NTLM), so a shared connection carries nobody's identity.
+//! Connections are kept alive and shared by all callers. Credentials travel in requests, never in connections (no NTLM), so a
+//! shared connection carries nobody's identity; those with a client certificate are shared by nobody (`identity`).
 
 mod body;
 mod connect;
 mod error;
 pub mod guard;
+mod identity;
 mod redirect;
 mod rewrite;
 
@@ -28,6 +29,7 @@ use ipnet::IpNet;
 use reqwest::header::{ACCEPT_ENCODING, HeaderValue};
 
 pub use error::{Error, ErrorKind};
+pub use identity::Identity;
 pub use ipnet;
 pub use reqwest::{
     Method, StatusCode, header,
@@ -59,15 +61,26 @@ pub struct Settings {
 #[derive(Clone)]
 pub struct Client {
     inner: Arc<Inner>,
+    /// What its connections show to whoever asks for a client certificate.
+    identity: Option<Identity>,
 }
 
 struct Inner {
+    /// Of nobody in particular.
+    shared: Clients,
+    /// Of one client certificate each.
+    owned: identity::Kept<Clients>,
+    user_agent: String,
+    rewrites: Vec<Rewrite>,
+    allow: Arc<[IpNet]>,
+}
+
+/// Clients with connections of their own.
+struct Clients {
     /// Resolves names through the guard.
     guarded: reqwest::Client,
     /// For the targets of rewrites, which the operator vouches for; made only when there are any.
     vouched: Option<reqwest::Client>,
-    rewrites: Vec<Rewrite>,
-    allow: Arc<[IpNet]>,
 }
 
 /// One request.
@@ -139,10 +152,18 @@ impl Client {
     /// # Errors
     /// When TLS cannot be set up, for example because the system has no certificate store.
     pub fn new(settings: Settings) -> Result<Self, Error> {
-        let allow: Arc<[IpNet]> = settings.allow.into();
-        let guarded = build(&settings.user_agent, Some(guard::Resolver::new(allow.clone())))?;
-        let vouched = if settings.rewrite.is_empty() { None } else { Some(build(&settings.user_agent, None)?) };
-        Ok(Self { inner: Arc::new(Inner { guarded, vouched, rewrites: settings.rewrite, allow }) })
+        let Settings { rewrite: rewrites, allow, user_agent } = settings;
+        let allow: Arc<[IpNet]> = allow.into();
+        let shared = Clients::new(&user_agent, &allow, !rewrites.is_empty(), None)?;
+        let inner = Inner { shared, owned: identity::Kept::new(), user_agent, rewrites, allow };
+        Ok(Self { inner: Arc::new(inner), identity: None })
+    }
+
+    /// The same client with connections that show a certificate, which no other identity shares; without one, with those that
+    /// show none.
+    #[must_use]
+    pub fn showing(&self, identity: Option<Identity>) -> Self {
+        Self { inner: self.inner.clone(), identity }
     }
 
     /// The rewrites in force, for the start-up message.
@@ -166,7 +187,15 @@ impl Client {
 
     async fn exchange(&self, request: Request, place: &error::Place) -> Result<Response, Error> {
         let started = Instant::now();
-        let (client, target) = self.route(&request.url).map_err(|refused| place.denied(&refused))?;
+        let inner = &self.inner;
+        let owned = match &self.identity {
+            None => None,
+            Some(identity) => Some(inner.owned.get(identity.digest, || {
+                Clients::new(&inner.user_agent, &inner.allow, !inner.rewrites.is_empty(), Some(identity))
+            })?),
+        };
+        let clients = owned.as_deref().unwrap_or(&inner.shared);
+        let (client, target) = self.route(clients, &request.url).map_err(|refused| place.denied(&refused))?;
         let mut headers = request.headers;
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
         let mut builder = client.request(request.method.clone(), target).headers(headers);
@@ -194,17 +223,29 @@ impl Client {
     }
 
     /// Where a URL really goes: through the guard, or to the target of a rewrite.
-    fn route(&self, url: &Url) -> Result<(&reqwest::Client, Url), guard::Refused> {
-        if let (Some(vouched), Some(target)) = (&self.inner.vouched, rewrite::apply(&self.inner.rewrites, url)) {
+    fn route<'c>(&self, clients: &'c Clients, url: &Url) -> Result<(&'c reqwest::Client, Url), guard::Refused> {
+        if let (Some(vouched), Some(target)) = (&clients.vouched, rewrite::apply(&self.inner.rewrites, url)) {
             return Ok((vouched, target));
         }
         guard::check_url(url, &self.inner.allow)?;
-        Ok((&self.inner.guarded, url.clone()))
+        Ok((&clients.guarded, url.clone()))
+    }
+}
+
+impl Clients {
+    fn new(user_agent: &str, allow: &Arc<[IpNet]>, rewrites: bool, identity: Option<&Identity>) -> Result<Self, Error> {
+        let guarded = build(user_agent, Some(guard::Resolver::new(allow.clone())), identity)?;
+        let vouched = if rewrites { Some(build(user_agent, None, identity)?) } else { None };
+        Ok(Self { guarded, vouched })
     }
 }
 
 #[expect(clippy::disallowed_methods, reason = "this is the one place that makes clients")]
-fn build(user_agent: &str, resolver: Option<guard::Resolver>) -> Result<reqwest::Client, Error> {
+fn build(
+    user_agent: &str,
+    resolver: Option<guard::Resolver>,
+    identity: Option<&Identity>,
+) -> Result<reqwest::Client, Error> {
     let mut builder = reqwest::Client::builder()
         .no_proxy()
         .redirect(reqwest::redirect::Policy::none())
@@ -221,6 +262,9 @@ fn build(user_agent: &str, resolver: Option<guard::Resolver>) -> Result<reqwest:
     }
     if let Some(resolver) = resolver {
         builder = builder.dns_resolver(resolver);
+    }
+    if let Some(identity) = identity {
+        builder = builder.identity(identity.own());
     }
     builder.build().map_err(|cause| Error {
         kind: ErrorKind::Tls,

@@ -17,8 +17,8 @@ impl Client {
     /// Sends a request and follows at most `hops` redirects to the same host that `follow` agrees to. `follow` may change what is
     /// sent there: a signature has to be made anew.
     ///
-    /// Headers named in `credentials` go only to the origin of the first request. A body that cannot be sent again is
-    /// not. A redirect that is not followed is the answer. The time limits cover all hops together.
+    /// Headers named in `credentials` and the client certificate go only to the origin of the first request. A body that cannot be
+    /// sent again is not. A redirect that is not followed is the answer. The time limits cover all hops together.
     ///
     /// # Errors
     /// Those of [`Client::send`].
@@ -31,12 +31,13 @@ impl Client {
     ) -> Result<Response, Error> {
         let first = Origin::of(&request.url);
         let deadline = Instant::now() + request.limits.total;
+        let (mut client, plain) = (self, self.showing(None));
         let mut left = hops;
         loop {
             request.limits.total = deadline.saturating_duration_since(Instant::now());
             let (method, url, limits) = (request.method.clone(), request.url.clone(), request.limits);
             let (mut headers, mut again) = (request.headers.clone(), copy(&request.body));
-            let answer = self.send(request).await?;
+            let answer = client.send(request).await?;
             let next = if left == 0 { None } else { led(&answer, &method, &url) };
             let Some((next_method, next_url)) = next else { return Ok(answer) };
             if next_method != method {
@@ -47,6 +48,7 @@ impl Client {
             let Some(body) = again else { return Ok(answer) };
             if Origin::of(&next_url) != first {
                 credentials.iter().for_each(|name| drop(headers.remove(name)));
+                client = &plain;
             }
             request = Request { method: next_method, url: next_url, headers, body, limits };
             if !follow(&mut request) {

@@ -35,6 +35,8 @@ pub struct Credential {
     pub body: Map<String, Value>,
     /// What signs each request when all else is in it.
     pub sign: Option<Signing>,
+    /// What connections show that carry it.
+    pub identity: Option<net::Identity>,
     /// Every value that must not come back: the secrets themselves, also those inside the placements.
     pub secrets: Vec<Secret>,
 }

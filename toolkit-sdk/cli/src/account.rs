@@ -43,7 +43,11 @@ impl Account {
         let Filled { placements, secrets, sign } = scheme.filled(value);
         let secrets = secrets.into_iter().map(Secret::from).collect();
         let sign = sign.map(|(how, values)| Signing::new(how, values));
-        let credential = Credential { placements: placements.clone(), secrets, sign, ..Credential::default() };
+        // What cannot be read is shown to nobody, and the application says so.
+        let certificate = scheme.filled_certificate(value);
+        let identity = certificate.and_then(|(certificate, key)| net::Identity::from_pem(&certificate, &key).ok());
+        let credential =
+            Credential { placements: placements.clone(), secrets, sign, identity, ..Credential::default() };
         Self { grant: Some(Arc::new(Ready(Arc::new(credential)))), fields: scheme.open_fields(value), placements }
     }
 }

@@ -22,7 +22,7 @@ const TOOL = [
   "examples",
 ];
 const TRIGGER = ["name", "description", "config", "payload", "run", "scopes", "egress"];
-const SCHEME = ["name", "title", "help", "header", "query", "value", "fields", "request", "baseUrl", "verify", "sign", "flow"];
+const SCHEME = ["name", "title", "help", "header", "query", "value", "fields", "request", "baseUrl", "verify", "sign", "clientCertificate", "flow"];
 const FIELD = ["title", "help", "default", "pattern", "optional", "format", "oneOf", "prefix", "suffix", "hidden"];
 
 /** Declares the toolkit; the entry file exports what this answers as its default. */
@@ -40,8 +40,8 @@ export const webhook = (declaration) => ({ kind: "webhook", ...trigger(declarati
 const trigger = (declaration) => plainFunction(known(declaration, TRIGGER, "a trigger"), "a trigger");
 
 const scheme = (mode) => (options = {}) => {
-  const { baseUrl: base_url, flow, ...rest } = known(options, SCHEME, "an auth scheme");
-  return { mode, base_url, [mode === "oauth1" ? "oauth1" : "oauth2"]: flow, ...rest };
+  const { baseUrl: base_url, clientCertificate: client_certificate, flow, ...rest } = known(options, SCHEME, "an auth scheme");
+  return { mode, base_url, client_certificate, [mode === "oauth1" ? "oauth1" : "oauth2"]: flow, ...rest };
 };
 
 /** Ways to connect an account. */

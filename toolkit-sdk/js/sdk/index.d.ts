@@ -129,6 +129,8 @@ interface SchemeWords {
   verify?: string;
   /** How each request is signed, as a manifest says it. */
   sign?: { with: "oauth1" | "aws_sigv4" | "template"; [word: string]: unknown };
+  /** Names of the fields with what connections show: a certificate and its key, both PEM. */
+  clientCertificate?: { certificate: string; key: string };
 }
 
 export function apiKey(options: SchemeWords): Scheme;

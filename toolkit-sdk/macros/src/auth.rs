@@ -34,7 +34,8 @@ const FLOWS: [(&str, &str, &str); 10] = [
     ("calcom_auth", "CalcomAuth", "Client"),
     ("saml", "Saml", "Single sign-on"),
 ];
-const KEYS: &str = "name, title, help, header, query, value, fields, request, base_url, verify, sign";
+const KEYS: &str =
+    "name, title, help, header, query, value, fields, request, base_url, verify, sign, client_certificate";
 
 /// One scheme, as written.
 pub(crate) struct Scheme {
@@ -141,6 +142,7 @@ impl Scheme {
         let mut names: Vec<String> = fields.iter().map(|field| field.name.clone()).collect();
         let flow = if self.has_flow() { Some(oauth2::expression(self, &names)?) } else { None };
         names.extend(flow.as_ref().map(|_| oauth2::ACCESS_TOKEN.to_owned()));
+        let certificate = option(oauth1::certificate(self)?);
         let (oauth1, sign) = (option(oauth1::expression(self)?), option(oauth1::sign(self)?));
         names.extend(self.is_oauth1().then_some(oauth1::VALUES).into_iter().flatten().map(str::to_owned));
         let request = self.request(&mode)?;
@@ -165,6 +167,7 @@ impl Scheme {
                 base_url: #base_url,
                 verify: #verify,
                 sign: #sign,
+                client_certificate: #certificate,
                 oauth2: #flow,
                 oauth1: #oauth1,
             }
@@ -280,7 +283,7 @@ impl Scheme {
         if let Some(name) = self.text("query")? {
             return Ok(vec![query(name, &value)]);
         }
-        if self.is_oauth1() || self.text("sign")?.is_some() {
+        if self.is_oauth1() || self.text("sign")?.is_some() || self.text("client_certificate")?.is_some() {
             return Ok(Vec::new());
         }
         match mode.variant {

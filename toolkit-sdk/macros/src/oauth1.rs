@@ -1,4 +1,4 @@
-//! What signs requests, and the flow of an `oauth1(…)` scheme.
+//! What signs requests, what connections show, and the flow of an `oauth1(…)` scheme.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -32,4 +32,10 @@ pub(crate) fn sign(scheme: &Scheme) -> syn::Result<Option<TokenStream>> {
         }
         None => scheme.is_oauth1().then(|| quote!(::toolkit_sdk::rt::manifest::Sign::oauth1())),
     })
+}
+
+/// The expression that builds the `ClientCertificate`.
+pub(crate) fn certificate(scheme: &Scheme) -> syn::Result<Option<TokenStream>> {
+    let about = scheme.text("client_certificate")?.map(object).transpose()?;
+    Ok(about.map(|about| quote!(::toolkit_sdk::rt::client_certificate(#about))))
 }

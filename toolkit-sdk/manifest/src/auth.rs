@@ -103,6 +103,9 @@ pub struct AuthScheme {
     /// How each request is signed, beside what `request` puts into it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sign: Option<Sign>,
+    /// What connections show, to the application and to where its tokens come from (RFC 8705).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_certificate: Option<ClientCertificate>,
     /// How a token comes about; with a mode that has a flow and only with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub oauth2: Option<OAuth2>,
@@ -124,6 +127,16 @@ impl AuthScheme {
         let of_oauth1 = OAUTH1_VALUES.into_iter().filter(|_| self.oauth1.is_some());
         self.oauth2.is_some().then_some(ACCESS_TOKEN).into_iter().chain(of_oauth1)
     }
+}
+
+/// A certificate that connections show to whoever asks for one (RFC 8446, section 4.4.2).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ClientCertificate {
+    /// Name of the field with the certificate, or a chain that begins with it, as PEM.
+    pub certificate: String,
+    /// Name of the secret field with its key, as PEM.
+    pub key: String,
 }
 
 /// One field of the form that connects an account. Forms show fields in the order of their list.

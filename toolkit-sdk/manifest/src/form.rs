@@ -80,6 +80,13 @@ impl AuthScheme {
         Filled { placements, secrets, sign }
     }
 
+    /// The certificate that connections show, and its key; none when the scheme has none or lacks a value for it.
+    #[must_use]
+    pub fn filled_certificate(&self, value: impl Fn(&str) -> Option<String>) -> Option<(String, String)> {
+        let about = self.client_certificate.as_ref()?;
+        Some((value(&about.certificate)?, value(&about.key)?))
+    }
+
     /// The base URL of the application's API; none when the scheme has none or lacks a value for it.
     #[must_use]
     pub fn filled_base_url(&self, value: impl Fn(&str) -> Option<String>) -> Option<String> {

@@ -29,7 +29,7 @@ mod version;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub use auth::{ACCESS_TOKEN, AuthMode, AuthScheme, Check, Field, FieldFormat, Placement};
+pub use auth::{ACCESS_TOKEN, AuthMode, AuthScheme, Check, ClientCertificate, Field, FieldFormat, Placement};
 #[cfg(not(target_arch = "wasm32"))]
 pub use diff::{Change, Party, diff};
 pub use egress::EgressRule;

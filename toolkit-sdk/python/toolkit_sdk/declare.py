@@ -156,6 +156,7 @@ def _scheme(mode: str) -> Callable[..., dict[str, Any]]:
         base_url: str | None = None,
         verify: str | None = None,
         sign: dict[str, Any] | None = None,
+        client_certificate: dict[str, str] | None = None,
         oauth2: dict[str, Any] | None = None,
         oauth1: dict[str, Any] | None = None,
     ) -> dict[str, Any]:

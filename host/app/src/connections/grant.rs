@@ -228,7 +228,11 @@ fn custom_grant(found: &Found, custom: Custom) -> Result<Granted> {
             let secrets = texts.filter(|value| value.len() >= SECRET).map(Secret::from).collect();
             let placements = placed.iter().map(placement).collect::<Result<_>>()?;
             let fields = base_url.map(|url| ("base_url".to_owned(), url)).into_iter().collect();
-            Ok(Granted::of(Credential { placements, body, secrets, sign: None }, fields, Source::CustomAuth))
+            Ok(Granted::of(
+                Credential { placements, body, secrets, ..Credential::default() },
+                fields,
+                Source::CustomAuth,
+            ))
         }
     }
 }

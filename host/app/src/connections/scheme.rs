@@ -4,6 +4,7 @@
 //! under, and shows values again with their secrets masked.
 
 use manifest::{AuthMode, AuthScheme, FieldProblem, Filled};
+use net::Identity;
 use sandbox::{Credential, Secret, Signing};
 use serde_json::{Map, Value};
 
@@ -53,6 +54,7 @@ pub(super) fn complete(scheme: &AuthScheme, mut given: Values) -> Result<Values,
     for (field, value) in values {
         given.insert(field.name.clone(), Value::String(value));
     }
+    identity(scheme, &given).map_err(|problem| vec![problem])?;
     Ok(given)
 }
 
@@ -82,7 +84,17 @@ pub(super) fn credential(scheme: &AuthScheme, values: &Values) -> Credential {
     let Filled { placements, secrets, sign } = scheme.filled(|name| values.get(name).and_then(text));
     let secrets = secrets.into_iter().map(Secret::from).collect();
     let sign = sign.map(|(how, values)| Signing::new(how, values));
-    Credential { placements, secrets, sign, ..Credential::default() }
+    // That it can be read was seen when it was filled in.
+    let identity = identity(scheme, values).ok().flatten();
+    Credential { placements, secrets, sign, identity, ..Credential::default() }
+}
+
+/// What connections show, where the scheme says so.
+pub(super) fn identity(scheme: &AuthScheme, values: &Values) -> Result<Option<Identity>, String> {
+    let filled = scheme.filled_certificate(|name| values.get(name).and_then(text));
+    let field = scheme.client_certificate.as_ref().map_or("", |about| about.certificate.as_str());
+    let read = filled.map(|(certificate, key)| Identity::from_pem(&certificate, &key)).transpose();
+    read.map_err(|failure| format!("{field}: {}", failure.message))
 }
 
 /// Base URL of the application's API, where the scheme has one and its fields are filled.

@@ -10,8 +10,8 @@ use anyhow::{Context, Result, bail};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use heck::ToSnakeCase;
 use manifest::{
-    AuthMode, AuthScheme, Check, EgressRule, Field, FieldFormat, Hints, Limits, OAuth1, OAuth2, Placement, Sign,
-    Trigger, TriggerKind,
+    AuthMode, AuthScheme, Check, ClientCertificate, EgressRule, Field, FieldFormat, Hints, Limits, OAuth1, OAuth2,
+    Placement, Sign, Trigger, TriggerKind,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -104,6 +104,7 @@ struct Scheme {
     base_url: Option<String>,
     verify: Option<String>,
     sign: Option<Sign>,
+    client_certificate: Option<ClientCertificate>,
     oauth2: Option<OAuth2>,
     oauth1: Option<OAuth1>,
 }
@@ -250,7 +251,7 @@ impl Scheme {
             (Some(request), ..) => request,
             (None, Some(name), _) => vec![Placement::Header { name, value }],
             (None, None, Some(name)) => vec![Placement::Query { name, value }],
-            (None, None, None) if self.sign.is_some() => Vec::new(),
+            (None, None, None) if self.sign.is_some() || self.client_certificate.is_some() => Vec::new(),
             (None, None, None) => match mode {
                 AuthMode::Basic => {
                     vec![Placement::Basic { username: "{username}".to_owned(), password: "{password}".to_owned() }]
@@ -268,6 +269,7 @@ impl Scheme {
             base_url: self.base_url,
             verify: self.verify.as_deref().map(check),
             sign: self.sign.or_else(|| (mode == AuthMode::Oauth1).then(Sign::oauth1)),
+            client_certificate: self.client_certificate,
             oauth2: self.oauth2,
             oauth1: self.oauth1,
         })

@@ -40,6 +40,9 @@ fn schemes(old: &AuthScheme, new: &AuthScheme, report: &mut Report) {
     if old.sign != new.sign {
         report.add("sign", "signs requests in another way".to_owned(), &[]);
     }
+    if old.client_certificate != new.client_certificate {
+        report.add("client_certificate", "is shown otherwise".to_owned(), &[]);
+    }
     report.reworded("base_url", old.base_url != new.base_url);
     report.reworded("verify", old.verify != new.verify);
     match (&old.oauth2, &new.oauth2) {

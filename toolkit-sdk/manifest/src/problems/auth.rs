@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use regex::Regex;
 
 use super::{LONGEST_NAME, Report, flow, hosts, oauth1, sign, template, text};
-use crate::{AuthMode, AuthScheme, Check, Field, Manifest, Placement};
+use crate::{AuthMode, AuthScheme, Check, ClientCertificate, Field, Manifest, Placement};
 
 const LARGEST_HELP: usize = 1024;
 const LONGEST_PATTERN: usize = 512;
@@ -54,6 +54,7 @@ fn check_scheme(manifest: &Manifest, scheme: &AuthScheme, report: &mut Report) {
     let mut used = check_request(scheme, &known, &mut report.at("request"));
     used.extend(by_flow);
     used.extend(sign::check(scheme, &known, report));
+    used.extend(check_certificate(scheme, &mut report.at("client_certificate")));
     let secret = |name: &str| scheme.secrets().any(|secret| secret == name);
     if scheme.mode == AuthMode::NoAuth {
         if !scheme.request.is_empty() || known.iter().any(|name| secret(name)) {
@@ -150,7 +151,11 @@ fn check_request<'a>(scheme: &'a AuthScheme, known: &[&str], report: &mut Report
         }
         used.extend(fields);
     }
-    if scheme.mode != AuthMode::NoAuth && scheme.request.is_empty() && scheme.sign.is_none() {
+    if scheme.mode != AuthMode::NoAuth
+        && scheme.request.is_empty()
+        && scheme.sign.is_none()
+        && scheme.client_certificate.is_none()
+    {
         report.add("says nowhere where the credential goes");
     }
     used
@@ -197,6 +202,22 @@ pub(super) fn check_header(name: &str, report: &mut Report) {
     if FRAMING.contains(&name) {
         report.add("this header frames or routes the message; the platform writes it");
     }
+}
+
+/// Checks which fields hold the certificate and its key, and answers them.
+fn check_certificate<'a>(scheme: &'a AuthScheme, report: &mut Report) -> Vec<&'a str> {
+    let Some(ClientCertificate { certificate, key }) = &scheme.client_certificate else { return Vec::new() };
+    let field = |name: &str| scheme.fields.iter().find(|field| field.name == name);
+    for (place, name) in [("certificate", certificate), ("key", key)] {
+        match field(name) {
+            None => report.at(place).add(format_args!("`{name}` is not a field of this scheme")),
+            Some(field) if place == "key" && !field.secret => {
+                report.at(place).add(format_args!("mark `{name}` as secret: who has it is the account"));
+            }
+            Some(_) => {}
+        }
+    }
+    vec![certificate, key]
 }
 
 fn check_verify(manifest: &Manifest, scheme: &AuthScheme, verify: &Check, known: &[&str], report: &mut Report) {

@@ -490,6 +490,21 @@ fn a_signature_is_over_values_that_there_are_and_stands_where_nothing_else_does(
 }
 
 #[test]
+fn a_client_certificate_and_its_secret_key_are_fields() {
+    let scheme = |certificate: &str, key: &str| {
+        json!([{
+            "mode": "API_KEY", "name": "Certificate",
+            "fields": [{ "name": "pem", "title": "Certificate" }, { "name": "key", "title": "Key", "secret": true }],
+            "client_certificate": { "certificate": certificate, "key": key },
+        }])
+    };
+    accepted("/auth", scheme("pem", "key"));
+    let at = "auth.API_KEY.client_certificate";
+    refused("/auth", scheme("other", "key"), &format!("{at}.certificate"), "not a field");
+    refused("/auth", scheme("key", "pem"), &format!("{at}.key"), "as secret");
+}
+
+#[test]
 fn a_flow_of_oauth_1_is_signed_and_its_addresses_hold_no_secret() {
     let flow = json!({
         "request_url": "https://{site}.example.org/request", "authorize_url": "https://example.org/authorize",

@@ -114,6 +114,11 @@ pub fn sign(json: &str) -> manifest::Sign {
     serde_json::from_str(json).unwrap_or_else(|cause| panic!("`sign` cannot be read: {cause}"))
 }
 
+/// What connections show, in JSON that the macro has seen to be an object.
+pub fn client_certificate(json: &str) -> manifest::ClientCertificate {
+    serde_json::from_str(json).unwrap_or_else(|cause| panic!("`client_certificate` cannot be read: {cause}"))
+}
+
 /// The flow of an `oauth1` scheme, in JSON that the macro has seen to be an object.
 pub fn oauth1(json: &str) -> manifest::OAuth1 {
     serde_json::from_str(json).unwrap_or_else(|cause| panic!("`flow` cannot be read: {cause}"))

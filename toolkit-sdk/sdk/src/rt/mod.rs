@@ -18,8 +18,8 @@ mod describe;
 mod export;
 
 pub use describe::{
-    Carries, Outcome, config_schema, example, flow, input_schema, manifest_json, no_input_schema, oauth1,
-    output_schema, payload_schema, png, sign, version,
+    Carries, Outcome, client_certificate, config_schema, example, flow, input_schema, manifest_json, no_input_schema,
+    oauth1, output_schema, payload_schema, png, sign, version,
 };
 #[cfg(target_arch = "wasm32")]
 pub use export::manifest_address;

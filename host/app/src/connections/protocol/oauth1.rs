@@ -82,7 +82,7 @@ async fn asked(
     let moment = Moment { ms: flow.now.0, nonce: ids::random_text(32) };
     let signatures = sign.sign(&mut request, protocol, &moment).map_err(|cause| Refusal::unsent(cause.to_string()))?;
     let net::Request { method, url, headers, body, .. } = request;
-    let response = sent(flow.net, method, url, headers, body).await?;
+    let response = sent(flow, method, url, headers, body).await?;
     let hidden = || {
         let signatures = signatures.iter().map(|signature| signature.expose().to_owned());
         let own = flow.scheme.secrets().filter_map(|name| values.get(name).and_then(text));

@@ -13,6 +13,7 @@ use serde_json::{Map, Value};
 use zeroize::Zeroizing;
 
 use super::{Flow, Refusal, Result, variables::Variables};
+use crate::connections::scheme;
 
 /// Bytes of an answer. A token is some thousand at most.
 const ANSWER: u64 = 1 << 20;
@@ -114,11 +115,12 @@ async fn exchange(
         }
         None => Body::Empty,
     };
-    sent(variables.flow.net, method, url, headers, body).await
+    sent(variables.flow, method, url, headers, body).await
 }
 
+/// Sends a request to the application, with the account's certificate where it has one (RFC 8705).
 pub(super) async fn sent(
-    net: &net::Client,
+    flow: &Flow<'_>,
     method: Method,
     url: Url,
     mut headers: HeaderMap,
@@ -126,8 +128,9 @@ pub(super) async fn sent(
 ) -> Result<Response> {
     headers.entry(ACCEPT).or_insert(HeaderValue::from_static("application/json"));
     let limits = Limits { first_byte: PATIENCE, total: PATIENCE, response_bytes: ANSWER, ..Limits::default() };
+    let identity = scheme::identity(flow.scheme, flow.values).map_err(Refusal::unsent)?;
     let request = net::Request { method, url, headers, body, limits };
-    net.send(request).await.map_err(|failure| match failure.kind {
+    flow.net.showing(identity).send(request).await.map_err(|failure| match failure.kind {
         ErrorKind::Denied | ErrorKind::InvalidRequest => Refusal::unsent(failure.message),
         ErrorKind::TooLarge => Refusal::malformed(failure.message),
         ErrorKind::Dns | ErrorKind::Connect | ErrorKind::Tls | ErrorKind::Timeout | ErrorKind::Protocol => {

@@ -181,6 +181,7 @@ impl Outgoing {
         if matches!(*payload, Payload::Multipart(_)) {
             headers.remove(CONTENT_TYPE);
         }
+        let identity = credential.and_then(|credential| credential.identity.clone());
         let mut request = net::Request { method: checked.method.clone(), url, headers, body: payload.body()?, limits };
         let mut signatures = match signed(credential, &mut request) {
             Ok(signatures) => signatures,
@@ -196,7 +197,7 @@ impl Outgoing {
             signatures.extend(again.unwrap_or_default());
             follows
         };
-        let sent = self.net.send_following(request, HOPS, &names, follow).await;
+        let sent = self.net.showing(identity).send_following(request, HOPS, &names, follow).await;
         match sent {
             Ok(answer) => {
                 let received = answer.body.len() as u64;

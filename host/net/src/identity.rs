@@ -1,0 +1,122 @@
+//! Client certificates: applications that want to know from the connection itself who speaks (RFC 8446, section 4.4.2).
+//!
+//! A connection with a certificate is somebody's, so each certificate has a client and connections of its own, which nobody with
+//! another one can be given. The clients that were used last are kept.
+
+use std::{
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use sha2::{Digest, Sha256};
+use zeroize::Zeroizing;
+
+use crate::{Error, ErrorKind};
+
+/// Clients kept for certificates.
+const KEPT: usize = 64;
+/// Characters of a line of PEM (RFC 7468, section 2).
+const LINE: usize = 64;
+
+/// A certificate, with what it is signed by, and its key. Does not print.
+#[derive(Clone)]
+pub struct Identity {
+    pub(crate) digest: [u8; 32],
+    own: reqwest::Identity,
+}
+
+/// A client for each of some identities, those used last at the end.
+pub(crate) struct Kept<T>(Mutex<Vec<([u8; 32], Arc<T>)>>);
+
+impl Identity {
+    /// Reads a certificate, or a chain that begins with it, and its key, all PEM. What forms made of line ends is mended.
+    ///
+    /// # Errors
+    /// When one of them is not PEM, or they do not belong together.
+    pub fn from_pem(certificate: &str, key: &str) -> Result<Self, Error> {
+        let all = Zeroizing::new(format!("{}{}", &*mended(certificate), &*mended(key)));
+        let own = reqwest::Identity::from_pem(all.as_bytes()).map_err(|_| Error {
+            kind: ErrorKind::Tls,
+            message: "the client certificate or its key cannot be read; give both as PEM, whole".to_owned(),
+        })?;
+        Ok(Self { digest: Sha256::digest(all.as_bytes()).into(), own })
+    }
+
+    pub(crate) fn own(&self) -> reqwest::Identity {
+        self.own.clone()
+    }
+}
+
+impl<T> Kept<T> {
+    pub(crate) fn new() -> Self {
+        Self(Mutex::default())
+    }
+
+    /// What is kept for the identity with this digest, or is made now.
+    pub(crate) fn get(&self, digest: [u8; 32], make: impl FnOnce() -> Result<T, Error>) -> Result<Arc<T>, Error> {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let entry = match kept.iter().position(|(own, _)| *own == digest) {
+            Some(at) => kept.remove(at),
+            None => (digest, Arc::new(make()?)),
+        };
+        if kept.len() >= KEPT {
+            kept.remove(0);
+        }
+        let found = entry.1.clone();
+        kept.push(entry);
+        Ok(found)
+    }
+}
+
+/// PEM with its lines, which a field of one line takes away, and which stand as `\n` in JSON.
+fn mended(text: &str) -> Zeroizing<String> {
+    let text = Zeroizing::new(text.replace("\\n", "\n"));
+    let mut mended = Zeroizing::new(String::new());
+    // Labels and contents take turns between the dashes.
+    for part in text.split("-----").map(str::trim).filter(|part| !part.is_empty()) {
+        if part.starts_with("BEGIN ") || part.starts_with("END ") {
+            mended.push_str(&format!("-----{part}-----\n"));
+            continue;
+        }
+        let letters: Zeroizing<Vec<char>> = Zeroizing::new(part.chars().filter(|c| !c.is_whitespace()).collect());
+        for line in letters.chunks(LINE) {
+            mended.extend(line);
+            mended.push('\n');
+        }
+    }
+    mended
+}
+
+impl fmt::Debug for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Identity").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_mended_and_text_that_is_no_certificate_is_refused_without_its_words() {
+        let body = "A".repeat(70);
+        let pem = format!("-----BEGIN X-----\n{}\n{}\n-----END X-----\n", &body[..64], &body[64..]);
+        for given in [pem.clone(), pem.replace('\n', " "), pem.replace('\n', "\\n"), pem.replace('\n', "\r\n")] {
+            assert_eq!(*mended(&given), pem, "{given:?}");
+        }
+        let refused = Identity::from_pem("canary", &pem).unwrap_err();
+        assert!(refused.kind == ErrorKind::Tls && !refused.message.contains("canary"), "{refused:?}");
+    }
+
+    #[test]
+    fn what_was_used_last_is_kept() {
+        let kept = Kept::new();
+        let get = |number: u8, make: u32| *kept.get([number; 32], || Ok(make)).unwrap();
+        assert_eq!((get(0, 1), get(0, 2)), (1, 1));
+        for number in 1..=64 {
+            get(number, 0);
+            assert_eq!(get(0, 3), 1, "it is used all the time");
+        }
+        assert_eq!(get(1, 4), 4, "it was used longest ago");
+    }
+}

@@ -1,0 +1,119 @@
+//! Applications that know accounts by client certificates: each connection shows that of its account, and no other one does.
+
+use harness::{Answer, Client, Guarded, Guest, Host, guarded::Certificate, guest, host::Setup};
+use serde_json::{Value, json};
+
+use crate::given;
+
+/// A server whose `api.example.com` is an application that wants certificates, and the application.
+async fn start() -> (Host, Guarded) {
+    let application = Guarded::start().await;
+    let rewrite = format!("https://api.example.com={}", application.origin);
+    let host = Setup::new().with("net.rewrite", rewrite).with_variable("SSL_CERT_FILE", application.authority());
+    (host.start().await, application)
+}
+
+fn fields() -> Value {
+    json!([
+        { "name": "certificate", "title": "Certificate" },
+        { "name": "private_key", "title": "Key", "secret": true },
+    ])
+}
+
+fn scheme() -> Value {
+    let shown = json!({ "certificate": "certificate", "key": "private_key" });
+    json!({ "mode": "API_KEY", "name": "Certificate", "fields": fields(), "client_certificate": shown })
+}
+
+fn values(own: &Certificate) -> Value {
+    json!({ "certificate": own.certificate, "private_key": own.key })
+}
+
+async fn whoami(project: &Client, slug: &str, user: &str) -> Answer {
+    let arguments = json!({ "url": "https://api.example.com/me" });
+    let body = json!({ "arguments": arguments, "user_id": user, "version": "latest" });
+    project.post(&format!("/tools/execute/{}", guest::tool(slug)), &body).await
+}
+
+#[tokio::test]
+async fn each_account_shows_its_own_certificate_also_when_many_call_at_once() {
+    let (host, application) = start().await;
+    let project = host.as_project();
+    let slug = given::slug();
+    host.publish(Guest::fetch().component(), &guest::manifest_with_scheme(&slug, scheme())).await;
+    let (amy, bob) = (application.certificate("amy"), application.certificate("bob"));
+    project.connect(&slug, "API_KEY", "amy", values(&amy)).await;
+    // As a form of one line leaves it.
+    let flat = |text: &str| text.replace('\n', " ");
+    let pasted = json!({ "certificate": flat(&bob.certificate), "private_key": flat(&bob.key) });
+    let id = project.connect(&slug, "API_KEY", "bob", pasted).await;
+    let calls = (0..8).map(|number| {
+        let (user, own) = if number % 2 == 0 { ("amy", &amy) } else { ("bob", &bob) };
+        let (project, slug) = (&project, &slug);
+        async move { (whoami(project, slug, user).await.data()["certificate"].clone(), own.fingerprint.clone()) }
+    });
+    for (shown, own) in futures::future::join_all(calls).await {
+        assert_eq!(shown, own);
+    }
+    let body = json!({ "connected_account_id": id, "endpoint": "/proxied", "method": "GET" });
+    let passed = project.post("/tools/execute/proxy", &body).await.expect(200);
+    assert_eq!(
+        (&passed["data"]["certificate"], &passed["data"]["path"]),
+        (&bob.fingerprint.into(), &"/proxied".into())
+    );
+    let shown = project.get(&format!("/connected_accounts/{id}")).await.expect(200);
+    assert!(!shown.text.contains("PRIVATE KEY"), "{shown:?}");
+}
+
+#[tokio::test]
+async fn without_a_certificate_nobody_is_let_in_and_one_that_cannot_be_read_connects_nothing() {
+    let (host, application) = start().await;
+    let project = host.as_project();
+    let slug = given::slug();
+    host.publish(Guest::fetch().component(), &guest::manifest_with_key(&slug, given::bearer())).await;
+    project.connect(&slug, "API_KEY", "default", json!({ "api_key": "k-0123456789" })).await;
+    let refused = whoami(&project, &slug, "default").await.expect(200);
+    assert!(["tls", "connect", "protocol"].contains(&refused.failure()), "{refused:?}");
+    let slug = given::slug();
+    host.publish(Guest::fetch().component(), &guest::manifest_with_scheme(&slug, scheme())).await;
+    let (own, other) = (application.certificate("own"), application.certificate("other"));
+    let config = json!({ "type": "use_custom_auth", "authScheme": "API_KEY", "credentials": {} });
+    let body = json!({ "toolkit": { "slug": slug }, "auth_config": config });
+    let config = project.post("/auth_configs", &body).await.expect(201)["auth_config"]["id"].clone();
+    let half = &own.key[..own.key.len() / 2];
+    for key in [half, &other.certificate] {
+        let state = json!({ "authScheme": "API_KEY", "val": { "certificate": own.certificate, "private_key": key } });
+        let body = json!({ "auth_config": { "id": config }, "connection": { "state": state } });
+        let refused = project.post("/connected_accounts", &body).await.expect(400);
+        assert!(refused.text.contains("client certificate") && !refused.text.contains("BEGIN"), "{refused:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_token_endpoint_sees_the_certificate_too() {
+    let (host, application) = start().await;
+    let project = host.as_project();
+    let slug = given::slug();
+    let mut scheme = scheme();
+    scheme["mode"] = "S2S_OAUTH2".into();
+    scheme["request"] = json!([{ "in": "header", "name": "authorization", "value": "Bearer {access_token}" }]);
+    scheme["fields"].as_array_mut().unwrap().push(json!({ "name": "seen", "title": "Seen", "hidden": true }));
+    scheme["oauth2"] = json!({
+        "token_url": "https://api.example.com/token", "response": { "keep": { "seen": { "path": "certificate" } } },
+    });
+    host.publish(Guest::fetch().component(), &guest::manifest_with_scheme(&slug, scheme)).await;
+    let own = application.certificate("robot");
+    let credentials = json!({ "client_id": "robot" });
+    let config = json!({ "type": "use_custom_auth", "authScheme": "S2S_OAUTH2", "credentials": credentials });
+    let body = json!({ "toolkit": { "slug": slug }, "auth_config": config });
+    let config = project.post("/auth_configs", &body).await.expect(201)["auth_config"]["id"].clone();
+    let state = json!({ "authScheme": "S2S_OAUTH2", "val": values(&own) });
+    let body = json!({ "auth_config": { "id": config }, "connection": { "state": state } });
+    let made = project.post("/connected_accounts", &body).await.expect(201);
+    assert_eq!(
+        (&made["status"], &made["connectionData"]["val"]["seen"]),
+        (&"ACTIVE".into(), &own.fingerprint.clone().into())
+    );
+    let answer = whoami(&project, &slug, "default").await.data();
+    assert_eq!(answer["certificate"], own.fingerprint);
+}
