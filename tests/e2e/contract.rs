@@ -312,9 +312,9 @@ async fn particular_refusals(host: &Host, seen: &mut Seen) {
         })
     };
     seen.call(&project, "auth_configs_create", no, config("no_such_toolkit")).await.expect(404);
-    let mut proxied = config(&slug);
-    proxied["auth_config"]["proxy_config"] = json!({ "proxy_url": "http://proxy.example" });
-    seen.call(&project, "auth_configs_create", no, proxied).await.expect(501);
+    let mut elsewhere = config(&slug);
+    elsewhere["auth_config"]["authScheme"] = json!("DCR_OAUTH");
+    seen.call(&project, "auth_configs_create", no, elsewhere).await.expect(501);
     let mut restricted = config(&slug);
     restricted["auth_config"]["restrict_to_following_tools"] = json!(["ANOTHER_TOOL"]);
     let restricted = seen.call(&project, "auth_configs_create", no, restricted).await.expect(201);
@@ -338,7 +338,11 @@ async fn particular_refusals(host: &Host, seen: &mut Seen) {
     seen.call(&project, "connected_accounts_complete", no, unknown).await.expect(404);
     let proxied = json!({ "type": "custom", "proxy_config": { "proxy_url": "http://proxy.example" } });
     let config = [("nanoid", open["auth_config"]["id"].as_str().unwrap())];
-    seen.call(&project, "auth_configs_update", &config, proxied).await.expect(501);
+    seen.call(&project, "auth_configs_update", &config, proxied).await.expect(200);
+    let proxied = seen.call(&project, "auth_configs_read", &config, Value::Null).await.expect(200);
+    assert_eq!(proxied["proxy_config"], json!({ "proxy_url": "http://proxy.example" }));
+    let straight = json!({ "type": "custom", "proxy_config": null });
+    seen.call(&project, "auth_configs_update", &config, straight).await.expect(200);
 
     let name = guest::tool(&slug);
     let tool = [("tool_slug", &*name)];

@@ -295,3 +295,51 @@ async fn without_the_operators_word_no_private_address_is_reached() {
     assert!(["dns", "connect", "timeout", "denied", "tls"].contains(&answer.failure()), "{}", answer.text);
     assert_absent(&secret, "the answer", &answer.text);
 }
+
+/// A tool that posts `{}` as JSON to this address and answers what comes back.
+fn poster(url: &str) -> Vec<u8> {
+    let texts = [(2048, "POST"), (2064, url), (2304, "content-type"), (2320, "application/json"), (2340, "{}")];
+    let texts: String = texts.iter().map(|(at, text)| format!(r#"(data (i32.const {at}) "{text}")"#)).collect();
+    // One header: where its name and its value stand, and how long they are.
+    let header = r#"(data (i32.const 2560) "\00\09\00\00\0c\00\00\00\10\09\00\00\10\00\00\00")"#;
+    let execute = format!(
+        "(call $send (i32.const 2048) (i32.const 4) (i32.const 2064) (i32.const {}) (i32.const 2560) (i32.const 1)
+            (i32.const 1) (i32.const 0) (i32.const 2340) (i32.const 2)
+            (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 1280))
+        (if (i32.load8_u (i32.const 1280)) (then (return (call $fail
+            (i32.load (i32.const 1284)) (i32.load (i32.const 1288)) (i32.load (i32.const 1292)) (i32.load (i32.const 1296))))))
+        (call $ok (i32.load (i32.const 1296)) (i32.load (i32.const 1300)))",
+        url.len()
+    );
+    let items = texts + header;
+    Guest { imports: guest::imports::SEND, items: &items, execute: &execute, ..Guest::default() }.component()
+}
+
+#[tokio::test]
+async fn a_credential_in_a_body_follows_no_redirect_to_another_origin() {
+    let application = Host::application();
+    let host = Setup::new().with_application(&["api.example.com", "api.example.com:8443"], application).start().await;
+    for (origin, follows) in [("", true), ("https://api.example.com", true), ("https://api.example.com:8443", false)] {
+        let (from, tag, secret) = (unique(8), unique(8), unique(12));
+        let mut manifest = guest::manifest(&given::slug());
+        manifest["egress"] = json!([{ "host": "api.example.com" }, { "host": "api.example.com", "port": 8443 }]);
+        let url = format!("https://api.example.com/redirect307/{from}?to={origin}/echo/{tag}");
+        host.publish(poster(&url), &manifest).await;
+        let body =
+            json!({ "version": "latest", "custom_auth_params": { "parameters": [], "body": { "token": secret } } });
+        let tool = guest::tool(manifest["slug"].as_str().unwrap());
+        let answer = host.as_project().post(&format!("/tools/execute/{tool}"), &body).await.expect(200);
+        assert_eq!(answer["successful"], true, "{}", answer.text);
+        let sent = |tag: &str| {
+            application
+                .seen(tag)
+                .iter()
+                .map(|seen| String::from_utf8_lossy(&seen.body).into_owned())
+                .collect::<Vec<_>>()
+        };
+        let with_token = vec![json!({ "token": secret }).to_string()];
+        assert_eq!(sent(&from), with_token, "it is sent where the tool sends it");
+        let again = if follows { with_token } else { Vec::new() };
+        assert_eq!(sent(&tag), again, "{origin}");
+    }
+}

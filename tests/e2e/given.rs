@@ -105,6 +105,17 @@ impl Oauth {
         Self { tag, slug, config, issuer }
     }
 
+    /// The same with a toolkit that knows where its application takes tokens back.
+    pub(crate) async fn revoking(host: &Host, project: &Client) -> Self {
+        let (slug, tag) = (slug(), unique(8));
+        let issuer = Host::application().issuer(&tag);
+        let mut scheme = issuer.scheme();
+        scheme["oauth2"]["revoke"] = json!({ "url": format!("{}/revoke", issuer.url()) });
+        host.publish(Guest::fetch().component(), &guest::manifest_with_scheme(&slug, scheme)).await;
+        let config = oauth_config(project, &slug, Issuer::credentials()).await;
+        Self { tag, slug, config, issuer }
+    }
+
     /// Asks for an account of the default user.
     pub(crate) async fn begin(&self, project: &Client, callback_url: &str) -> Answer {
         let connection = json!({ "user_id": "default", "callback_url": callback_url });

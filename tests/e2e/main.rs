@@ -55,6 +55,7 @@ mod log_lists;
 mod manual;
 mod moving;
 mod nodes;
+mod proxies;
 mod refresh;
 mod refused;
 mod rotation;

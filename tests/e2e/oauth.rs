@@ -405,6 +405,23 @@ async fn a_revoked_account_does_not_run_and_its_tokens_are_gone() {
 }
 
 #[tokio::test]
+async fn a_project_takes_its_tokens_back_when_it_is_deleted_with_that_wish() {
+    let host = Host::shared().await;
+    for (query, works) in [("?revoke_on_delete=true", false), ("", true)] {
+        let project = host.new_project().await;
+        let oauth = Oauth::revoking(host, &project).await;
+        oauth.connect(&project).await;
+        oauth.begin(&project, "https://app.example/done").await;
+        oauth.execute(&project).await.data();
+        let token = oauth.tokens_used().pop().unwrap();
+        let id = project.get("/auth/session/info").await.expect(200)["project"]["nano_id"].as_str().unwrap().to_owned();
+        host.as_org().delete(&format!("/org/owner/project/{id}{query}")).await.expect(200);
+        project.get("/auth/session/info").await.expect(401);
+        assert_eq!(oauth.issuer.knows(&token), works, "{query}");
+    }
+}
+
+#[tokio::test]
 async fn a_key_is_replaced_and_an_account_renamed_without_connecting_it_again() {
     let host = Host::shared().await;
     let project = host.new_project().await;

@@ -179,10 +179,9 @@ async fn answer(
         }
         "leak" => {
             let credential = seen.header("authorization").to_owned();
-            (
-                [("x-credential", credential.clone()), ("x-encoded", percent(&credential))],
-                seen.reflections().to_string(),
-            )
+            let mut leaked = seen.reflections();
+            leaked["filler"] = "x".repeat(usize::try_from(number()).unwrap_or(0)).into();
+            ([("x-credential", credential.clone()), ("x-encoded", percent(&credential))], leaked.to_string())
                 .into_response()
         }
         "status" => {
@@ -194,9 +193,10 @@ async fn answer(
             seen.as_json().to_string().into_response()
         }
         "hang" => std::future::pending().await,
-        "redirect" => {
+        kind @ ("redirect" | "redirect307") => {
             let to = seen.query.trim_start_matches("to=").to_owned();
-            (StatusCode::FOUND, [(header::LOCATION, to)], "{}").into_response()
+            let status = if kind == "redirect" { StatusCode::FOUND } else { StatusCode::TEMPORARY_REDIRECT };
+            (status, [(header::LOCATION, to)], "{}").into_response()
         }
         "big" => {
             let filler = "x".repeat(usize::try_from(number()).unwrap_or(0));

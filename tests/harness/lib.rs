@@ -17,6 +17,7 @@ pub mod manual;
 pub mod postgres;
 pub mod registry;
 pub mod signed;
+pub mod tunnel;
 
 use std::{
     path::Path,
@@ -36,6 +37,7 @@ pub use issuer::Issuer;
 pub use postgres::{Authorities, Database, Postgres};
 pub use registry::Registry;
 pub use signed::Provider;
+pub use tunnel::Tunnel;
 
 /// How long a condition may take to become true. Generous: the machine may be busy, and a test that waits for the right
 /// thing is never slow when it passes.

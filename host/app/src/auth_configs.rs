@@ -3,6 +3,9 @@
 //! A disabled config starts no new connection and is hidden from lists unless asked for; a deleted one is gone, and what was
 //! connected with it stays visible but does not run any more.
 
+use std::sync::Arc;
+
+use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
 use manifest::AuthMode;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -64,6 +67,8 @@ pub struct AuthConfig {
     pub in_sessions: bool,
     credentials: Sealed<Map<String, Value>>,
     shared: Sealed<Map<String, Value>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    proxy: Option<Sealed<Proxy>>,
 }
 
 impl Document for AuthConfig {
@@ -91,6 +96,28 @@ impl Status {
     }
 }
 
+/// What requests to the application leave through: those of tools, those of callers, and those for tokens.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Proxy {
+    /// `http://host:port` or `https://host:port`.
+    pub url: String,
+    /// `user:password`, a bearer token, or a whole value of `proxy-authorization` with its scheme.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+}
+
+impl Proxy {
+    /// What the proxy is shown (RFC 9110, section 11.7.2; RFC 7617; RFC 6750).
+    fn way(&self) -> Result<net::Proxy> {
+        let shown = self.key.as_deref().map(|key| match key {
+            whole if whole.contains(' ') => whole.to_owned(),
+            pair if pair.contains(':') => format!("Basic {}", BASE64.encode(pair)),
+            token => format!("Bearer {token}"),
+        });
+        net::Proxy::new(&self.url, shown.as_deref()).map_err(|cause| Error::invalid(format!("proxy_config: {cause}")))
+    }
+}
+
 /// Secret parts, opened.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub struct Credentials {
@@ -98,6 +125,8 @@ pub struct Credentials {
     pub own: Map<String, Value>,
     /// Merged under the values of every account.
     pub shared: Map<String, Value>,
+    /// None for the straight way.
+    pub proxy: Option<Proxy>,
 }
 
 /// An auth config to be made.
@@ -151,6 +180,7 @@ pub async fn create(app: &App, project: &Project, request: NewAuthConfig) -> Res
         None => return Err(Error::NoManagedAuth(release.slug.to_string())),
     };
     check_client(scheme, managed, &request.credentials.own)?;
+    request.credentials.proxy.as_ref().map(Proxy::way).transpose()?;
     let (id, now) = (AuthConfigId::random(), app.clock.now());
     let name = match request.name.map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()) {
         Some(name) => checked_name(name)?,
@@ -171,6 +201,10 @@ pub async fn create(app: &App, project: &Project, request: NewAuthConfig) -> Res
         in_sessions: request.in_sessions,
         credentials: key.seal(place(&project.id, id.as_str(), "credentials"), &request.credentials.own)?,
         shared: key.seal(place(&project.id, id.as_str(), "shared"), &request.credentials.shared)?,
+        proxy: match &request.credentials.proxy {
+            Some(proxy) => Some(key.seal(place(&project.id, id.as_str(), "proxy"), proxy)?),
+            None => None,
+        },
     };
     app.store.commit(Batch::at(now).insert(project.id.as_str(), id.as_str(), &body)).await?;
     get(app, project, &id).await
@@ -209,6 +243,8 @@ pub struct Changes {
     pub own: Map<String, Value>,
     /// The same with the shared ones.
     pub shared: Map<String, Value>,
+    /// See [`Credentials::proxy`]; an inner none clears it.
+    pub proxy: Option<Option<Proxy>>,
     /// See [`AuthConfig::restrict_to`].
     pub restrict_to: Option<Vec<String>>,
     /// See [`AuthConfig::tools_for_execution`].
@@ -225,6 +261,7 @@ pub struct Changes {
 /// When there is none, it is of the other kind, what is left lacks something, or the store refuses.
 pub async fn change(app: &App, project: &Project, id: &AuthConfigId, changes: Changes) -> Result<()> {
     let name = changes.name.map(|name| checked_name(name.trim().to_owned())).transpose()?;
+    changes.proxy.iter().flatten().try_for_each(|proxy| proxy.way().map(drop))?;
     for _ in 0..5 {
         let mut record = get(app, project, id).await?;
         if record.body.managed != changes.managed {
@@ -242,6 +279,10 @@ pub async fn change(app: &App, project: &Project, id: &AuthConfigId, changes: Ch
         let body = &mut record.body;
         body.credentials = key.seal(place(&project.id, id.as_str(), "credentials"), &credentials.own)?;
         body.shared = key.seal(place(&project.id, id.as_str(), "shared"), &credentials.shared)?;
+        if let Some(proxy) = &changes.proxy {
+            let place = place(&project.id, id.as_str(), "proxy");
+            body.proxy = proxy.as_ref().map(|proxy| key.seal(place, proxy)).transpose()?;
+        }
         if let Some(name) = &name {
             (body.name, body.folded) = (name.clone(), folded(name, id.as_str()));
         }
@@ -382,7 +423,26 @@ pub(crate) async fn open(
     Ok(Credentials {
         own: key.open(place(project, &record.id, "credentials"), &record.body.credentials)?,
         shared: key.open(place(project, &record.id, "shared"), &record.body.shared)?,
+        proxy: match &record.body.proxy {
+            Some(proxy) => Some(key.open(place(project, &record.id, "proxy"), proxy)?),
+            None => None,
+        },
     })
+}
+
+/// What requests to the application of an auth config leave through, if that is anything.
+pub(crate) async fn way(app: &App, project: &Project, record: &Record<AuthConfig>) -> Result<Option<Arc<net::Proxy>>> {
+    if record.body.proxy.is_none() {
+        return Ok(None);
+    }
+    credentials(app, project, record).await?.way()
+}
+
+impl Credentials {
+    /// What requests leave through, if that is anything.
+    pub(crate) fn way(&self) -> Result<Option<Arc<net::Proxy>>> {
+        Ok(self.proxy.as_ref().map(Proxy::way).transpose()?.map(Arc::new))
+    }
 }
 
 /// How many active accounts were connected with it.
@@ -459,7 +519,18 @@ mod tests {
             in_sessions: false,
             credentials: sealed(),
             shared: sealed(),
+            proxy: None,
         }
+    }
+
+    #[test]
+    fn a_proxys_key_is_a_pair_a_token_or_a_whole_value() {
+        let way = |key: &str| Proxy { url: "http://proxy.example:3128".into(), key: Some(key.into()) }.way().unwrap();
+        let with = |value: &str| net::Proxy::new("http://proxy.example:3128", Some(value)).unwrap();
+        assert_eq!(way("user:pass"), with("Basic dXNlcjpwYXNz"));
+        assert_eq!(way("abc"), with("Bearer abc"));
+        assert_eq!(way("Custom a:b"), with("Custom a:b"));
+        assert!(Proxy { url: "proxy.example".into(), key: None }.way().is_err());
     }
 
     #[test]

@@ -300,9 +300,6 @@ pub enum Error {
     /// The model could not be asked.
     #[error("the language model cannot be asked: {0}")]
     ModelFailed(String),
-    /// A part of the contract that is not built.
-    #[error("{0} is not supported by this server")]
-    Unsupported(&'static str),
 
     // older clients
     /// No object of the project had the id.
@@ -478,7 +475,6 @@ impl Error {
             Self::TextUnavailable => row(1821, "ActionExecute_TextUnavailable", 501, "send `arguments`, or have the operator set `llm.base_url` and `llm.model`"),
             Self::TextNotUnderstood { .. } => row(1822, "ActionExecute_TextNotUnderstood", 422, "say in `text` what `errors` misses, or send `arguments`"),
             Self::ModelFailed(_) => row(1823, "ActionExecute_ModelFailed", 502, "try again, or send `arguments`; the operator's settings of the model are `llm.*`"),
-            Self::Unsupported(_) => row(10501, "Request_Unsupported", 501, "leave it out"),
 
             Self::LegacyNotFound { .. } => row(2601, "Migration_NotFound", 404, "check `uuid` and `type`; pairs of an older system come in by `toolhost import-legacy`"),
             Self::LegacyGone { .. } => row(2602, "Migration_ObjectDeleted", 410, "make a new one; what is deleted does not come back"),
@@ -654,7 +650,6 @@ mod tests {
             Error::TextUnavailable,
             Error::TextNotUnderstood { tool: text(), answer: text(), problems: lines() },
             Error::ModelFailed(text()),
-            Error::Unsupported("x"),
             Error::LegacyNotFound { kind: "x", uuid: uuid::Uuid::nil() },
             Error::LegacyGone { kind: "x", uuid: uuid::Uuid::nil() },
             Error::FileNotFound(text()),

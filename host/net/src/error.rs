@@ -66,6 +66,10 @@ impl Place {
         self.error(kind, refused)
     }
 
+    pub(crate) fn denied_proxy(&self, refused: &guard::Refused) -> Error {
+        self.error(ErrorKind::Denied, format_args!("the proxy cannot be used: {refused}"))
+    }
+
     pub(crate) fn timeout(&self, of: &str, limit: Duration) -> Error {
         self.error(ErrorKind::Timeout, format_args!("the limit for {of}, {limit:?}, is over; try again later"))
     }

@@ -2,11 +2,12 @@
 //!
 //! Everything this service sends (what guests ask for, authorization servers, webhook deliveries) goes through
 //! [`Client`]. It guarantees that no connection is opened to an address outside the public Internet unless the operator
-//! listed it, that a name is looked up once and the address that was checked is the one connected to, that no proxy and
-//! no redirect is followed unasked, and that an answer is bounded in time and in decompressed size.
+//! listed it, that a name is looked up once and the address that was checked is the one connected to, that no proxy is used
+//! and no redirect followed unasked, and that an answer is bounded in time and in decompressed size.
 //!
 //! The guarantee rests on three places: [`guard`] judges names and addresses, `connect` bounds the connection, `body`
-//! reads the answer. It does not rest on the caller, nor on the environment: proxy variables are not read.
+//! reads the answer. It does not rest on the caller, nor on the environment: proxy variables are not read. Through a `proxy` that
+//! a caller names it is the proxy's address that is checked.
 //!
 //! Connections are kept alive and shared by all callers. Credentials travel in requests, never in connections (no NTLM), so a
 //! shared connection carries nobody's identity; those with a client certificate are shared by nobody (`identity`).
@@ -16,6 +17,7 @@ mod connect;
 mod error;
 pub mod guard;
 mod identity;
+mod proxy;
 mod redirect;
 mod rewrite;
 
@@ -31,6 +33,7 @@ use reqwest::header::{ACCEPT_ENCODING, HeaderValue};
 pub use error::{Error, ErrorKind};
 pub use identity::Identity;
 pub use ipnet;
+pub use proxy::{InvalidProxy, Proxy};
 pub use reqwest::{
     Method, StatusCode, header,
     header::HeaderMap,
@@ -63,6 +66,7 @@ pub struct Client {
     inner: Arc<Inner>,
     /// What its connections show to whoever asks for a client certificate.
     identity: Option<Identity>,
+    proxy: Option<Arc<Proxy>>,
 }
 
 struct Inner {
@@ -73,6 +77,7 @@ struct Inner {
     user_agent: String,
     rewrites: Vec<Rewrite>,
     allow: Arc<[IpNet]>,
+    proxied: proxy::Clients,
 }
 
 /// Clients with connections of their own.
@@ -155,15 +160,22 @@ impl Client {
         let Settings { rewrite: rewrites, allow, user_agent } = settings;
         let allow: Arc<[IpNet]> = allow.into();
         let shared = Clients::new(&user_agent, &allow, !rewrites.is_empty(), None)?;
-        let inner = Inner { shared, owned: identity::Kept::new(), user_agent, rewrites, allow };
-        Ok(Self { inner: Arc::new(inner), identity: None })
+        let proxied = proxy::Clients::default();
+        let inner = Inner { shared, owned: identity::Kept::new(), user_agent, rewrites, allow, proxied };
+        Ok(Self { inner: Arc::new(inner), identity: None, proxy: None })
     }
 
     /// The same client with connections that show a certificate, which no other identity shares; without one, with those that
     /// show none.
     #[must_use]
     pub fn showing(&self, identity: Option<Identity>) -> Self {
-        Self { inner: self.inner.clone(), identity }
+        Self { identity, ..self.clone() }
+    }
+
+    /// The same client, whose requests leave through a proxy, but for those that the operator sends elsewhere.
+    #[must_use]
+    pub fn through(&self, proxy: Option<Arc<Proxy>>) -> Self {
+        Self { proxy, ..self.clone() }
     }
 
     /// The rewrites in force, for the start-up message.
@@ -195,7 +207,7 @@ impl Client {
             })?),
         };
         let clients = owned.as_deref().unwrap_or(&inner.shared);
-        let (client, target) = self.route(clients, &request.url).map_err(|refused| place.denied(&refused))?;
+        let (client, target) = self.route(clients, &request.url, place)?;
         let mut headers = request.headers;
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
         let mut builder = client.request(request.method.clone(), target).headers(headers);
@@ -222,20 +234,25 @@ impl Client {
         Ok(Response { status, headers, body, url: request.url })
     }
 
-    /// Where a URL really goes: through the guard, or to the target of a rewrite.
-    fn route<'c>(&self, clients: &'c Clients, url: &Url) -> Result<(&'c reqwest::Client, Url), guard::Refused> {
-        if let (Some(vouched), Some(target)) = (&clients.vouched, rewrite::apply(&self.inner.rewrites, url)) {
-            return Ok((vouched, target));
+    /// Where a URL really goes: through the guard, there perhaps through a proxy, or to the target of a rewrite.
+    fn route(&self, clients: &Clients, url: &Url, place: &error::Place) -> Result<(reqwest::Client, Url), Error> {
+        let Inner { rewrites, allow, user_agent, proxied, .. } = &*self.inner;
+        if let (Some(vouched), Some(target)) = (&clients.vouched, rewrite::apply(rewrites, url)) {
+            return Ok((vouched.clone(), target));
         }
-        guard::check_url(url, &self.inner.allow)?;
-        Ok((&clients.guarded, url.clone()))
+        guard::check_url(url, allow).map_err(|refused| place.denied(&refused))?;
+        let client = match &self.proxy {
+            Some(proxy) => proxied.of(proxy, self.identity.as_ref(), user_agent, allow, place)?,
+            None => clients.guarded.clone(),
+        };
+        Ok((client, url.clone()))
     }
 }
 
 impl Clients {
     fn new(user_agent: &str, allow: &Arc<[IpNet]>, rewrites: bool, identity: Option<&Identity>) -> Result<Self, Error> {
-        let guarded = build(user_agent, Some(guard::Resolver::new(allow.clone())), identity)?;
-        let vouched = if rewrites { Some(build(user_agent, None, identity)?) } else { None };
+        let guarded = build(user_agent, Some(guard::Resolver::new(allow.clone())), identity, None)?;
+        let vouched = if rewrites { Some(build(user_agent, None, identity, None)?) } else { None };
         Ok(Self { guarded, vouched })
     }
 }
@@ -245,7 +262,12 @@ fn build(
     user_agent: &str,
     resolver: Option<guard::Resolver>,
     identity: Option<&Identity>,
+    proxy: Option<&Proxy>,
 ) -> Result<reqwest::Client, Error> {
+    let failed = |cause: reqwest::Error| Error {
+        kind: ErrorKind::Tls,
+        message: format!("cannot set up outgoing TLS: {}", error::innermost(&cause)),
+    };
     let mut builder = reqwest::Client::builder()
         .no_proxy()
         .redirect(reqwest::redirect::Policy::none())
@@ -266,10 +288,10 @@ fn build(
     if let Some(identity) = identity {
         builder = builder.identity(identity.own());
     }
-    builder.build().map_err(|cause| Error {
-        kind: ErrorKind::Tls,
-        message: format!("cannot set up outgoing TLS: {}", error::innermost(&cause)),
-    })
+    if let Some(proxy) = proxy {
+        builder = builder.proxy(proxy.to_reqwest().map_err(failed)?);
+    }
+    builder.build().map_err(failed)
 }
 
 fn header_bytes(headers: &HeaderMap) -> usize {

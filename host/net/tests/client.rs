@@ -13,7 +13,7 @@ use std::{
 };
 
 use flate2::{Compression, write::GzEncoder};
-use host_net::{Body, Client, ErrorKind, HeaderMap, Limits, Method, Request, Rewrite, Settings, Url, header};
+use host_net::{Body, Client, ErrorKind, HeaderMap, Limits, Method, Proxy, Request, Rewrite, Settings, Url, header};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpListener,
@@ -206,4 +206,36 @@ async fn redirects_are_followed_only_when_asked_to_the_same_host_and_with_consen
     assert_eq!(application.seen().len() - before, 4);
     let answer = follow("/port", true).await.unwrap();
     assert!(answer.status == 200 && !String::from_utf8_lossy(&answer.body).contains("canary"));
+}
+
+#[tokio::test]
+async fn a_proxy_is_judged_as_any_address_and_asked_for_what_may_be_asked_for() {
+    let proxy = Application::start(|head| match head.starts_with("CONNECT ") {
+        true => plain("407 Proxy Authentication Required", "", b""),
+        false => plain("200 OK", "", b"by proxy"),
+    })
+    .await;
+    let through = |host: &str, key: Option<&str>| {
+        Some(Arc::new(Proxy::new(&format!("http://{host}:{}", proxy.port), key).unwrap()))
+    };
+    let url = |text: &str| Url::parse(text).unwrap();
+    for host in ["127.0.0.1", "localhost", "[::1]", "0x7f.1"] {
+        let client = client(&[]).through(through(host, Some("Bearer canary")));
+        let refused = client.send(get(url("http://application.example/"))).await.unwrap_err();
+        assert_eq!(refused.kind, ErrorKind::Denied, "{host}: {refused}");
+        assert!(!refused.message.contains("canary"), "{refused}");
+    }
+    let client = client(&["127.0.0.0/8"]).through(through("127.0.0.1", Some("Bearer canary")));
+    for target in ["http://10.0.0.1/", "http://user@application.example/", "ftp://application.example/"] {
+        client.send(get(url(target))).await.unwrap_err();
+    }
+    assert!(proxy.seen().is_empty());
+    let answer = client.send(get(url("http://application.example/x"))).await.unwrap();
+    assert_eq!(answer.body, "by proxy");
+    let seen = proxy.seen();
+    assert!(seen[0].starts_with("GET http://application.example/x "), "{}", seen[0]);
+    assert!(seen[0].contains("proxy-authorization: Bearer canary"), "{}", seen[0]);
+    let failed = client.send(get(url("https://application.example/x"))).await.unwrap_err();
+    assert_eq!(failed.kind, ErrorKind::Connect, "{failed}");
+    assert!(proxy.seen()[1].starts_with("CONNECT application.example:443 "), "{}", proxy.seen()[1]);
 }

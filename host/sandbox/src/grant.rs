@@ -24,6 +24,11 @@ pub trait Grant: Send + Sync {
     /// # Errors
     /// When renewing failed; the guest gets the 401.
     async fn renew(&self, rejected: &Credential) -> Result<Option<Arc<Credential>>, GrantError>;
+
+    /// What the requests of the account leave through; none for the straight way.
+    fn proxy(&self) -> Option<Arc<net::Proxy>> {
+        None
+    }
 }
 
 /// A credential, ready to be put into requests. Does not print.

@@ -549,9 +549,8 @@ async fn brought(
     let config = config.ok().flatten();
     let config = config.ok_or_else(|| failure("auth_config_gone", "the auth config is deleted".into()))?;
     let standing = app.accounts.standing(&project.id, &config).await;
-    let Standing { client, .. } = standing.map_err(|cause| failure("auth_config_unusable", cause.to_string()))?;
-    let (net, now) = (&app.accounts.settings.net, app.clock.now());
-    let protocol = Protocol { net, now, scheme, client: &client, values: &held.values };
+    let Standing { net, client, .. } = standing.map_err(|cause| failure("auth_config_unusable", cause.to_string()))?;
+    let protocol = Protocol { net: &net, now: app.clock.now(), scheme, client: &client, values: &held.values };
     let verifier = Some(held.verifier.as_str());
     let code = Code { code, redirect_uri: &held.redirect_uri, verifier, callback: query };
     let exchanged = protocol.exchange(code).await;
@@ -671,15 +670,14 @@ impl Begin<'_> {
             toolkit: self.release.slug.to_string(),
             scheme: mode.as_str().to_owned(),
         })?;
-        let Standing { client, mut scopes, redirect_uri } =
+        let Standing { net, client, mut scopes, redirect_uri } =
             app.accounts.standing(&self.project.id, self.config).await?;
         for tool in self.config.body.tools_for_connection.iter().filter_map(|slug| self.release.tool(slug)) {
             scopes.extend(tool.scopes.iter().cloned());
         }
         let redirect_uri = redirect_uri.unwrap_or_else(|| format!("{}{CALLBACK}", app.address()));
         let (state, verifier, now) = (secret(""), secret(""), app.clock.now());
-        let net = &app.accounts.settings.net;
-        let protocol = Protocol { net, now, scheme, client: &client, values: &self.values };
+        let protocol = Protocol { net: &net, now, scheme, client: &client, values: &self.values };
         let (url, temporary): (Url, Values) = match &scheme.oauth1 {
             Some(_) => protocol.authorize_oauth1(&redirect_uri, &state).await.map_err(unbegun)?,
             None => {

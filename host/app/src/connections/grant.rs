@@ -140,16 +140,21 @@ async fn newest(app: &App, project: &Project, found: &Found, user: &str) -> Resu
 }
 
 async fn of_account(app: &App, project: &Project, found: &Found, record: Record<Account>) -> Result<Granted> {
-    let values = usable(app, project, &found.tool.slug, &record).await?;
-    let mut granted = renewable(app, project, &found.release, &record, &values)?;
+    let (values, proxy) = usable(app, project, &found.tool.slug, &record).await?;
+    let mut granted = renewable(app, project, &found.release, &record, &values)?.through(proxy);
     granted.account = Some(AccountId::parse(&record.id)?);
     granted.auth_config = Some(record.body.auth_config);
     granted.source = Source::ConnectedAccount;
     Ok(granted)
 }
 
-/// The values of an account that may be used now, and by this tool.
-async fn usable(app: &App, project: &Project, tool: &str, record: &Record<Account>) -> Result<Values> {
+/// The values of an account that may be used now, and by this tool, and what its requests leave through.
+async fn usable(
+    app: &App,
+    project: &Project,
+    tool: &str,
+    record: &Record<Account>,
+) -> Result<(Values, Option<Arc<net::Proxy>>)> {
     let not_active = |state: &str| Error::AccountNotActive { account: record.id.clone(), state: state.to_owned() };
     if record.body.status != Status::Active {
         return Err(not_active(record.body.status.as_str()));
@@ -159,11 +164,12 @@ async fn usable(app: &App, project: &Project, tool: &str, record: &Record<Accoun
     if !config.body.allows(tool) {
         return Err(Error::ToolNotAllowed { config: config.id, tool: tool.to_owned() });
     }
+    let proxy = auth_configs::way(app, project, &config).await?;
     let values = match record.body.scheme {
         mode if mode.has_flow() => app.accounts.fresh(&Whose::of(app, project, record)?, Why::Ending).await?,
         _ => opened(app, project, record).await?.0,
     };
-    signing(app, project, &config, values).await
+    Ok((signing(app, project, &config, values).await?, proxy))
 }
 
 /// Values with all that signs: the client of OAuth 1 signs with the account.
@@ -276,9 +282,9 @@ pub(crate) async fn passage(
         other => other,
     })?;
     let release = app.catalog.release(&record.body.toolkit, LATEST)?;
-    let values = usable(app, project, tool, &record).await?;
+    let (values, proxy) = usable(app, project, tool, &record).await?;
     let mode = record.body.scheme;
-    let mut granted = renewable(app, project, &release, &record, &values)?;
+    let mut granted = renewable(app, project, &release, &record, &values)?.through(proxy);
     (granted.account, granted.source) = (Some(id), Source::ConnectedAccount);
     granted.auth_config = Some(record.body.auth_config);
     Ok(Passage { user: record.body.user_id, base: base(&release, mode, &values), release, granted })
@@ -337,6 +343,34 @@ impl Granted {
         let grant: Arc<dyn Grant> = Arc::new(Ready(Arc::new(credential)));
         Self { grant: Some(grant), fields, account: None, auth_config: None, source }
     }
+
+    /// With requests that leave through a proxy, if there is one.
+    fn through(self, proxy: Option<Arc<net::Proxy>>) -> Self {
+        let Some(proxy) = proxy else { return self };
+        let grant = self.grant.unwrap_or_else(|| Arc::new(Ready(Arc::default())));
+        Self { grant: Some(Arc::new(Proxied { grant, proxy })), ..self }
+    }
+}
+
+/// A credential whose requests leave through a proxy.
+struct Proxied {
+    grant: Arc<dyn Grant>,
+    proxy: Arc<net::Proxy>,
+}
+
+#[async_trait]
+impl Grant for Proxied {
+    async fn credential(&self) -> std::result::Result<Arc<Credential>, GrantError> {
+        self.grant.credential().await
+    }
+
+    async fn renew(&self, rejected: &Credential) -> std::result::Result<Option<Arc<Credential>>, GrantError> {
+        self.grant.renew(rejected).await
+    }
+
+    fn proxy(&self) -> Option<Arc<net::Proxy>> {
+        Some(self.proxy.clone())
+    }
 }
 
 /// A credential that is ready and cannot be renewed.
@@ -393,6 +427,7 @@ pub(crate) async fn trial(
     release: &Release,
     mode: AuthMode,
     values: &Values,
+    proxy: Option<Arc<net::Proxy>>,
 ) -> Result<()> {
     let check = release.scheme(mode).and_then(|scheme| scheme.verify.as_ref());
     let check = check.ok_or_else(|| Error::CheckUnsupported(release.slug.to_string()))?;
@@ -408,7 +443,7 @@ pub(crate) async fn trial(
     let pass = Pass {
         tenant: project.tenant.clone(),
         policy: Arc::new(policy),
-        grant: of_values(release, mode, values)?.grant,
+        grant: of_values(release, mode, values)?.through(proxy).grant,
         limits: Limits::default(),
         method: check.method.clone(),
         url,

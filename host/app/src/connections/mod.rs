@@ -292,7 +292,8 @@ pub async fn create(app: &App, project: &Project, request: NewAccount) -> Result
     }
     if request.validate {
         let values = signing(app, project, &wanted.config, wanted.values.clone()).await?;
-        trial(app, project, &wanted.release, mode, &values).await?;
+        let proxy = auth_configs::way(app, project, &wanted.config).await?;
+        trial(app, project, &wanted.release, mode, &values, proxy).await?;
     }
     let (id, now) = (AccountId::random(), app.clock.now());
     let credential = app.accounts.connected(&project.id, &id, wanted.scheme(), &wanted.values, lifetime).await?;
@@ -478,10 +479,12 @@ pub async fn check(app: &App, project: &Project, id: &AccountId) -> Result<Statu
     let account = record(app, project, id).await?;
     let release = app.catalog.release(&account.body.toolkit, LATEST)?;
     let (mut values, _) = opened(app, project, &account).await?;
+    let mut proxy = None;
     if let Some(config) = auth_configs::find(app, project, &account.body.auth_config).await? {
         values = signing(app, project, &config, values).await?;
+        proxy = auth_configs::way(app, project, &config).await?;
     }
-    let rejected = match trial(app, project, &release, account.body.scheme, &values).await {
+    let rejected = match trial(app, project, &release, account.body.scheme, &values, proxy).await {
         Ok(()) => return Ok(account.body.status),
         Err(Error::CredentialRejected(why)) => why,
         Err(cause) => return Err(cause),
@@ -555,6 +558,31 @@ pub async fn remove(app: &App, project: &Project, id: &AccountId, revoke: bool) 
         }
     }
     Err(being_changed())
+}
+
+/// Deletes the accounts of a project, and tells their applications to forget the tokens, as far as they can be reached. What is
+/// broken off goes on when it is asked for again.
+///
+/// # Errors
+/// When the store refuses.
+pub(crate) async fn remove_all(app: &App, project: &Project) -> Result<()> {
+    const TOGETHER: u64 = 64;
+    let mut passed = 0;
+    loop {
+        let query = Query::of(project.id.as_str()).page(passed, TOGETHER);
+        let found = app.store.find::<Account>(&query).await?.records;
+        if found.is_empty() {
+            return Ok(());
+        }
+        for account in found {
+            match remove(app, project, &AccountId::parse(&account.id)?, true).await {
+                Ok(()) => {}
+                // It has nothing that could be taken back.
+                Err(Error::AccountNotFound(_)) => passed += 1,
+                Err(cause) => return Err(cause),
+            }
+        }
+    }
 }
 
 fn being_changed() -> Error {

@@ -196,6 +196,8 @@ impl Why {
 
 /// Who this server is at an application, and what it asks for there.
 pub(super) struct Standing {
+    /// The way to it.
+    pub net: net::Client,
     pub client: Client,
     pub scopes: Vec<String>,
     /// Another address than this server's own to come back to.
@@ -309,7 +311,7 @@ impl Keeper {
             let config = config.ok_or_else(|| Error::AuthConfigNotFound(whose.auth_config.to_string()))?;
             let standing = self.standing(&whose.project, &config).await?;
             let client = &standing.client;
-            let flow = Flow { net: &self.settings.net, now: self.clock.now(), scheme, client, values: &values };
+            let flow = Flow { net: &standing.net, now: self.clock.now(), scheme, client, values: &values };
             Ok(if flow.refreshes() { flow.refresh().await } else { flow.obtain(&standing.scopes).await })
         };
         let answered: Result<std::result::Result<Tokens, Refusal>> = asked.await;
@@ -413,7 +415,7 @@ impl Keeper {
         // Without its auth config nobody knows who this server is there.
         let Some(config) = config else { return Ok(Vec::new()) };
         let (scheme, standing) = (whose.scheme()?, self.standing(&whose.project, &config).await?);
-        let flow = Flow { net: &self.settings.net, now: self.clock.now(), scheme, client: &standing.client, values };
+        let flow = Flow { net: &standing.net, now: self.clock.now(), scheme, client: &standing.client, values };
         match flow.revoke().await {
             Ok(()) => Ok(TOKENS.into_iter().filter(|name| values.contains_key(*name)).collect()),
             // The application takes nothing back.
@@ -425,7 +427,9 @@ impl Keeper {
     /// Who this server is at the application of an auth config.
     pub(super) async fn standing(&self, project: &ProjectId, config: &Record<AuthConfig>) -> Result<Standing> {
         let now = self.clock.now();
-        let own = auth_configs::open(&self.vault, project, config, now).await?.own;
+        let credentials = auth_configs::open(&self.vault, project, config, now).await?;
+        let net = self.settings.net.through(credentials.way()?);
+        let own = credentials.own;
         let redirect_uri = own.get("oauth_redirect_uri").and_then(|value| value.as_str());
         let redirect_uri = redirect_uri.filter(|text| !text.is_empty()).map(str::to_owned);
         let mut scopes = auth_configs::scopes(&own);
@@ -440,7 +444,7 @@ impl Keeper {
             // Some applications know nobody but the account.
             Client::of(&own).unwrap_or_default()
         };
-        Ok(Standing { client, scopes, redirect_uri })
+        Ok(Standing { net, client, scopes, redirect_uri })
     }
 
     /// What a connected account keeps.
@@ -468,7 +472,7 @@ impl Keeper {
     ) -> Result<(Values, Option<Duration>)> {
         let standing = self.standing(project, config).await?;
         let flow =
-            Flow { net: &self.settings.net, now: self.clock.now(), scheme, client: &standing.client, values: &values };
+            Flow { net: &standing.net, now: self.clock.now(), scheme, client: &standing.client, values: &values };
         let tokens = flow.obtain(&standing.scopes).await.map_err(|refusal| match refusal {
             Refusal::Unavailable { .. } => Error::Unavailable(refusal.to_string()),
             refusal => Error::CredentialRejected(refusal.to_string()),

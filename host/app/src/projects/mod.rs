@@ -20,7 +20,7 @@ pub(crate) use keys::{note_uses, refresh};
 use scope::Rights;
 
 use crate::{
-    App, Error, INSTALLATION, Result, files,
+    App, Error, INSTALLATION, Result, connections, files,
     ids::{OrganisationId, ProjectId},
 };
 
@@ -303,11 +303,15 @@ pub async fn configure(
     Err(Error::Unavailable("the project is being changed".into()))
 }
 
-/// Deletes a project. Its keys stop at once.
+/// Deletes a project. Its keys stop at once. With `revoke` its accounts are deleted before, and their applications told to forget
+/// the tokens, as far as they can be reached.
 ///
 /// # Errors
 /// When there is none, or the store refuses.
-pub async fn remove(app: &App, organisation: &OrganisationId, id: &ProjectId) -> Result<()> {
+pub async fn remove(app: &App, organisation: &OrganisationId, id: &ProjectId, revoke: bool) -> Result<()> {
+    if revoke {
+        connections::remove_all(app, &get(app, organisation, id).await?).await?;
+    }
     for _ in 0..keys::ATTEMPTS {
         let batch = Batch::at(app.clock.now()).remove(&record(app, organisation, id).await?);
         if !keys::end(app, batch, id.as_str(), |_| true).await? {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use app::{
     Error, Record,
-    auth_configs::{self, AuthConfig, Changes, Credentials, Filter, NewAuthConfig, Status},
+    auth_configs::{self, AuthConfig, Changes, Credentials, Filter, NewAuthConfig, Proxy, Status},
     catalog::LATEST,
     clock::iso,
     connections::mask,
@@ -52,7 +52,7 @@ struct CreateConfig {
     #[serde(default)]
     shared_credentials: Option<Value>,
     #[serde(default)]
-    proxy_config: Option<Value>,
+    proxy_config: Option<ProxyConfig>,
     #[serde(default, deserialize_with = "texts")]
     restrict_to_following_tools: Vec<String>,
     #[serde(default)]
@@ -67,6 +67,22 @@ struct ToolAccess {
     tools_for_connected_account_creation: Vec<String>,
     #[serde(default, deserialize_with = "texts")]
     tools_available_for_execution: Vec<String>,
+}
+
+/// What requests to the application leave through.
+#[derive(Deserialize, ToSchema)]
+struct ProxyConfig {
+    /// `http://host:port` or `https://host:port`.
+    proxy_url: String,
+    /// `user:password`, a bearer token, or a whole value of `proxy-authorization` with its scheme.
+    #[serde(default)]
+    proxy_auth_key: Option<String>,
+}
+
+impl From<ProxyConfig> for Proxy {
+    fn from(config: ProxyConfig) -> Self {
+        Self { url: config.proxy_url, key: config.proxy_auth_key.filter(|key| !key.is_empty()) }
+    }
 }
 
 /// Null or an empty list clears what has one.
@@ -90,8 +106,10 @@ pub(crate) struct Update {
     #[schema(value_type = Option<Object>)]
     #[serde(default)]
     shared_credentials: Option<Value>,
-    #[serde(default)]
-    proxy_config: Option<Value>,
+    /// Null for the straight way.
+    #[schema(value_type = Option<ProxyConfig>)]
+    #[serde(default, deserialize_with = "present_or_null")]
+    proxy_config: Option<Option<ProxyConfig>>,
     #[serde(default, deserialize_with = "cleared")]
     restrict_to_following_tools: Option<Vec<String>>,
     #[serde(default)]
@@ -111,6 +129,11 @@ struct UpdatedToolAccess {
 /// What is there, null too.
 fn present<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(from).map(Some)
+}
+
+/// The same, read.
+fn present_or_null<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<Option<Option<T>>, D::Error> {
+    Option::deserialize(from).map(Some)
 }
 
 /// A list that is there; null is an empty one.
@@ -159,9 +182,6 @@ fn new(server: &Server, body: Create) -> Reply<NewAuthConfig> {
         kind if *kind == *managed => None,
         _ => return Err(Error::invalid(format!("auth_config.type: must be use_custom_auth or {managed}")).into()),
     };
-    if config.proxy_config.is_some_and(|proxy| !proxy.is_null()) {
-        return Err(Error::Unsupported("`proxy_config`").into());
-    }
     let access = config.tool_access_config.unwrap_or_default();
     Ok(NewAuthConfig {
         toolkit,
@@ -170,6 +190,7 @@ fn new(server: &Server, body: Create) -> Reply<NewAuthConfig> {
         credentials: Credentials {
             own: object("auth_config.credentials", config.credentials)?,
             shared: object("auth_config.shared_credentials", config.shared_credentials)?,
+            proxy: config.proxy_config.map(Proxy::from),
         },
         restrict_to: config.restrict_to_following_tools,
         tools_for_execution: access.tools_available_for_execution,
@@ -237,10 +258,7 @@ pub(crate) async fn read(
     patch,
     path = "/auth_configs/{nanoid}",
     request_body = Update,
-    responses(
-        (status = 200, description = "It is changed", body = shapes::Done),
-        (status = 501, description = "The server has no proxies"),
-    ),
+    responses((status = 200, description = "It is changed", body = shapes::Done)),
 )]
 pub(crate) async fn update(
     key: ProjectKey,
@@ -264,14 +282,12 @@ pub(crate) async fn update(
         name: body.name,
         own,
         shared: object("shared_credentials", body.shared_credentials)?,
+        proxy: body.proxy_config.map(|proxy| proxy.map(Proxy::from)),
         restrict_to: body.restrict_to_following_tools,
         tools_for_execution: access.tools_available_for_execution,
         tools_for_connection: access.tools_for_connected_account_creation,
         in_sessions: body.is_enabled_for_tool_router,
     };
-    if body.proxy_config.is_some_and(|proxy| !proxy.is_null()) {
-        return Err(Error::Unsupported("`proxy_config`").into());
-    }
     auth_configs::change(&server.app, &key.project, &id, changes).await?;
     ok(&json!({"success": true}))
 }
@@ -333,7 +349,7 @@ async fn view(server: &Server, key: &ProjectKey, record: &Record<AuthConfig>) ->
         "auth_scheme": config.scheme,
         server.words.say("is_service_managed"): config.managed,
         "credentials": masked(&credentials.own),
-        "proxy_config": null,
+        "proxy_config": credentials.proxy.as_ref().map(shown),
         "status": config.status.as_str(),
         "created_by": "operator",
         "created_at": iso(record.created_at),
@@ -363,6 +379,15 @@ fn expected(field: &app::catalog::Field) -> Value {
         && field.default.is_none()
     {
         members.remove("default");
+    }
+    view
+}
+
+/// A proxy with its key masked.
+fn shown(proxy: &Proxy) -> Value {
+    let mut view = json!({"proxy_url": proxy.url});
+    if let Some(key) = &proxy.key {
+        view["proxy_auth_key"] = mask(&key.as_str().into());
     }
     view
 }

@@ -101,11 +101,18 @@ pub(crate) async fn read(key: OrgKey, State(server): State<Arc<Server>>, Path(id
 #[utoipa::path(
     delete,
     path = "/org/owner/project/{nano_id}",
+    params(("revoke_on_delete" = Option<bool>, Query, description = "Its accounts go first, and applications are told to forget their tokens; 503 when that takes long, and the same request goes on")),
     responses((status = 200, description = "It is deleted", body = shapes::Deleted)),
     security(("organization" = [])),
 )]
-pub(crate) async fn remove(key: OrgKey, State(server): State<Arc<Server>>, Path(id): Path<String>) -> Reply<Response> {
-    projects::remove(&server.app, &key.organisation, &ProjectId::parse(&id)?).await?;
+pub(crate) async fn remove(
+    key: OrgKey,
+    State(server): State<Arc<Server>>,
+    Path(id): Path<String>,
+    query: Query,
+) -> Reply<Response> {
+    let revoke = query.boolean("revoke_on_delete")?.unwrap_or(false);
+    projects::remove(&server.app, &key.organisation, &ProjectId::parse(&id)?, revoke).await?;
     ok(&json!({"status": "success"}))
 }
 

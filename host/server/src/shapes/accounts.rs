@@ -69,6 +69,9 @@ pub(crate) enum AuthConfigKind {
 #[derive(ToSchema)]
 struct ShownProxy {
     proxy_url: String,
+    /// Its first characters.
+    #[schema(nullable = false)]
+    proxy_auth_key: Option<String>,
 }
 
 #[derive(ToSchema)]

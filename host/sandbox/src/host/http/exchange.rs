@@ -69,7 +69,7 @@ impl Outgoing {
         home: Handle,
     ) -> Self {
         Self {
-            net,
+            net: net.through(grant.as_ref().and_then(|grant| grant.proxy())),
             policy,
             grant,
             limits,

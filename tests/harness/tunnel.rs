@@ -1,0 +1,146 @@
+//! A proxy that tunnels (RFC 9110, section 9.3.6) to an application with TLS, all on loopback.
+//!
+//! Whatever name it is asked for leads to the one application, as a proxy with names of its own would do it. The certificate is
+//! made for each proxy; a server trusts it that is started with [`Tunnel::authority`] in `SSL_CERT_FILE`.
+
+use std::{
+    io,
+    path::Path,
+    process::{Command, Stdio},
+    sync::{Arc, Mutex},
+};
+
+use tempfile::TempDir;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional},
+    net::{TcpListener, TcpStream},
+    task::JoinSet,
+};
+use tokio_rustls::{
+    TlsAcceptor,
+    rustls::{
+        ServerConfig,
+        crypto::aws_lc_rs,
+        pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
+    },
+};
+
+use crate::FakeApp;
+
+/// A running proxy; it ends with the process.
+#[derive(Debug)]
+pub struct Tunnel {
+    /// `http://127.0.0.1:port`
+    pub address: String,
+    asked: Arc<Mutex<Vec<String>>>,
+    certificates: TempDir,
+}
+
+impl Tunnel {
+    /// Starts one on a free port, for these names of the application. It wants to be shown `authorization`, if that is anything.
+    ///
+    /// # Panics
+    /// When there is no `openssl` here.
+    #[must_use]
+    pub fn start(application: &FakeApp, hosts: &[&str], authorization: Option<&str>) -> Self {
+        let certificates = tempfile::tempdir().expect("a temporary folder can be made");
+        let acceptor = acceptor(certificates.path(), hosts);
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let door = Door {
+            acceptor,
+            application: application.origin.trim_start_matches("http://").to_owned(),
+            authorization: authorization.map(str::to_owned),
+            asked: Arc::clone(&asked),
+        };
+        let (port, bound) = std::sync::mpsc::channel();
+        // A thread and a runtime of its own, as the application has.
+        std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            runtime.expect("a runtime can be made").block_on(async move {
+                let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback can be used");
+                port.send(listener.local_addr().expect("a bound socket has an address").port()).ok();
+                let (door, mut open) = (Arc::new(door), JoinSet::new());
+                while let Ok((stream, _)) = listener.accept().await {
+                    open.spawn(Arc::clone(&door).pass(stream));
+                }
+            });
+        });
+        let port = bound.recv().expect("the proxy starts");
+        Self { address: format!("http://127.0.0.1:{port}"), asked, certificates }
+    }
+
+    /// The file of the authority that vouches for the application.
+    #[must_use]
+    pub fn authority(&self) -> String {
+        self.certificates.path().join("certificate").display().to_string()
+    }
+
+    /// What the proxy was asked, oldest first: heads of requests, as they came.
+    ///
+    /// # Panics
+    /// When the proxy has panicked.
+    #[must_use]
+    pub fn asked(&self) -> Vec<String> {
+        self.asked.lock().expect("no panic holds it").clone()
+    }
+}
+
+struct Door {
+    acceptor: TlsAcceptor,
+    application: String,
+    authorization: Option<String>,
+    asked: Arc<Mutex<Vec<String>>>,
+}
+
+impl Door {
+    async fn pass(self: Arc<Self>, mut stream: TcpStream) {
+        // A client that goes away is none of the test's business.
+        self.tunnel(&mut stream).await.ok();
+    }
+
+    async fn tunnel(&self, stream: &mut TcpStream) -> io::Result<()> {
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            head.push(stream.read_u8().await?);
+        }
+        let head = String::from_utf8_lossy(&head).into_owned();
+        self.asked.lock().expect("no panic holds it").push(head.clone());
+        let shown = head.lines().filter_map(|line| line.split_once(": "));
+        let shown = shown.filter(|(name, _)| name.eq_ignore_ascii_case("proxy-authorization")).map(|(_, value)| value);
+        if self.authorization.as_deref().is_some_and(|wanted| !shown.eq([wanted])) {
+            return stream.write_all(b"HTTP/1.1 407 Proxy Authentication Required\r\ncontent-length: 0\r\n\r\n").await;
+        }
+        if !head.starts_with("CONNECT ") {
+            return stream.write_all(b"HTTP/1.1 405 Method Not Allowed\r\ncontent-length: 0\r\n\r\n").await;
+        }
+        stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await?;
+        let mut plain = self.acceptor.accept(stream).await?;
+        let mut application = TcpStream::connect(&self.application).await?;
+        copy_bidirectional(&mut plain, &mut application).await.map(drop)
+    }
+}
+
+/// Makes a certificate for the names, and what speaks TLS with it.
+fn acceptor(folder: &Path, hosts: &[&str]) -> TlsAcceptor {
+    let names: Vec<_> = hosts.iter().map(|host| format!("DNS:{host}")).collect();
+    let extensions = format!("basicConstraints=CA:FALSE\nsubjectAltName={}\n", names.join(","));
+    std::fs::write(folder.join("extensions"), extensions).expect("a file can be written");
+    for arguments in [
+        "req -new -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout key -out request -subj /CN=tests",
+        "x509 -req -in request -signkey key -days 2 -extfile extensions -out certificate",
+    ] {
+        let mut command = Command::new("openssl");
+        command.current_dir(folder).args(arguments.split(' ')).stdin(Stdio::null());
+        let made = command.output().expect("`openssl` can be run");
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    }
+    let chain = CertificateDer::pem_file_iter(folder.join("certificate"))
+        .and_then(|chain| chain.collect::<Result<Vec<_>, _>>());
+    let key = PrivateKeyDer::from_pem_file(folder.join("key")).expect("the key can be read");
+    let config = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+        .with_safe_default_protocol_versions()
+        .and_then(|builder| {
+            builder.with_no_client_auth().with_single_cert(chain.expect("the certificate can be read"), key)
+        });
+    TlsAcceptor::from(Arc::new(config.expect("the certificate can be used")))
+}
