@@ -35,6 +35,9 @@ pub struct Guest<'a> {
     pub foreign: Option<(&'a str, &'a str)>,
 }
 
+/// A function that reads the number in a text: `(call $number (local.get $args) (local.get $args_len))`.
+pub const NUMBER: &str = include_str!("number.wat");
+
 /// Imports by name, ready to paste.
 pub mod imports {
     pub const LOG: &str = r#"(import "toolhost:toolkit/log@1.0.0" "write" (func $log (param i32 i32 i32)))"#;
@@ -105,6 +108,23 @@ impl Guest<'static> {
             ),
             items: include_str!("copy.wat"),
             execute: "(call $copy (local.get $args) (local.get $args_len))",
+            ..Self::default()
+        }
+    }
+}
+
+impl Guest<'static> {
+    /// Answers `{"a":"x…"}`, as many bytes as the number in its arguments says.
+    #[must_use]
+    pub fn filler() -> Self {
+        Self {
+            items: concat!(include_str!("number.wat"), r#"(data (i32.const 2048) "{\22a\22:\22")"#),
+            execute: "(local.set $i (call $number (local.get $args) (local.get $args_len)))
+                (local.set $j (call $realloc (i32.const 0) (i32.const 0) (i32.const 1) (local.get $i)))
+                (memory.copy (local.get $j) (i32.const 2048) (i32.const 6))
+                (memory.fill (i32.add (local.get $j) (i32.const 6)) (i32.const 120) (i32.sub (local.get $i) (i32.const 8)))
+                (i32.store16 (i32.sub (i32.add (local.get $j) (local.get $i)) (i32.const 2)) (i32.const 0x7d22))
+                (call $ok (local.get $j) (local.get $i))",
             ..Self::default()
         }
     }

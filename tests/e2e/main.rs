@@ -49,6 +49,7 @@ mod isolation;
 mod jobs;
 mod kept;
 mod languages;
+mod large_results;
 mod legacy;
 mod limits;
 mod log_lists;

@@ -117,7 +117,7 @@ impl Default for Limits {
             request_body: 4 * MIB,
             response_body: 10 * MIB,
             responses: 32 * MIB,
-            result: 4 * MIB,
+            result: 16 * MIB,
             log_lines: 1_000,
             log_bytes: 256 << 10,
             file: 100 * MIB,

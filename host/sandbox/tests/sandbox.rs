@@ -325,7 +325,7 @@ async fn answers_are_bounded_and_json() {
         (r#""\ff\fe""#, "(call $ok (i32.const 2048) (i32.const 2))", kind::OUTPUT_INVALID),
         (r#""NaN""#, "(call $ok (i32.const 2048) (i32.const 3))", kind::OUTPUT_INVALID),
         (r#""""#, "(call $ok (i32.const 2048) (i32.const 0))", kind::OUTPUT_INVALID),
-        (r#""{}""#, "(call $ok (i32.const 2048) (i32.const 5000000))", kind::OUTPUT_TOO_LARGE),
+        (r#""{}""#, "(call $ok (i32.const 2048) (i32.const 17000000))", kind::OUTPUT_TOO_LARGE),
         (r#""{}""#, "(call $ok (i32.const 2048) (i32.const 20000000))", kind::OUTPUT_TOO_LARGE),
         (r#""{}""#, "(call $ok (i32.const -8) (i32.const 100))", kind::OUTPUT_INVALID),
         (r#""{}""#, "(i32.const -8)", kind::OUTPUT_INVALID),

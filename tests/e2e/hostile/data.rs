@@ -19,10 +19,10 @@ pub(super) fn floods() -> Vec<Hostile> {
         format!("(call $log (i32.const {level}) (i32.const {at}) (i32.const {length})) {ANSWER}")
     };
     let (gigabyte, outside, level) = (one(1, 0, 1 << 30), one(1, -16, 64), one(77, 2048, 8));
-    let sixteen = Guest {
-        memory: r#"(memory (export "memory") 400)"#,
+    let wider = Guest {
+        memory: r#"(memory (export "memory") 600)"#,
         ..logging(
-            "(call $log (i32.const 1) (i32.const 65536) (i32.const 16777216)) (call $ok (local.get $args) (local.get $args_len))",
+            "(call $log (i32.const 1) (i32.const 65536) (i32.const 37748736)) (call $ok (local.get $args) (local.get $args_len))",
         )
     };
     let not_text = Guest {
@@ -45,7 +45,7 @@ pub(super) fn floods() -> Vec<Hostile> {
             .limited(json!({ "cpu_ms": 20_000, "wall_ms": 30_000 })),
         Hostile::new("flood_random", &random, Ends::With(&["tool_host_call_limit", "tool_cpu_limit"])),
         Hostile::new("flood_string", &logging(&gigabyte), TRAP),
-        Hostile::new("flood_fuel", &sixteen, HOST_CALLS),
+        Hostile::new("flood_fuel", &wider, HOST_CALLS),
         Hostile::new("flood_out_of_bounds", &logging(&outside), TRAP),
         Hostile::new("flood_not_text", &not_text, TRAP),
         Hostile::new("flood_no_such_level", &logging(&level), TRAP),
@@ -62,14 +62,14 @@ pub(super) fn output() -> Vec<Hostile> {
         (memory.fill (i32.const 75536) (i32.const 93) (i32.const 10000))
         (call $ok (i32.const 65536) (i32.const 20000))";
     let fill = "(memory.fill (i32.const 65536) (i32.const 49) (i32.const 20000000))";
-    let five = format!("{fill} (call $ok (i32.const 65536) (i32.const 5242880))");
-    let sixteen = format!("{fill} (call $ok (i32.const 65536) (i32.const 16777216))");
+    let large = format!("{fill} (call $ok (i32.const 65536) (i32.const 16777217))");
+    let larger = format!("{fill} (call $ok (i32.const 65536) (i32.const 19922944))");
     let mut schema = Hostile::new("output_schema", &Guest::constant(), INVALID);
     schema.manifest["tools"][0]["output"] =
         json!({ "type": "object", "properties": { "answer": { "type": "string" } }, "required": ["answer"] });
     vec![
-        Hostile::new("output_large", &sized(&five), TOO_LARGE),
-        Hostile::new("output_larger", &sized(&sixteen), Ends::With(&["tool_output_too_large", "tool_host_call_limit"])),
+        Hostile::new("output_large", &sized(&large), TOO_LARGE),
+        Hostile::new("output_larger", &sized(&larger), Ends::With(&["tool_output_too_large", "tool_host_call_limit"])),
         Hostile::new("output_deep", &sized(deep), INVALID),
         Hostile::new(
             "output_not_text",

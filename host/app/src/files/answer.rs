@@ -1,11 +1,12 @@
-//! Files in answers: those that a tool made and names in its answer are kept, and links stand where their names stood.
+//! Files in answers: those that a tool made and names in its answer are kept, and links stand where their names stood. An answer
+//! that is too large to be answered is kept as a file itself.
 
 use bytes::Bytes;
 use sandbox::File as MadeFile;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{Link, Made, get_link, keep, record};
-use crate::{App, Error, Result, catalog::Found, ids::FileId, projects::Project};
+use crate::{App, Error, Result, catalog::Found, clock::iso, ids::FileId, projects::Project};
 
 /// Where an answer names a file.
 const PLACE: &str = "s3url";
@@ -49,6 +50,24 @@ pub(crate) async fn linked(
         }
     });
     Ok(value.to_string().into())
+}
+
+/// A tool's answer kept as a file: what is answered in its place, and what a record keeps of that, which opens nothing.
+///
+/// # Errors
+/// When the store refuses.
+pub(crate) async fn offloaded(app: &App, project: &Project, found: &Found, data: Bytes) -> Result<[Bytes; 2]> {
+    const NAME: &str = "result.json";
+    const MEDIA_TYPE: &str = "application/json";
+    let size = data.len();
+    let (toolkit, tool) = (&*found.release.slug, &*found.tool.slug);
+    let made = Made { toolkit, tool, name: NAME, media_type: MEDIA_TYPE, bytes: data };
+    let link = keep(app, project, made).await?;
+    let mut file = json!({ "name": NAME, "mimetype": MEDIA_TYPE, "size": size });
+    let record = json!({ "result_file": file }).to_string();
+    file[PLACE] = link.url.into();
+    file["expires_at"] = iso(link.expires_at).into();
+    Ok([json!({ "result_file": file }).to_string().into(), record.into()])
 }
 
 /// Does something with every place that may name a file.

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use store::{Batch, Collection, CommitError, Document, Field, Found, Kind, Query, Record, Time};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-pub(crate) use answer::linked;
+pub(crate) use answer::{linked, offloaded};
 pub(crate) use arguments::{given, takes};
 pub use link::{Link, Links, Parameters, Ticket};
 pub use store::Signed;

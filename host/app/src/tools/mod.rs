@@ -29,6 +29,9 @@ const NOT_WRITTEN: &str = "log_not_written: the tool ran, but its record could n
 /// Kind of a failure: the tool ran, and what it made could not be kept.
 const NOT_KEPT: &str = "file_not_kept";
 
+/// Bytes of a result that stand in an answer; a larger one becomes a file, and its answer a link to it.
+pub const INLINE: usize = 4 << 20;
+
 /// A tool to be run.
 #[derive(Debug)]
 pub struct Execute {
@@ -131,9 +134,11 @@ pub async fn execute(app: &App, project: &SharedProject, request: Execute) -> Re
     };
     let recorded = app.log.recorder.room(project);
     let (mut outcome, cassette) = run(app, &found.release, call, recorded).await?;
-    let mut told = told(&found, &outcome);
+    // Held until a large result is checked and kept: only so many are in memory twice.
+    let _place = if is_large(&outcome) { app.files.place().await } else { None };
+    let mut told = told(&found, &outcome).await;
     // The record keeps the names of files: links open them for whoever reads it.
-    let data = told.data.clone();
+    let mut data = told.data.clone();
     let made = std::mem::take(&mut outcome.files);
     if told.error.is_none() && !(made.is_empty() && files.is_empty()) {
         let given: Vec<_> = files.into_iter().map(|file| file.id).collect();
@@ -141,6 +146,11 @@ pub async fn execute(app: &App, project: &SharedProject, request: Execute) -> Re
             Ok(data) => Told { data, error: None },
             Err(cause) => failed(NOT_KEPT, &format!("the tool ran, but a file it made is lost: {cause}"), None),
         };
+    }
+    if told.error.is_none() && told.data.len() > INLINE {
+        (told, data) = offloaded(app, project, &found, told.data).await;
+        // Records wait in memory until they are written.
+        outcome.answer = Ok(Answer::Data(data.clone()));
     }
     let written = slot.enter(log::Entry {
         id: log_id.clone(),
@@ -223,10 +233,45 @@ struct Told {
     error: Option<String>,
 }
 
-fn told(found: &Found, outcome: &Outcome) -> Told {
+/// Whether a tool answered what will not stand in an answer.
+fn is_large(outcome: &Outcome) -> bool {
+    matches!(&outcome.answer, Ok(Answer::Data(data)) if data.len() > INLINE)
+}
+
+/// A result as a file, and what the record keeps of it, which opens nothing.
+async fn offloaded(app: &App, project: &SharedProject, found: &Found, data: Bytes) -> (Told, Bytes) {
+    let (size, most) = (data.len(), app.files.settings.size);
+    if size as u64 > most {
+        let message =
+            format!("the tool answered {size} bytes; past {INLINE} they become a file, which has at most {most}");
+        let told = failed(kind::OUTPUT_TOO_LARGE, &message, None);
+        let data = told.data.clone();
+        return (told, data);
+    }
+    match files::offloaded(app, project, found, data).await {
+        Ok([data, record]) => (Told { data, error: None }, record),
+        Err(cause) => {
+            let told = failed(NOT_KEPT, &format!("the tool ran, but its result could not be kept: {cause}"), None);
+            let data = told.data.clone();
+            (told, data)
+        }
+    }
+}
+
+/// Whether a tool's data fit its schema. A large one is read on another thread, so that it holds up nobody.
+async fn check(found: &Found, data: &Bytes) -> std::result::Result<(), Vec<String>> {
+    if data.len() <= INLINE {
+        return found.tool.output.check(data);
+    }
+    let (tool, data) = (found.tool.clone(), data.clone());
+    let checked = tokio::task::spawn_blocking(move || tool.output.check(&data)).await;
+    checked.unwrap_or_else(|cause| Err(vec![format!("it could not be checked: {cause}")]))
+}
+
+async fn told(found: &Found, outcome: &Outcome) -> Told {
     let invalid = |message: String| failed(kind::OUTPUT_INVALID, &message, None);
     match &outcome.answer {
-        Ok(Answer::Data(data)) => match found.tool.output.check(data) {
+        Ok(Answer::Data(data)) => match check(found, data).await {
             Ok(()) => Told { data: as_object(data), error: None },
             Err(problems) => invalid(format!("the tool's answer does not fit its schema: {}", problems.join("; "))),
         },

@@ -9,7 +9,8 @@ use utoipa::ToSchema;
 /// What came of a run.
 #[derive(ToSchema)]
 pub(crate) struct Execution {
-    /// What the tool answered; what is known about the failure when it failed.
+    /// What the tool answered; past 4 MiB `result_file` alone, with a link to it in `s3url`, `name`, `mimetype`, `size` and
+    /// `expires_at`. When it failed, what is known about the failure.
     data: Map<String, Value>,
     /// Null when it succeeded.
     #[schema(required)]
