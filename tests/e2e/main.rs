@@ -28,6 +28,7 @@ mod usage;
 
 mod abi;
 mod blobs;
+mod budget;
 mod cassettes;
 mod catalogue;
 mod certificates;
@@ -56,6 +57,7 @@ mod log_lists;
 mod manual;
 mod moving;
 mod nodes;
+mod overload;
 mod proxies;
 mod refresh;
 mod refused;

@@ -21,9 +21,9 @@ use crate::{
 /// How long a key is kept.
 const KEPT: Duration = Duration::from_secs(24 * 3_600);
 /// Bytes of an answer that is kept.
-const ANSWER: usize = 1 << 20;
+pub const ANSWER: usize = 1 << 20;
 /// Characters of a key.
-const KEY: usize = 255;
+pub const KEY: usize = 255;
 /// Notes erased in one batch.
 const BATCH: u64 = 64;
 /// How often it is looked for what is old.

@@ -17,8 +17,10 @@ use crate::{
 
 /// Largest component, in bytes. One with a Python in it has 18 MB; the rest is for what a toolkit brings along.
 pub(crate) const COMPONENT_BYTES: usize = 24 << 20;
-const FUNCTIONS: u64 = 50_000;
-const FUNCTION_BYTES: usize = 1 << 20;
+/// Functions of a component.
+pub const FUNCTIONS: u64 = 50_000;
+/// Bytes of one function's body.
+pub const FUNCTION_BYTES: usize = 1 << 20;
 const TYPES: u64 = 20_000;
 /// Imports, exports, aliases, globals, segments and the like, each kind.
 const ITEMS: u64 = 50_000;

@@ -14,11 +14,13 @@ use crate::{Allocator, Settings, abi, host, limits::Limits, state::State};
 
 /// Core instances, memories and tables that one component may bring to life. Components of interpreters need some; a
 /// component that needs more is an attack.
-pub(crate) const CORE_INSTANCES: u32 = 32;
-pub(crate) const MEMORIES: u32 = 4;
-pub(crate) const TABLES: u32 = 20;
+pub const CORE_INSTANCES: u32 = 32;
+/// See [`CORE_INSTANCES`].
+pub const MEMORIES: u32 = 4;
+/// See [`CORE_INSTANCES`].
+pub const TABLES: u32 = 20;
 /// Elements of one table.
-pub(crate) const TABLE_ELEMENTS: usize = 20_000;
+pub const TABLE_ELEMENTS: usize = 20_000;
 
 /// What wasm code may use of the native stack.
 const WASM_STACK: usize = 512 << 10;

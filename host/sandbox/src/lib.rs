@@ -56,9 +56,10 @@ use quarantine::Quarantine;
 use ticker::Ticker;
 use turns::GuestThreads;
 
-pub use check::{gives, instead};
+pub use check::{FUNCTION_BYTES, FUNCTIONS, gives, instead};
 pub use compile::compile_child;
 pub use digest::{Digest, InvalidDigest};
+pub use engine::{CORE_INSTANCES, MEMORIES, TABLE_ELEMENTS, TABLES};
 pub use grant::{Credential, Grant, GrantError, Secret};
 pub use input::{Action, Call, Context, File, Inbound, Pass, Policy};
 pub use install::{InstallError, Installed};

@@ -222,6 +222,13 @@ pub(crate) struct Limits {
     pub in_flight_per_project: usize,
     /// How long a request waits for its turn, in milliseconds. Default 250, at most 5000.
     pub in_flight_wait_ms: u64,
+    /// How long a body may take to arrive, in seconds. Default 30, at most 300; files have ten minutes.
+    pub body_s: u64,
+    /// How long an operation may take, its body included, in seconds; runs, publications and files have limits of their own.
+    /// Default 30, at most 300.
+    pub deadline_s: u64,
+    /// How long a connection may wait for the next request, or for the whole head of one, in seconds. Default 75, at most 600.
+    pub idle_s: u64,
     /// Requests of one organisation in ten minutes; 0 for no limit. Default 20000.
     pub rate: u32,
     /// Of them, requests of one project; 0 for no limit of its own. Default 10000.
@@ -403,6 +410,9 @@ impl Default for Limits {
             in_flight: 512,
             in_flight_per_project: 64,
             in_flight_wait_ms: 250,
+            body_s: 30,
+            deadline_s: 30,
+            idle_s: 75,
             rate: 20_000,
             rate_per_project: 10_000,
             rate_per_key: 0,
@@ -464,6 +474,23 @@ pub(crate) struct Flags {
     /// Address and port to listen on [default: 127.0.0.1:8080]
     #[arg(long, global = true, value_name = "ADDRESS")]
     pub listen: Option<String>,
+}
+
+impl Limits {
+    /// How long a body may take to arrive.
+    pub(crate) fn body(&self) -> Duration {
+        Duration::from_secs(self.body_s)
+    }
+
+    /// How long an operation may take.
+    pub(crate) fn deadline(&self) -> Duration {
+        Duration::from_secs(self.deadline_s)
+    }
+
+    /// How long a connection may wait for a request, or for its head.
+    pub(crate) fn idle(&self) -> Duration {
+        Duration::from_secs(self.idle_s)
+    }
 }
 
 impl Config {
@@ -555,6 +582,12 @@ impl Config {
             ensure!(range.contains(&value), "`sandbox.{key}` is {value}: it must be {least} to {most}");
         }
         ensure!(self.limits.in_flight_wait_ms <= 5_000, "`limits.in_flight_wait_ms` must be at most 5000");
+        let limits = &self.limits;
+        for (key, value, most) in
+            [("body_s", limits.body_s, 300), ("deadline_s", limits.deadline_s, 300), ("idle_s", limits.idle_s, 600)]
+        {
+            ensure!((1..=most).contains(&value), "`limits.{key}` is {value}: it must be 1 to {most}");
+        }
         ensure!(self.limits.in_flight > 0 && self.limits.in_flight_per_project > 0, "`limits.in_flight` must not be 0");
         ensure!((1..=1_000_000).contains(&self.logs.buffer), "`logs.buffer` must be 1 to 1000000");
         ensure!(self.logs.keep_days <= 36_500, "`logs.keep_days` must be at most 36500");

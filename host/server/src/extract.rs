@@ -5,7 +5,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use app::{Error, json};
+use app::{Error, catalog::COMPONENT, json};
 use axum::{
     body::Body,
     extract::{FromRequest, FromRequestParts, Request},
@@ -22,8 +22,6 @@ use crate::{
     routes::PREFIXES,
 };
 
-/// How long a body may take to arrive.
-pub(crate) const BODY: Duration = Duration::from_secs(30);
 /// Bytes up to which a body is copied out of the connection's buffer.
 const COPIED: usize = 4 << 10;
 /// What is read of a body that is refused for its size, in bytes and time.
@@ -32,14 +30,14 @@ const SWALLOWING: Duration = Duration::from_secs(10);
 /// The largest JSON body that any operation takes whatever the settings say, in bytes.
 pub(crate) const LARGEST_JSON: usize = 6 << 20;
 const PAGE: u64 = 20;
-const LARGEST_PAGE: u64 = 1_000;
+pub(crate) const LARGEST_PAGE: u64 = 1_000;
 /// Characters of what a list adds to its cursors.
 const MARK: usize = 64;
 /// Parts of a list, characters of a text.
-const LIST: usize = 100;
-const TEXT: usize = 256;
+pub(crate) const LIST: usize = 100;
+pub(crate) const TEXT: usize = 256;
 /// Lists of tool slugs may be longer: clients send all they know.
-const LONG_LIST: usize = 1_000;
+pub(crate) const LONG_LIST: usize = 1_000;
 
 /// A JSON body of at most `limits.body_kib`.
 pub(crate) struct Json<T>(pub T);
@@ -49,7 +47,8 @@ impl<T: DeserializeOwned> FromRequest<Arc<Server>> for Json<T> {
 
     async fn from_request(request: Request, server: &Arc<Server>) -> Reply<Self> {
         is_json(request.headers())?;
-        object(&read(request, server.config.limits.body_kib * 1024, BODY).await?).map(Self)
+        let limits = &server.config.limits;
+        object(&read(request, limits.body_kib * 1024, limits.body()).await?).map(Self)
     }
 }
 
@@ -59,9 +58,9 @@ pub(crate) struct ProxyJson<T>(pub T);
 impl<T: DeserializeOwned> FromRequest<Arc<Server>> for ProxyJson<T> {
     type Rejection = Failure;
 
-    async fn from_request(request: Request, _: &Arc<Server>) -> Reply<Self> {
+    async fn from_request(request: Request, server: &Arc<Server>) -> Reply<Self> {
         is_json(request.headers())?;
-        object(&read(request, LARGEST_JSON, BODY).await?).map(Self)
+        object(&read(request, LARGEST_JSON, server.config.limits.body()).await?).map(Self)
     }
 }
 
@@ -84,18 +83,19 @@ impl FromRequest<Arc<Server>> for ExecuteBytes {
 
     async fn from_request(request: Request, server: &Arc<Server>) -> Reply<Self> {
         is_json(request.headers())?;
-        read(request, server.config.limits.execute_body_kib * 1024, BODY).await.map(Self)
+        let limits = &server.config.limits;
+        read(request, limits.execute_body_kib * 1024, limits.body()).await.map(Self)
     }
 }
 
-/// A component: at most 24 MiB of whatever it is.
+/// A component: at most [`COMPONENT`] bytes of whatever it is.
 pub(crate) struct ComponentBytes(pub Bytes);
 
 impl FromRequest<Arc<Server>> for ComponentBytes {
     type Rejection = Failure;
 
-    async fn from_request(request: Request, _: &Arc<Server>) -> Reply<Self> {
-        read(request, 24 << 20, BODY).await.map(Self)
+    async fn from_request(request: Request, server: &Arc<Server>) -> Reply<Self> {
+        read(request, COMPONENT, server.config.limits.body()).await.map(Self)
     }
 }
 
@@ -127,7 +127,7 @@ pub(crate) async fn read(request: Request, limit: usize, within: Duration) -> Re
             Err(Wire::TooLarge(limit).into())
         }
         Ok(Err(_)) => Err(Wire::BrokenBody.into()),
-        Err(_) => Err(Wire::SlowBody.into()),
+        Err(_) => Err(Wire::SlowBody(within).into()),
     }
 }
 

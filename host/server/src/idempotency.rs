@@ -20,7 +20,7 @@ use tower::Service;
 
 use crate::{
     Server, auth,
-    extract::{BODY, LARGEST_JSON, read},
+    extract::{LARGEST_JSON, read},
     respond::{EXCHANGE, Exchange, Failure, Reply, Wire},
 };
 
@@ -58,7 +58,7 @@ async fn begin(server: &Arc<Server>, request: Request<Body>) -> Reply<Begun> {
     let (parts, body) = request.into_parts();
     let whole = Request::from_parts(parts.clone(), body);
     let most = (limits.execute_body_kib.max(limits.body_kib) * 1024).max(LARGEST_JSON);
-    let bytes = read(whole, most, BODY).await?;
+    let bytes = read(whole, most, limits.body()).await?;
     let key = parts.headers.get(KEY).and_then(|key| key.to_str().ok()).unwrap_or_default();
     let target = parts.uri.path_and_query().map_or("", |target| target.as_str());
     let mut request = vec![target.as_bytes(), &bytes];

@@ -1,6 +1,6 @@
 //! What happens around every request, in one place and without layers of boxes: id, place, deadline, panic, headers.
 
-use std::{cell::Cell, net::IpAddr, panic::AssertUnwindSafe, sync::Arc, time::Duration};
+use std::{cell::Cell, net::IpAddr, panic::AssertUnwindSafe, sync::Arc};
 
 use app::Error;
 use axum::{
@@ -19,13 +19,11 @@ use crate::{
     respond::{EXCHANGE, Exchange, Failure, Wire},
 };
 
-/// How long anything but running and publishing may take.
-const DEADLINE: Duration = Duration::from_secs(30);
 const WINDOW_TEXT: &str = "600s";
 const _: () = assert!(RATE_WINDOW.as_secs() == 600);
 /// Bytes of the request line, and of the headers.
-const LINE: usize = 8 << 10;
-const HEADERS: usize = 16 << 10;
+pub(crate) const LINE: usize = 8 << 10;
+pub(crate) const HEADERS: usize = 16 << 10;
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const RATE: HeaderName = HeaderName::from_static("x-ratelimit");
 const REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
@@ -65,10 +63,11 @@ async fn guarded(server: &Arc<Server>, router: &mut Router, request: Request<Bod
         }
         router.call(request).await
     };
-    let answered = if deadline { tokio::time::timeout(DEADLINE, answer).await } else { Ok(answer.await) };
+    let within = server.config.limits.deadline();
+    let answered = if deadline { tokio::time::timeout(within, answer).await } else { Ok(answer.await) };
     match answered {
         Ok(Ok(response)) => response,
-        Err(_) => Failure::App(Error::Deadline(DEADLINE)).into_response(),
+        Err(_) => Failure::App(Error::Deadline(within)).into_response(),
     }
 }
 

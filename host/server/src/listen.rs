@@ -24,9 +24,7 @@ use crate::{Server, layers};
 
 /// Bytes of a request's headers and line together.
 const HEAD: usize = 24 << 10;
-const HEADERS: usize = 100;
-/// For a request's head, and between requests.
-const IDLE: Duration = Duration::from_secs(75);
+pub(crate) const HEADERS: usize = 100;
 /// Before accepting is tried again when the system refuses, for example for want of file descriptors.
 const PAUSE: Duration = Duration::from_millis(50);
 
@@ -87,13 +85,14 @@ async fn connection(
     if let Err(cause) = stream.set_nodelay(true) {
         tracing::debug!(%cause, "cannot set TCP_NODELAY");
     }
+    let idle = server.config.limits.idle();
     let service = service_fn(move |request: hyper::Request<Incoming>| {
         let answer = layers::answer(server.clone(), router.clone(), peer.ip(), request.map(Body::new));
         async move { Ok::<_, std::convert::Infallible>(answer.await) }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(IDLE)
+        .header_read_timeout(idle)
         .max_buf_size(HEAD)
         .max_headers(HEADERS)
         .serve_connection(TokioIo::new(stream), service);

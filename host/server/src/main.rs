@@ -10,6 +10,7 @@ mod doors;
 mod extract;
 mod idempotency;
 mod layers;
+mod limits;
 mod listen;
 mod memory;
 mod open;
@@ -105,6 +106,8 @@ enum Command {
     Toolkits(toolkits::Args),
     /// Print the description of the API, as the server answers it under /api/v3/openapi.json
     Openapi,
+    /// Print every limit with its number, its setting and what happens past it
+    Limits,
 }
 
 fn main() -> ExitCode {
@@ -148,6 +151,10 @@ fn run(cli: Cli) -> Result<ExitCode, Stop> {
             Command::Toolkits(args) => toolkits::run(&config, &args, terminal).await,
             Command::Openapi => {
                 terminal.line(openapi::text(&routes::table(), &Words::new(&config.operator_word)).trim_end());
+                Ok(ExitCode::SUCCESS)
+            }
+            Command::Limits => {
+                terminal.line(limits::page().trim_end());
                 Ok(ExitCode::SUCCESS)
             }
         }

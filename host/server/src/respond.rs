@@ -3,7 +3,7 @@
 //! Everything that goes wrong ends as a [`Failure`]: an error of the app with the row of its table, or one of the few things
 //! that only the wire knows. A failure is logged here and nowhere else.
 
-use std::{cell::Cell, net::IpAddr};
+use std::{cell::Cell, net::IpAddr, time::Duration};
 
 use app::{Error, Time};
 use axum::{
@@ -62,8 +62,8 @@ pub(crate) enum Wire {
     WrongType,
     /// The body is compressed.
     Encoded,
-    /// The body did not arrive in time.
-    SlowBody,
+    /// The body did not arrive within this time.
+    SlowBody(Duration),
     /// The body ended early.
     BrokenBody,
     /// The request line is longer than 8 KiB.
@@ -103,7 +103,7 @@ impl Wire {
             Self::TooLarge(limit) => (413, 10413, "HTTP_PayloadTooLarge", format!("the body is larger than {} KiB", limit / 1024), "send less"),
             Self::WrongType => (415, 10415, "HTTP_UnsupportedMediaType", text("the body is not JSON by its content type"), "send `content-type: application/json`"),
             Self::Encoded => (415, 10416, "HTTP_UnsupportedEncoding", text("compressed bodies are not accepted"), "send the body without a content encoding"),
-            Self::SlowBody => (408, 10408, "HTTP_RequestTimeout", text("the body did not arrive within 30 s"), "try again over a faster connection"),
+            Self::SlowBody(within) => (408, 10408, "HTTP_RequestTimeout", format!("the body did not arrive within {} s", within.as_secs()), "try again over a faster connection"),
             Self::BrokenBody => (400, 10409, "HTTP_BodyIncomplete", text("the body ended early"), "send it again"),
             Self::LongLine => (414, 10414, "HTTP_UriTooLong", text("the request line is longer than 8 KiB"), "send fewer or shorter parameters"),
             Self::LongHeaders => (431, 10432, "HTTP_HeadersTooLarge", text("the headers are longer than 16 KiB"), "send fewer or shorter headers"),

@@ -42,7 +42,10 @@ pub use form::{FieldProblem, Filled};
 #[cfg(not(target_arch = "wasm32"))]
 pub use path::at;
 #[cfg(not(target_arch = "wasm32"))]
-pub use problems::{cleaned, host_problem, is_slug, leads_to};
+pub use problems::{
+    DEEPEST_SCHEMA, LARGEST_DESCRIPTION, LARGEST_MANIFEST, LARGEST_SCHEMA, MOST_TOOLS, cleaned, host_problem, is_slug,
+    leads_to,
+};
 pub use request::{METHODS, is_platforms};
 pub use section::{ReadError, SECTION, embed, extract};
 pub use sign::{OAUTH1_VALUES, REQUEST_VALUES, Sign, SignatureMethod};

@@ -30,7 +30,7 @@ pub use changes::{Entry, changelog};
 pub use check::Schema;
 pub use manifest::{AuthMode, AuthScheme, Field};
 pub(crate) use publish::{COLLECTION, blob, refresh};
-pub use publish::{Published, Terms, deprecate, identity, load, manifest_of, publish};
+pub use publish::{COMPONENT, Published, Terms, deprecate, identity, load, manifest_of, publish};
 pub use scopes::{Recommended, Wanted, recommended, scheme, tools_of};
 pub use search::{ToolFilter, ToolkitFilter, ToolkitKind, ToolkitOrder, VersionWish};
 pub use signature::TrustedKeys;

@@ -16,7 +16,7 @@ use super::{Catalog, Index, Release, Texts, changes, check, packed::Packed};
 use crate::{App, Error, INSTALLATION, Result};
 
 /// The largest component, in bytes.
-pub(super) const COMPONENT: usize = 24 << 20;
+pub const COMPONENT: usize = 24 << 20;
 const PAGE: u64 = 500;
 /// By how many milliseconds the clocks of servers may differ.
 const SKEW: i64 = 10 * 60 * 1000;

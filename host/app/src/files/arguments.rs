@@ -11,7 +11,7 @@ const MARK: &str = "file_uploadable";
 /// How deep schema and arguments are followed.
 const DEPTH: usize = 32;
 /// Files of one call.
-const MOST: usize = 32;
+pub const MOST: usize = 32;
 
 /// The arguments without empty texts where files may stand, and the files that they name.
 ///

@@ -17,6 +17,7 @@ use store::{Batch, Collection, CommitError, Document, Field, Found, Kind, Query,
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 pub(crate) use answer::{linked, offloaded};
+pub use arguments::MOST;
 pub(crate) use arguments::{given, takes};
 pub use link::{Link, Links, Parameters, Ticket};
 pub use store::Signed;
@@ -37,7 +38,7 @@ const LARGE: usize = 256 << 10;
 /// Records looked at together.
 const TOGETHER: u64 = 64;
 /// Characters of a name, bytes of a media type.
-const NAME: usize = 255;
+pub const NAME: usize = 255;
 
 /// The collection this room owns.
 pub(crate) static COLLECTION: Collection = Collection {

@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 pub(crate) use proxy::origins;
-pub use proxy::{Answered, Proxy, ProxyBody, Said, proxy};
+pub use proxy::{Answered, BODY as PROXY_BODY, Proxy, ProxyBody, Said, proxy};
 
 use crate::{
     App, Error, Result,

@@ -25,7 +25,7 @@ use crate::{
 /// Names these requests in the execution log, and where an auth config lists the tools it allows.
 const NAME: &str = "PROXY_EXECUTE";
 /// Bytes of a body that comes with the request.
-const BODY: usize = 4 << 20;
+pub const BODY: usize = 4 << 20;
 /// Bytes of text in an answer; more becomes a file.
 const TEXT: usize = 4 << 20;
 /// Families of media types that are no text, whatever their bytes look like.

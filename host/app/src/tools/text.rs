@@ -20,7 +20,7 @@ use zeroize::Zeroizing;
 use crate::{App, Error, Result, catalog::Tool};
 
 /// Characters of a sentence, of a description and of a prompt.
-const TEXT: usize = 16_384;
+pub const TEXT: usize = 16_384;
 /// Bytes of the model's answer, with all that endpoints add.
 const ANSWER: u64 = 1 << 20;
 /// Characters of the model's answer that a refusal shows.

@@ -59,7 +59,7 @@ pub(crate) async fn submit(State(server): State<Arc<Server>>, Path(token): Path<
 async fn taken(server: &Server, token: &str, request: Request) -> Reply<Response> {
     may_try(server)?;
     let browser = browser(server, request.headers());
-    let body = extract::read(request, FORM, extract::BODY).await?;
+    let body = extract::read(request, FORM, server.config.limits.body()).await?;
     let mut given = Values::new();
     let mut shown = String::new();
     for (name, value) in url::form_urlencoded::parse(&body).into_owned() {

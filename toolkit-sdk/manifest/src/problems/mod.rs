@@ -21,17 +21,19 @@ use std::fmt::Display;
 pub use auth::leads_to;
 pub(crate) use hosts::covers;
 pub use hosts::host_problem;
+pub use schema::{DEEPEST as DEEPEST_SCHEMA, LARGEST as LARGEST_SCHEMA};
 pub use text::cleaned;
 
 use crate::{ABI, Manifest};
 
-/// A description of an application with 1,200 operations makes one of 3 MiB.
-const LARGEST_MANIFEST: usize = 8 * 1024 * 1024;
-const LARGEST_DESCRIPTION: usize = 4 * 1024;
+/// Bytes of a manifest. A description of an application with 1,200 operations makes one of 3 MiB.
+pub const LARGEST_MANIFEST: usize = 8 * 1024 * 1024;
+/// Bytes of a description.
+pub const LARGEST_DESCRIPTION: usize = 4 * 1024;
 const LONGEST_NAME: usize = 100;
 const LONGEST_SLUG: usize = 48;
-/// The largest descriptions of applications have some 1,200 operations.
-const MOST_TOOLS: usize = 2000;
+/// Tools of a toolkit. The largest descriptions of applications have some 1,200 operations.
+pub const MOST_TOOLS: usize = 2000;
 const MOST_TRIGGERS: usize = 100;
 const MOST_CATEGORIES: usize = 20;
 /// Past this many problems nobody reads on.

@@ -7,8 +7,10 @@ use serde_json::{Map, Value};
 
 use super::{Report, text};
 
-const LARGEST: usize = 64 * 1024;
-const DEEPEST: usize = 16;
+/// Bytes of a schema, as JSON.
+pub const LARGEST: usize = 64 * 1024;
+/// Levels of a schema.
+pub const DEEPEST: usize = 16;
 const LONGEST_PATTERN: usize = 1024;
 const LARGEST_PROGRAM: usize = 1024 * 1024;
 

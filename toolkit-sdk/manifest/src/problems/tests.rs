@@ -143,6 +143,22 @@ fn slugs_are_unique_and_counted() {
 }
 
 #[test]
+fn a_manifest_is_at_most_eight_mebibytes() {
+    let mut manifest = valid();
+    let mut tool = manifest["tools"][0].take();
+    tool["description"] = json!("x".repeat(4096));
+    let numbered = |number: usize| {
+        let mut tool = tool.clone();
+        tool["slug"] = json!(format!("DEMO_TOOL_{number}"));
+        tool
+    };
+    manifest["tools"] = (0..1500).map(numbered).collect();
+    assert_eq!(problems(&manifest), Vec::<String>::new());
+    manifest["tools"] = (0..2000).map(numbered).collect();
+    assert!(problems(&manifest)[0].contains("at most 8388608"), "{:?}", problems(&manifest));
+}
+
+#[test]
 fn what_cannot_be_seen_is_refused_everywhere() {
     for hidden in ['\u{200b}', '\u{202e}', '\u{2066}', '\u{feff}', '\u{e0041}', '\u{7}', '\u{ad}', '\u{fe01}'] {
         let text = json!(format!("Reads{hidden} it"));

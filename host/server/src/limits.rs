@@ -1,0 +1,218 @@
+//! Every limit there is, in one table: how much, by which setting, and what a client is told past it.
+//!
+//! The numbers stand where they are enforced and are read from there. `docs/limits.md` is this table, printed; a test drives every
+//! row of it.
+
+use std::time::Duration;
+
+use app::{catalog, files, idempotency, json, tools};
+
+use crate::{
+    config::{self, Config},
+    extract::{LARGEST_JSON, LARGEST_PAGE, LIST, LONG_LIST, TEXT},
+    layers, listen,
+};
+
+const INTRODUCTION: &str = "# Limits
+
+Everything has a number. What is over one is refused or cut as the last column says, and changes nothing; every refusal comes in the error
+envelope with its slug and a `suggested_fix`, and 429 and 503 say with `Retry-After` when to try again. A failure of a run is an answer with
+status 200 and `successful: false`, and its kind stands in `data.kind`. Numbers with a setting are its default; `toolhost serve --help` says how
+far it goes. Requests, runs and rates are counted by each server for itself: several servers on one database give as many times as much.
+";
+
+/// One line of the table.
+struct Row {
+    what: &'static str,
+    most: String,
+    /// Empty where there is none.
+    setting: &'static str,
+    past: &'static str,
+}
+
+fn row(what: &'static str, most: impl ToString, setting: &'static str, past: &'static str) -> Row {
+    Row { what, most: most.to_string(), setting, past }
+}
+
+/// The page.
+pub(crate) fn page() -> String {
+    let config = Config::default();
+    let groups = [
+        ("Requests", requests(&config.limits)),
+        ("Callers", callers(&config.limits)),
+        ("Runs", runs(&config)),
+        ("What one run may use", guests(sandbox::Limits::default(), sandbox::Limits::CEILING)),
+        ("Components", components(&config.sandbox)),
+        ("Files, records and accounts", kept(&config)),
+        ("Sentences", sentences(&config.llm)),
+    ];
+    let mut page = INTRODUCTION.to_owned();
+    for (name, rows) in groups {
+        page.push_str(&format!("\n## {name}\n\n| Limit | At most | Setting | Past it |\n|---|---|---|---|\n"));
+        for Row { what, most, setting, past } in rows {
+            let setting = if setting.is_empty() { String::new() } else { format!("`{setting}`") };
+            page.push_str(&format!("| {what} | {most} | {setting} | {past} |\n"));
+        }
+    }
+    page
+}
+
+const TOO_LARGE: &str = "413 `HTTP_PayloadTooLarge`";
+const INVALID: &str = "400 `Request_Invalid`";
+const NODE_BUSY: &str = "503 `Server_Busy`";
+const PROJECT_BUSY: &str = "429 `Server_ProjectBusy`";
+const TOO_MANY: &str = "429 `HTTP_TooManyRequests`";
+const COSTLY: &str = "422 `Toolkit_ComponentLimit`";
+const BROKEN: &str = "400 `Toolkit_ComponentInvalid`";
+const REFUSED: &str = "the tool gets an error of kind `limit`";
+const LARGE: &str = "the tool gets an error of kind `too_large`";
+const SLOW: &str = "the tool gets an error of kind `timeout`";
+const CUT: &str = "one more line says that the rest is left out";
+
+#[rustfmt::skip]
+fn requests(limits: &config::Limits) -> Vec<Row> {
+    vec![
+        row("Request line", size(layers::LINE as u64), "", "414 `HTTP_UriTooLong`"),
+        row("Headers together", size(layers::HEADERS as u64), "", "431 `HTTP_HeadersTooLarge`"),
+        row("Headers", listen::HEADERS, "", "431 without a body"),
+        row("JSON body of an execution", size((limits.execute_body_kib as u64) << 10), "limits.execute_body_kib", TOO_LARGE),
+        row("JSON body of a request of one's own", size(LARGEST_JSON as u64), "", TOO_LARGE),
+        row("Bytes that it sends", size(tools::PROXY_BODY as u64), "", INVALID),
+        row("Any other JSON body", size((limits.body_kib as u64) << 10), "limits.body_kib", TOO_LARGE),
+        row("Levels of a JSON body", json::DEPTH, "", INVALID),
+        row("Characters of a query parameter", TEXT, "", INVALID),
+        row("Entries of a list in the query", LIST, "", INVALID),
+        row("Tool slugs in the query", LONG_LIST, "", INVALID),
+        row("Entries of a page", LARGEST_PAGE, "", "a larger `limit` is taken for this one; in a cursor 400 `Request_CursorInvalid`"),
+        row("Characters of an `Idempotency-Key`", idempotency::KEY, "", INVALID),
+        row("Answer kept for an `Idempotency-Key`", size(idempotency::ANSWER as u64), "", "409 `Idempotency_AnswerGone` when it is sent again"),
+        row("Arrival of a body", time(limits.body()), "limits.body_s", "408 `HTTP_RequestTimeout`, and the connection ends"),
+        row("An operation", time(limits.deadline()), "limits.deadline_s", "503 `Server_DeadlineExceeded`"),
+        row("Waiting for a request, or for its head", time(limits.idle()), "limits.idle_s", "the connection ends"),
+    ]
+}
+
+#[rustfmt::skip]
+fn callers(limits: &config::Limits) -> Vec<Row> {
+    vec![
+        row("Connections", limits.connections, "limits.connections", "one more waits until another ends"),
+        row("Connections from one address", limits.connections_per_address, "limits.connections_per_address", "one more is closed at once"),
+        row("Requests at once", limits.in_flight, "limits.in_flight", NODE_BUSY),
+        row("Requests of a project at once", limits.in_flight_per_project, "limits.in_flight_per_project", PROJECT_BUSY),
+        row("Waiting for a turn", millis(limits.in_flight_wait_ms), "limits.in_flight_wait_ms", "either of these"),
+        row("Requests of the organization in ten minutes", limits.rate, "limits.rate", TOO_MANY),
+        row("Requests of a project in ten minutes", limits.rate_per_project, "limits.rate_per_project", TOO_MANY),
+        row("Requests with one key in ten minutes", unlimited(limits.rate_per_key), "limits.rate_per_key", TOO_MANY),
+        row("Wrong keys from one address in a minute", limits.failed_auth, "limits.failed_auth", "429 `HTTP_TooManyFailedAuthentications`"),
+        row("Finishing what runs when the server stops", time(Duration::from_secs(limits.drain_s)), "limits.drain_s", "it is cut"),
+    ]
+}
+
+#[rustfmt::skip]
+fn runs(config: &Config) -> Vec<Row> {
+    let sandbox = &config.sandbox;
+    vec![
+        row("Runs at once", sandbox.live, "sandbox.live", NODE_BUSY),
+        row("Runs of a project at once", sandbox.live_per_project, "sandbox.live_per_project", PROJECT_BUSY),
+        row("Runs of a project that compute for long", sandbox.busy_per_project, "sandbox.busy_per_project", "they take turns"),
+        row("Runs that wait for a place", sandbox.queue, "sandbox.queue", NODE_BUSY),
+        row("Runs of a project that wait", sandbox.queue_per_project, "sandbox.queue_per_project", PROJECT_BUSY),
+        row("Waiting for a place", millis(sandbox.queue_wait_ms), "sandbox.queue_wait_ms", "429 `Server_ProjectBusy` or 503 `Server_Busy`"),
+        row("Result in an answer", size(tools::INLINE as u64), "", "it is kept as a file, and `data.result_file` links to it"),
+        row("Memory of all runs", size(sandbox.memory_mib << 20), "sandbox.memory_mib", "memory does not grow; new runs get 503 `Server_Busy`"),
+    ]
+}
+
+/// A limit that is new in the sandbox is missed here by the compiler.
+#[rustfmt::skip]
+fn guests(limits: sandbox::Limits, ceiling: sandbox::Limits) -> Vec<Row> {
+    let sandbox::Limits {
+        memory, cpu, wall, host_calls, requests, request_body, response_body, responses, result, log_lines, log_bytes, files,
+        connect, first_byte, exchange,
+        // Of files the operator's word counts, and a guest of today's contract waits for each of its requests.
+        file: _, requests_at_once: _,
+    } = limits;
+    let asked = |own: String, most: String| format!("{own}; a toolkit may ask for {most}");
+    vec![
+        row("Memory", asked(size(memory), size(ceiling.memory)), "", "it does not grow: `tool_memory_limit` when the tool cannot go on without"),
+        row("Processor time", asked(time(cpu), time(ceiling.cpu)), "", "`tool_cpu_limit`"),
+        row("Time", asked(time(wall), time(ceiling.wall)), "", "`tool_timeout`"),
+        row("Calls of host functions", host_calls, "", "`tool_host_call_limit`"),
+        row("Result", size(result), "", "`tool_output_too_large`"),
+        row("Lines of log", log_lines, "", CUT),
+        row("Log", size(log_bytes), "", CUT),
+        row("Outgoing requests", requests, "", REFUSED),
+        row("Body of an outgoing request", size(request_body), "", LARGE),
+        row("Body of an answer", size(response_body), "", LARGE),
+        row("Bodies of all answers", size(responses), "", REFUSED),
+        row("Until a connection stands", time(connect), "", SLOW),
+        row("Until an answer begins", time(first_byte), "", SLOW),
+        row("An outgoing request", time(exchange), "", SLOW),
+        row("Files that a run makes", files, "", REFUSED),
+    ]
+}
+
+#[rustfmt::skip]
+fn components(sandbox: &config::Sandbox) -> Vec<Row> {
+    vec![
+        row("Component", size(catalog::COMPONENT as u64), "", "413 `HTTP_PayloadTooLarge`"),
+        row("Functions", sandbox::FUNCTIONS, "", COSTLY),
+        row("Body of a function", size(sandbox::FUNCTION_BYTES as u64), "", COSTLY),
+        row("Module instances", sandbox::CORE_INSTANCES, "", COSTLY),
+        row("Memories", sandbox::MEMORIES, "", COSTLY),
+        row("Tables", sandbox::TABLES, "", COSTLY),
+        row("Elements of a table", sandbox::TABLE_ELEMENTS, "", "it does not grow"),
+        row("Processor time for compiling", time(Duration::from_secs(sandbox.compile_cpu_s)), "sandbox.compile_cpu_s", COSTLY),
+        row("Time for compiling", time(Duration::from_secs(sandbox.compile_wall_s)), "sandbox.compile_wall_s", COSTLY),
+        row("Memory for compiling", size(sandbox.compile_memory_mib << 20), "sandbox.compile_memory_mib", COSTLY),
+        row("Manifest", size(manifest::LARGEST_MANIFEST as u64), "", BROKEN),
+        row("Tools", manifest::MOST_TOOLS, "", BROKEN),
+        row("Description", size(manifest::LARGEST_DESCRIPTION as u64), "", BROKEN),
+        row("Schema", size(manifest::LARGEST_SCHEMA as u64), "", BROKEN),
+        row("Levels of a schema", manifest::DEEPEST_SCHEMA, "", BROKEN),
+    ]
+}
+
+#[rustfmt::skip]
+fn kept(config: &Config) -> Vec<Row> {
+    let Config { files: file, logs, connections, .. } = config;
+    vec![
+        row("A file", size(file.size_mib << 20), "files.size_mib", TOO_LARGE),
+        row("Files of a call together", size(file.size_mib << 20), "files.size_mib", "400 `ActionExecute_ArgumentsInvalid`"),
+        row("Files of a call", files::MOST, "", "400 `ActionExecute_ArgumentsInvalid`"),
+        row("Characters of a file's name", files::NAME, "", INVALID),
+        row("Arguments or result in a record", size((logs.payload_kib as u64) << 10), "logs.payload_kib", "left out, and said to be"),
+        row("Cassette", size((logs.cassette_kib as u64) << 10), "logs.cassette_kib", "404 `Log_NoCassette`"),
+        row("An account waits for its user", time(Duration::from_secs(connections.pending_s)), "connections.pending_s", "it is `EXPIRED`"),
+        row("Renewing a token", time(Duration::from_secs(connections.refresh_lease_s)), "connections.refresh_lease_s", "another server may try"),
+    ]
+}
+
+#[rustfmt::skip]
+fn sentences(llm: &config::Llm) -> Vec<Row> {
+    vec![
+        row("Characters of a sentence", tools::text::TEXT, "", INVALID),
+        row("Making arguments", time(Duration::from_secs(llm.timeout_s)), "llm.timeout_s", "502 `ActionExecute_ModelFailed`"),
+        row("Tokens of a model's answer", llm.max_tokens, "llm.max_tokens", "the model is cut"),
+        row("Sentences at once", llm.at_once, "llm.at_once", NODE_BUSY),
+    ]
+}
+
+fn size(bytes: u64) -> String {
+    match bytes {
+        whole if whole >= 1 << 20 && whole.is_multiple_of(1 << 20) => format!("{} MiB", whole >> 20),
+        other => format!("{} KiB", other >> 10),
+    }
+}
+
+fn time(duration: Duration) -> String {
+    format!("{} s", duration.as_secs())
+}
+
+fn millis(millis: u64) -> String {
+    format!("{millis} ms")
+}
+
+fn unlimited(number: u32) -> String {
+    if number == 0 { "any number".to_owned() } else { number.to_string() }
+}

@@ -1,0 +1,706 @@
+//! Every row of `docs/limits.md`: one request at the limit, which passes, and one just over it, which is answered as the row says.
+//!
+//! The table is printed by the server from the numbers that it enforces. A limit that is new there has no row here, and a setting
+//! that is new in a group of limits has none there: either fails.
+
+use std::{collections::BTreeSet, fs, path::Path};
+
+use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
+use harness::{Answer, Client, Guest, Host, client::Body, guest, guest::imports, host::Setup, unique, wait_until};
+use reqwest::Method;
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpSocket, TcpStream},
+};
+
+use crate::given;
+
+/// The page, as it is committed.
+fn page() -> String {
+    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/limits.md")).unwrap()
+}
+
+/// Where each row is driven: a test of this file, or the one that has it anyway where that would be slow here.
+const ROWS: &[(&str, &str)] = &[
+    ("Request line", "tests/e2e/budget.rs what_a_request_may_be"),
+    ("Headers together", "tests/e2e/budget.rs what_the_head_of_a_request_may_be"),
+    ("Headers", "tests/e2e/budget.rs what_the_head_of_a_request_may_be"),
+    ("JSON body of an execution", "tests/e2e/budget.rs what_a_request_may_be"),
+    ("JSON body of a request of one's own", "tests/e2e/budget.rs what_a_request_may_be"),
+    ("Bytes that it sends", "tests/e2e/proxy.rs a_body_that_cannot_be_sent_is_refused_with_nothing_sent"),
+    ("Any other JSON body", "tests/e2e/budget.rs what_a_request_may_be"),
+    ("Levels of a JSON body", "tests/e2e/budget.rs what_a_request_may_be"),
+    ("Characters of a query parameter", "tests/e2e/budget.rs what_a_request_may_be"),
+    ("Entries of a list in the query", "tests/e2e/budget.rs what_a_request_may_be"),
+    ("Tool slugs in the query", "tests/e2e/budget.rs what_a_request_may_be"),
+    ("Entries of a page", "tests/e2e/budget.rs what_a_request_may_be"),
+    ("Characters of an `Idempotency-Key`", "tests/e2e/budget.rs what_a_request_may_be"),
+    ("Answer kept for an `Idempotency-Key`", "tests/e2e/budget.rs how_large_an_answer_is_given_again"),
+    ("Arrival of a body", "tests/e2e/budget.rs how_long_things_may_take"),
+    ("An operation", "tests/e2e/budget.rs how_long_things_may_take"),
+    ("Waiting for a request, or for its head", "tests/e2e/budget.rs how_long_things_may_take"),
+    ("Connections", "tests/e2e/budget.rs how_many_connections_there_may_be"),
+    ("Connections from one address", "tests/e2e/budget.rs how_many_connections_there_may_be"),
+    ("Requests at once", "tests/e2e/budget.rs how_much_may_be_under_way"),
+    ("Requests of a project at once", "tests/e2e/budget.rs how_much_may_be_under_way"),
+    ("Waiting for a turn", "tests/e2e/budget.rs how_much_may_be_under_way"),
+    (
+        "Requests of the organization in ten minutes",
+        "tests/e2e/limits.rs the_organisations_rate_is_bounded_and_says_when_to_come_back",
+    ),
+    ("Requests of a project in ten minutes", "tests/e2e/limits.rs one_project_cannot_use_up_what_belongs_to_all"),
+    (
+        "Requests with one key in ten minutes",
+        "tests/e2e/limits.rs a_key_has_an_allowance_of_its_own_where_the_operator_wants_it",
+    ),
+    (
+        "Wrong keys from one address in a minute",
+        "tests/e2e/limits.rs guessing_keys_is_slowed_down_and_does_not_hurt_the_right_key_elsewhere",
+    ),
+    (
+        "Finishing what runs when the server stops",
+        "tests/e2e/stopping.rs a_call_that_does_not_end_does_not_keep_a_server_from_stopping",
+    ),
+    ("Runs at once", "tests/e2e/budget.rs how_many_runs_there_may_be"),
+    ("Runs of a project at once", "tests/e2e/budget.rs how_many_runs_there_may_be"),
+    (
+        "Runs of a project that compute for long",
+        "tests/e2e/sandbox.rs sixteen_spinners_of_one_project_leave_its_neighbours_calls_alone",
+    ),
+    (
+        "Runs that wait for a place",
+        "tests/e2e/overload.rs when_every_place_is_taken_runs_wait_or_are_refused_and_none_hangs",
+    ),
+    (
+        "Runs of a project that wait",
+        "tests/e2e/overload.rs when_every_place_is_taken_runs_wait_or_are_refused_and_none_hangs",
+    ),
+    ("Waiting for a place", "host/sandbox/src/admission.rs a_tenant_at_its_bound_waits_and_is_then_refused"),
+    (
+        "Result in an answer",
+        "tests/e2e/large_results.rs a_result_past_four_mebibytes_is_a_file_behind_a_link_that_ends",
+    ),
+    ("Memory of all runs", "host/sandbox/tests/sandbox.rs memory_is_bounded_for_the_guest_and_for_the_node"),
+    ("Memory", "tests/e2e/budget.rs what_one_run_may_use"),
+    ("Processor time", "tests/e2e/sandbox.rs each_hostile_guest_ends_as_it_should_and_harms_nothing"),
+    ("Time", "tests/e2e/sandbox.rs each_hostile_guest_ends_as_it_should_and_harms_nothing"),
+    ("Calls of host functions", "tests/e2e/budget.rs what_one_run_may_use"),
+    ("Result", "tests/e2e/budget.rs what_one_run_may_use"),
+    ("Lines of log", "tests/e2e/budget.rs how_many_lines_of_log_are_kept"),
+    ("Log", "tests/e2e/sandbox.rs a_flood_of_log_is_cut_with_a_mark"),
+    ("Outgoing requests", "tests/e2e/budget.rs what_one_run_may_use"),
+    ("Body of an outgoing request", "tests/e2e/budget.rs what_one_run_may_use"),
+    ("Body of an answer", "tests/e2e/budget.rs what_one_run_may_use"),
+    ("Bodies of all answers", "tests/e2e/budget.rs what_one_run_may_use"),
+    ("Until a connection stands", "host/net/tests/client.rs what_does_not_answer_is_named"),
+    ("Until an answer begins", "host/net/tests/client.rs an_exchange_is_bounded_in_time"),
+    ("An outgoing request", "host/net/tests/client.rs an_exchange_is_bounded_in_time"),
+    ("Files that a run makes", "host/sandbox/src/host/blob.rs files_are_bounded_in_number_in_size_and_on_the_node"),
+    ("Component", "tests/e2e/refused.rs a_component_just_over_the_limit"),
+    ("Functions", "tests/e2e/refused.rs compile_bombs_cost_the_server_little"),
+    ("Body of a function", "tests/e2e/refused.rs compile_bombs_cost_the_server_little"),
+    ("Module instances", "host/sandbox/src/check.rs counts_past_their_limit_are_refused_quickly"),
+    ("Memories", "tests/e2e/sandbox.rs each_hostile_guest_ends_as_it_should_and_harms_nothing"),
+    ("Tables", "host/sandbox/src/check.rs counts_past_their_limit_are_refused_quickly"),
+    ("Elements of a table", "host/sandbox/src/limiter.rs tables_are_bounded_one_by_one_and_together"),
+    (
+        "Processor time for compiling",
+        "tests/e2e/refused.rs what_only_the_compiler_finds_too_much_is_ended_by_its_limits",
+    ),
+    ("Time for compiling", "tests/e2e/refused.rs what_only_the_compiler_finds_too_much_is_ended_by_its_limits"),
+    ("Memory for compiling", "tests/e2e/refused.rs what_only_the_compiler_finds_too_much_is_ended_by_its_limits"),
+    ("Manifest", "toolkit-sdk/manifest/src/problems/tests.rs a_manifest_is_at_most_eight_mebibytes"),
+    ("Tools", "toolkit-sdk/manifest/src/problems/tests.rs slugs_are_unique_and_counted"),
+    ("Description", "tests/e2e/budget.rs what_a_component_may_be"),
+    ("Schema", "tests/e2e/budget.rs what_a_component_may_be"),
+    ("Levels of a schema", "tests/e2e/budget.rs what_a_component_may_be"),
+    ("A file", "tests/e2e/files.rs a_file_has_a_largest_size_and_files_of_a_call_have_it_together"),
+    ("Files of a call together", "tests/e2e/budget.rs how_many_files_a_call_takes"),
+    ("Files of a call", "tests/e2e/budget.rs how_many_files_a_call_takes"),
+    ("Characters of a file's name", "tests/e2e/budget.rs what_a_request_may_be"),
+    ("Arguments or result in a record", "tests/e2e/log_lists.rs what_is_too_large_to_keep_is_left_out_and_said_to_be"),
+    ("Cassette", "tests/e2e/cassettes.rs a_cassette_is_sealed_bounded_and_not_made_of_what_a_project_does_not_store"),
+    (
+        "An account waits for its user",
+        "tests/e2e/oauth.rs who_does_not_come_back_in_time_finds_the_account_expired_and_may_still_finish",
+    ),
+    (
+        "Renewing a token",
+        "tests/e2e/refresh.rs a_refresh_that_was_cut_off_is_tried_once_more_and_what_was_lost_ends_the_account",
+    ),
+    ("Characters of a sentence", "tests/e2e/budget.rs how_much_a_language_model_is_asked"),
+    ("Making arguments", "tests/e2e/budget.rs how_much_a_language_model_is_asked"),
+    ("Tokens of a model's answer", "tests/e2e/budget.rs how_much_a_language_model_is_asked"),
+    ("Sentences at once", "tests/e2e/budget.rs how_much_a_language_model_is_asked"),
+];
+
+/// Settings in groups of limits that bound nothing that a client asks for.
+const NO_LIMITS: [&str; 14] = [
+    "sandbox.allocator",
+    "sandbox.threads",
+    "sandbox.resident",
+    "logs.wait",
+    "logs.buffer",
+    "logs.keep_days",
+    "logs.keep_count",
+    "logs.cassettes",
+    "files.keep_days",
+    "connections.refresh_margin_s",
+    "llm.base_url",
+    "llm.model",
+    "llm.key",
+    "llm.headers",
+];
+
+/// The first cells of the page's rows.
+fn listed(page: &str) -> Vec<&str> {
+    let rows = page.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| Limit |"));
+    rows.filter_map(|line| line.split(" | ").next()?.strip_prefix("| ")).collect()
+}
+
+#[test]
+fn every_limit_that_the_page_lists_is_driven_and_every_one_that_is_driven_is_listed() {
+    let driven: Vec<_> = ROWS.iter().map(|(row, _)| *row).collect();
+    assert_eq!(listed(&page()), driven, "a row of the page, in its order, has a row here");
+    assert_eq!(driven.iter().collect::<BTreeSet<_>>().len(), driven.len(), "a name stands once");
+    for (row, test) in ROWS {
+        let (file, name) = test.split_once(' ').unwrap();
+        let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(file)).unwrap();
+        assert!(text.contains(&format!("fn {name}()")), "{row}: there is no test `{name}` in {file}");
+    }
+}
+
+#[tokio::test]
+async fn the_page_is_what_the_server_prints_and_names_every_setting_that_is_a_limit() {
+    let setup = Setup::embedded();
+    let (page, printed) = (page(), setup.command(&["limits"]).succeeded());
+    assert_eq!(
+        printed, page,
+        "the limits have changed: `toolhost limits > docs/limits.md`, and drive what is new here"
+    );
+    let help = setup.command(&["serve", "--help"]).succeeded();
+    let settings = help.lines().filter_map(|line| line.strip_prefix("  ")?.split_whitespace().next());
+    let groups = ["limits.", "sandbox.", "logs.", "files.", "connections.", "llm."];
+    let ours: Vec<_> = settings.filter(|key| groups.iter().any(|group| key.starts_with(group))).collect();
+    assert!(ours.len() > 30, "{ours:?}");
+    for key in ours.into_iter().filter(|key| !NO_LIMITS.contains(key)) {
+        assert!(page.contains(&format!("| `{key}` |")), "`{key}` has no row");
+    }
+}
+
+/// What a request of this size is.
+struct Ask {
+    method: Method,
+    path: String,
+    body: Body,
+    key: Option<String>,
+}
+
+/// A limit of requests: a request of any size, and how the largest one and the next are answered.
+struct Case {
+    row: &'static str,
+    most: usize,
+    passes: u16,
+    refused: (u16, &'static str),
+    ask: Box<dyn Fn(usize) -> Ask>,
+}
+
+fn get(path: String) -> Ask {
+    Ask { method: Method::GET, path, body: Body::None, key: None }
+}
+
+fn post(path: &str, body: String) -> Ask {
+    Ask {
+        method: Method::POST,
+        path: path.to_owned(),
+        body: Body::Raw("application/json", body.into_bytes()),
+        key: None,
+    }
+}
+
+/// JSON text of so many bytes: `…` becomes as much as is missing.
+fn filled(text: &str, bytes: usize) -> String {
+    text.replace('…', &"x".repeat(bytes + '…'.len_utf8() - text.len()))
+}
+
+#[rustfmt::skip]
+fn cases(slug: &str, tool: &str) -> Vec<Case> {
+    let case = |row, most, passes, status, slug, ask: Box<dyn Fn(usize) -> Ask>| Case { row, most, passes, refused: (status, slug), ask };
+    let (run, file) = (format!("/tools/execute/{tool}"), format!(r#""toolkit_slug":"{slug}","tool_slug":"{tool}""#));
+    let nothing = r#""toolkit":{"slug":"nothing"}"#;
+    vec![
+        case("Request line", 8 << 10, 200, 414, "HTTP_UriTooLong",
+            Box::new(|n| get(format!("/toolkits?x={}", "x".repeat(n - "GET /api/v3/toolkits?x= HTTP/1.1".len()))))),
+        case("JSON body of an execution", 4 << 20, 200, 413, "HTTP_PayloadTooLarge",
+            Box::new(move |n| post(&run, filled(r#"{"version":"latest","arguments":{"a":"…"}}"#, n)))),
+        case("JSON body of a request of one's own", 6 << 20, 400, 413, "HTTP_PayloadTooLarge",
+            Box::new(|n| post("/tools/execute/proxy", filled(r#"{"endpoint":"/x","method":"GET","a":"…"}"#, n)))),
+        case("Any other JSON body", 1 << 20, 404, 413, "HTTP_PayloadTooLarge",
+            Box::new(move |n| post("/auth_configs", filled(&format!(r#"{{{nothing},"a":"…"}}"#), n)))),
+        case("Levels of a JSON body", 64, 404, 400, "Request_Invalid",
+            Box::new(move |n| post("/auth_configs", format!(r#"{{{nothing},"a":{}{}}}"#, "[".repeat(n - 1), "]".repeat(n - 1))))),
+        case("Characters of a query parameter", 256, 200, 400, "Request_Invalid",
+            Box::new(|n| get(format!("/toolkits?search={}", "x".repeat(n))))),
+        case("Entries of a list in the query", 100, 200, 400, "Request_Invalid",
+            Box::new(|n| get(format!("/connected_accounts?user_ids={}", "x,".repeat(n))))),
+        case("Tool slugs in the query", 1_000, 200, 400, "Request_Invalid",
+            Box::new(|n| get(format!("/tools?tool_slugs={}", "x,".repeat(n))))),
+        case("Entries of a page", 1_000, 200, 400, "Request_CursorInvalid",
+            Box::new(|n| get(format!("/toolkits?cursor={}", BASE64.encode(format!("1-{n}")))))),
+        case("Characters of an `Idempotency-Key`", 255, 404, 400, "Request_Invalid",
+            Box::new(move |n| Ask { key: Some("k".repeat(n)), ..post("/auth_configs", format!("{{{nothing}}}")) })),
+        case("Characters of a file's name", 255, 200, 400, "Request_Invalid",
+            Box::new(move |n| post("/files/upload/request", format!(
+                r#"{{{file},"filename":"{}","mimetype":"text/plain","md5":"{}"}}"#, "n".repeat(n), "0".repeat(32))))),
+    ]
+}
+
+async fn send(client: &Client, ask: Ask) -> Answer {
+    let headers: Vec<_> = ask.key.iter().map(|key| ("idempotency-key", key.as_str())).collect();
+    client.send(ask.method, &ask.path, ask.body, &headers).await
+}
+
+#[track_caller]
+pub(crate) fn assert_refused(row: &str, answer: &Answer, status: u16, slug: &str) {
+    assert_eq!((answer.status, &answer["error"]["slug"]), (status, &slug.into()), "{row}: {answer:#?}");
+    answer.assert_envelope();
+    let retried = matches!(status, 429 | 503);
+    assert_eq!(retried, !answer.header("retry-after").is_empty(), "{row}: {answer:#?}");
+}
+
+#[tokio::test]
+async fn what_a_request_may_be() {
+    let project = Host::shared().await.new_project().await;
+    let tool = given::shared_echo().await;
+    let slug = tool.trim_end_matches("_RUN").to_lowercase();
+    for Case { row, most, passes, refused: (status, slug), ask } in cases(&slug, tool) {
+        let at = send(&project, ask(most)).await;
+        assert_eq!(at.status, passes, "{row}: {}", &at.text[..at.text.len().min(500)]);
+        assert_refused(row, &send(&project, ask(most + 1)).await, status, slug);
+    }
+}
+
+/// A request with so many headers, which have so many bytes together as the server counts them: names, values, and four each.
+fn head(key: &str, headers: usize, bytes: usize) -> Vec<u8> {
+    let own = [("host", "localhost"), ("connection", "close"), ("x-api-key", key)];
+    let mut lines: Vec<_> = own.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+    lines.extend((lines.len()..headers - 1).map(|number| format!("x-{number:03}: x\r\n")));
+    let used: usize = lines.iter().map(String::len).sum();
+    lines.push(format!("x-fill: {}\r\n", "x".repeat(bytes - used - "x-fill: \r\n".len())));
+    format!("GET /api/v3/toolkits HTTP/1.1\r\n{}\r\n", lines.concat()).into_bytes()
+}
+
+#[tokio::test]
+async fn what_the_head_of_a_request_may_be() {
+    let project = Host::shared().await.new_project().await;
+    for (headers, bytes, passes) in
+        [(5, 16 << 10, true), (5, (16 << 10) + 1, false), (100, 4 << 10, true), (101, 4 << 10, false)]
+    {
+        let answer = project.raw(&head(project.key(), headers, bytes)).await;
+        let expected = if passes { "HTTP/1.1 200" } else { "HTTP/1.1 431" };
+        assert!(answer.starts_with(expected), "{headers} headers, {bytes} bytes: {}", &answer[..answer.len().min(300)]);
+        assert_eq!(answer.contains("HTTP_HeadersTooLarge"), bytes > 16 << 10);
+    }
+}
+
+#[tokio::test]
+async fn how_large_an_answer_is_given_again() {
+    let project = Host::shared().await.new_project().await;
+    let path = format!("/tools/execute/{}", given::shared_echo().await);
+    let ask = async |key: &str, filler: usize| {
+        let body = Body::Json(json!({ "version": "latest", "arguments": { "a": "x".repeat(filler) } }));
+        project.send(Method::POST, &path, body, &[("idempotency-key", key)]).await
+    };
+    let (first, second, third) = (unique(8), unique(8), unique(8));
+    let rest = ask(&first, 0).await.expect(200).text.len();
+    let most = (1 << 20) - rest;
+    let answer = ask(&second, most).await.expect(200);
+    assert_eq!(answer.text.len(), 1 << 20);
+    let again = ask(&second, most).await.expect(200);
+    assert_eq!((again.header("idempotency-replayed"), &again.text), ("true", &answer.text));
+    ask(&third, most + 1).await.expect(200);
+    let gone = ask(&third, most + 1).await;
+    assert_eq!((gone.status, &gone["error"]["slug"]), (409, &"Idempotency_AnswerGone".into()), "{gone:#?}");
+}
+
+/// A request whose body has not come to its end, on a connection of its own.
+pub(crate) async fn unfinished(host: &Host, key: &str, path: &str) -> TcpStream {
+    let mut socket = TcpStream::connect(host.url.trim_start_matches("http://")).await.unwrap();
+    let request = format!(
+        "POST /api/v3{path} HTTP/1.1\r\nhost: x\r\nx-api-key: {key}\r\ncontent-type: application/json\r\n\
+         content-length: 1000\r\n\r\n{{"
+    );
+    socket.write_all(request.as_bytes()).await.unwrap();
+    socket
+}
+
+/// What comes until the server closes the connection.
+pub(crate) async fn to_the_end(mut socket: TcpStream) -> String {
+    let mut answer = Vec::new();
+    let read = socket.read_to_end(&mut answer);
+    // A connection that is closed with bytes unread is reset; what was answered is there.
+    tokio::time::timeout(harness::PATIENCE, read).await.expect("the server closes the connection").ok();
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+#[tokio::test]
+async fn how_long_things_may_take() {
+    let host =
+        Setup::new().with("limits.body_s", "2").with("limits.deadline_s", "1").with("limits.idle_s", "2").start().await;
+    let project = host.as_project();
+    project.get("/auth/session/info").await.expect(200);
+    // A run has no deadline but those of its body and of the sandbox.
+    let body = unfinished(&host, project.key(), "/tools/execute/NOTHING").await;
+    let operation = unfinished(&host, project.key(), "/auth_configs").await;
+    let mut head = TcpStream::connect(host.url.trim_start_matches("http://")).await.unwrap();
+    head.write_all(b"GET /api/v3/toolkits HTTP/1.1\r\nhost: x\r\nx-filler: ").await.unwrap();
+    let silent = TcpStream::connect(host.url.trim_start_matches("http://")).await.unwrap();
+    let ends = futures::future::join_all([body, operation, head, silent].map(to_the_end)).await;
+    let [body, operation, head, silent] = <[String; 4]>::try_from(ends).unwrap();
+    assert!(body.starts_with("HTTP/1.1 408") && body.contains("HTTP_RequestTimeout"), "{body}");
+    assert!(operation.starts_with("HTTP/1.1 503") && operation.contains("Server_DeadlineExceeded"), "{operation}");
+    assert!(operation.contains("retry-after: 1"), "{operation}");
+    for none in [head, silent] {
+        assert!(none.is_empty() || none.starts_with("HTTP/1.1 408"), "{none}");
+    }
+}
+
+/// A connection from an address of this machine.
+async fn from(host: &Host, last: u8) -> TcpStream {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind(([127, 0, 0, last], 0).into()).unwrap();
+    socket.connect(host.url.trim_start_matches("http://").parse().unwrap()).await.unwrap()
+}
+
+/// Whether a connection is served; it stays open.
+async fn is_served(socket: &mut TcpStream) -> bool {
+    let mut answer = [0; 12];
+    let sent = socket.write_all(b"GET /health/live HTTP/1.1\r\nhost: x\r\n\r\n").await;
+    sent.is_ok() && socket.read_exact(&mut answer).await.is_ok() && answer == *b"HTTP/1.1 200"
+}
+
+#[tokio::test]
+async fn how_many_connections_there_may_be() {
+    let host = Setup::new().with("limits.connections", "3").with("limits.connections_per_address", "2").start().await;
+    let (mut first, mut second) = (from(&host, 2).await, from(&host, 2).await);
+    assert!(is_served(&mut first).await && is_served(&mut second).await);
+    assert!(!is_served(&mut from(&host, 2).await).await, "a third one is closed");
+    let mut of_another = from(&host, 3).await;
+    assert!(is_served(&mut of_another).await, "another address has its own");
+    let mut waiting = from(&host, 4).await;
+    let served = is_served(&mut waiting);
+    tokio::pin!(served);
+    assert!(futures::poll!(served.as_mut()).is_pending());
+    drop(of_another);
+    assert!(served.await, "one that ends makes place for one that waits");
+}
+
+async fn is_busy(client: &Client) -> bool {
+    client.get("/auth/session/info").await.status == 429
+}
+
+#[tokio::test]
+async fn how_much_may_be_under_way() {
+    let host = Setup::new()
+        .with("limits.in_flight", "5")
+        .with("limits.in_flight_per_project", "2")
+        .with("limits.in_flight_wait_ms", "1")
+        .start()
+        .await;
+    let (one, other) = (host.new_project().await, host.new_project().await);
+    let mut held = vec![unfinished(&host, one.key(), "/auth_configs").await];
+    one.get("/auth/session/info").await.expect(200);
+    held.push(unfinished(&host, one.key(), "/auth_configs").await);
+    wait_until("the project has two requests under way", || is_busy(&one)).await;
+    assert_refused("of a project", &one.get("/auth/session/info").await, 429, "Server_ProjectBusy");
+    for _ in 0..2 {
+        held.push(unfinished(&host, other.key(), "/auth_configs").await);
+    }
+    wait_until("the other one, too", || is_busy(&other)).await;
+    let third = host.as_project();
+    third.get("/auth/session/info").await.expect(200);
+    held.push(unfinished(&host, third.key(), "/auth_configs").await);
+    wait_until("five are under way", async || third.get("/auth/session/info").await.status == 503).await;
+    assert_refused("of all", &third.get("/auth/session/info").await, 503, "Server_Busy");
+    drop(held);
+    wait_until("the places are free again", async || one.get("/auth/session/info").await.status == 200).await;
+}
+
+/// A tool that sleeps for so long.
+pub(crate) async fn sleeper(host: &Host, millis: u32) -> String {
+    let execute = format!("(call $sleep (i32.const {millis})) {ANSWER}");
+    let guest = Guest { imports: imports::SLEEP, execute: &execute, ..Guest::default() };
+    let mut manifest = guest::manifest(&given::slug());
+    manifest["limits"] = json!({ "wall_ms": 300_000 });
+    host.publish(guest.component(), &manifest).await;
+    guest::tool(manifest["slug"].as_str().unwrap())
+}
+
+/// A run that sleeps; one that is refused is begun again.
+pub(crate) async fn sleeping(project: &Client, tool: &str) -> Answer {
+    loop {
+        let answer = project.execute(tool, json!({})).await;
+        if !matches!(answer.status, 429 | 503) {
+            return answer;
+        }
+    }
+}
+
+#[tokio::test]
+async fn how_many_runs_there_may_be() {
+    let host = Setup::new()
+        .with("sandbox.live", "2")
+        .with("sandbox.live_per_project", "1")
+        .with("sandbox.queue", "0")
+        .with("sandbox.queue_per_project", "0")
+        .start()
+        .await;
+    let echo = given::echo(&host).await;
+    let sleeps = sleeper(&host, 250_000).await;
+    let projects = [host.new_project().await, host.new_project().await, host.new_project().await];
+    let run = |project: &Client| {
+        let (project, echo) = (project.clone(), echo.clone());
+        async move { project.execute(&echo, json!({})).await }
+    };
+    let one = sleeping(&projects[0], &sleeps);
+    let other = sleeping(&projects[1], &sleeps);
+    let asked = async {
+        wait_until("one project runs its one", async || run(&projects[0]).await.status == 429).await;
+        assert_refused("of a project", &run(&projects[0]).await, 429, "Server_ProjectBusy");
+    };
+    tokio::pin!(one);
+    tokio::select! {
+        ended = &mut one => panic!("it sleeps: {ended:#?}"),
+        () = asked => {}
+    }
+    // One of two runs: there is a place for another project.
+    tokio::select! {
+        ended = &mut one => panic!("it sleeps: {ended:#?}"),
+        ran = run(&projects[2]) => drop(ran.data()),
+    }
+    let asked = async {
+        wait_until("both places are taken", async || run(&projects[2]).await.status == 503).await;
+        assert_refused("of all", &run(&projects[2]).await, 503, "Server_Busy");
+    };
+    tokio::select! {
+        ended = &mut one => panic!("it sleeps: {ended:#?}"),
+        ended = other => panic!("it sleeps: {ended:#?}"),
+        () = asked => {}
+    }
+}
+
+/// What limits are tried with.
+const READ: &str = "(local.set $i (call $number (local.get $args) (local.get $args_len)))";
+const ANSWER: &str = "(call $ok (local.get $args) (local.get $args_len))";
+const AGAIN: &str = "(local.set $i (i32.sub (local.get $i) (i32.const 1))) (br_if $again (local.get $i))";
+
+/// A tool that does as much of something as the number in its arguments says.
+struct Greedy {
+    tool: String,
+}
+
+impl Greedy {
+    /// `execute` finds the number in `$i`; `items` may be more of what it needs.
+    async fn new(imports: &str, items: &str, execute: &str) -> Self {
+        let (items, execute) = (format!("{}{items}", guest::NUMBER), format!("{READ} {execute}"));
+        Self::of(&Guest { imports, items: &items, execute: &execute, ..Guest::default() }).await
+    }
+
+    async fn of(guest: &Guest<'_>) -> Self {
+        let mut manifest = guest::manifest(&given::slug());
+        manifest["egress"] = json!([{ "host": "api.example.com" }]);
+        manifest["limits"] = json!({ "cpu_ms": 30_000 });
+        Host::shared().await.publish(guest.component(), &manifest).await;
+        Self { tool: guest::tool(manifest["slug"].as_str().unwrap()) }
+    }
+
+    async fn run(&self, project: &Client, number: usize) -> Answer {
+        project.execute(&self.tool, json!({ "n": number })).await
+    }
+}
+
+/// A data segment with this text, which has no characters that need escaping but quotes.
+fn data(at: u32, text: &str) -> String {
+    format!(r#"(data (i32.const {at}) "{}")"#, text.replace('"', "\\22"))
+}
+
+/// Sends a request to this address as often as it is told, with a body of so many bytes if that is what the number says.
+async fn sender(address: &str, with_body: bool) -> Greedy {
+    let items = [data(2048, "POST"), data(2064, address)].concat();
+    let (length, refused) = (
+        address.len(),
+        "(if (i32.load8_u (i32.const 1280)) (then (return (call $fail
+            (i32.load (i32.const 1284)) (i32.load (i32.const 1288)) (i32.load (i32.const 1292)) (i32.load (i32.const 1296))))))",
+    );
+    let send = |content: &str| {
+        format!(
+            "(call $send (i32.const 2048) (i32.const 4) (i32.const 2064) (i32.const {length}) (i32.const 0) (i32.const 0)
+                {content} (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 1280)) {refused}"
+        )
+    };
+    let execute = if with_body {
+        let content = "(i32.const 1) (i32.const 0) (local.get $j) (local.get $i)";
+        format!(
+            "(local.set $j (call $realloc (i32.const 0) (i32.const 0) (i32.const 1) (local.get $i))) {} {ANSWER}",
+            send(content)
+        )
+    } else {
+        // What came before is overwritten: the guest keeps nothing.
+        let nothing = "(i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0)";
+        format!(
+            "(local.set $j (global.get $top))
+            (loop $again (global.set $top (local.get $j)) {} {AGAIN}) {ANSWER}",
+            send(nothing)
+        )
+    };
+    Greedy::new(imports::SEND, &items, &execute).await
+}
+
+#[tokio::test]
+async fn what_one_run_may_use() {
+    let project = Host::shared().await.new_project().await;
+    let grow = "(if (i32.eq (i32.const -1) (memory.grow (i32.sub (local.get $i) (memory.size)))) (then unreachable))";
+    let memory = Greedy::new("", "", &format!("{grow} {ANSWER}")).await;
+    let calls = format!("(loop $again (drop (call $now)) {AGAIN}) {ANSWER}");
+    let calls = Greedy::new(imports::NOW, "", &calls).await;
+    let result = Greedy::of(&Guest::filler()).await;
+    let requests = sender("https://api.example.com/echo/budget", false).await;
+    let body = sender("https://api.example.com/status/budget/200", true).await;
+    // The application adds 13 bytes to what it is asked for.
+    let answers = sender(&format!("https://api.example.com/big/budget/{}", (8 << 20) - 13), false).await;
+    let answer = sender(&format!("https://api.example.com/big/budget/{}", (10 << 20) - 13), false).await;
+    let larger = sender(&format!("https://api.example.com/big/budget/{}", (10 << 20) - 12), false).await;
+    for (row, at, over, kind) in [
+        ("Memory", (&memory, 1024), (&memory, 1025), "tool_memory_limit"),
+        ("Calls of host functions", (&calls, 10_000), (&calls, 10_001), "tool_host_call_limit"),
+        ("Result", (&result, RESULT), (&result, RESULT + 1), "tool_output_too_large"),
+        ("Outgoing requests", (&requests, 50), (&requests, 51), "limit"),
+        ("Body of an outgoing request", (&body, 4 << 20), (&body, (4 << 20) + 1), "too_large"),
+        ("Body of an answer", (&answer, 1), (&larger, 1), "too_large"),
+        ("Bodies of all answers", (&answers, 4), (&answers, 5), "limit"),
+    ] {
+        let ran = at.0.run(&project, at.1).await.expect(200);
+        assert_eq!(ran["successful"], true, "{row}: {}", &ran.text[..ran.text.len().min(500)]);
+        let ran = over.0.run(&project, over.1).await.expect(200);
+        assert_eq!(ran.failure(), kind, "{row}: {}", &ran.text[..ran.text.len().min(500)]);
+    }
+}
+
+/// Bytes of a tool's result.
+const RESULT: usize = 16 << 20;
+
+#[tokio::test]
+async fn how_many_lines_of_log_are_kept() {
+    let project = Host::shared().await.new_project().await;
+    let write = format!("(loop $again (call $log (i32.const 1) (i32.const 2048) (i32.const 1)) {AGAIN}) {ANSWER}");
+    let writes = Greedy::new(imports::LOG, &data(2048, "x"), &write).await;
+    for (lines, kept, last) in [(1_000, 1_000, "x"), (1_001, 1_001, "dropped"), (2_000, 1_001, "dropped")] {
+        let ran = writes.run(&project, lines).await.expect(200);
+        let detail = format!("/logs/tool_execution/{}", ran["log_id"].as_str().unwrap());
+        let log = project.get(&detail).await.expect(200)["data"]["log"].as_array().unwrap().clone();
+        assert_eq!(log.len(), kept);
+        assert!(log[kept - 1]["message"].as_str().unwrap().contains(last), "{}", log[kept - 1]);
+    }
+}
+
+/// A manifest whose input is so many bytes of JSON.
+fn schema(bytes: usize) -> Value {
+    let with = |text: String| json!({ "type": "object", "description": text });
+    with("x".repeat(bytes - with(String::new()).to_string().len()))
+}
+
+/// A schema of so many levels.
+fn nested(levels: usize) -> Value {
+    let inside = |inner, _| json!({ "type": "object", "properties": { "a": inner } });
+    (1..levels).fold(json!({ "type": "object" }), inside)
+}
+
+#[tokio::test]
+async fn what_a_component_may_be() {
+    let host = Host::shared().await;
+    let component = Guest::echo().component();
+    let publish = async |change: (&str, Value)| {
+        let mut manifest = guest::manifest(&given::slug());
+        manifest["tools"][0][change.0] = change.1;
+        host.as_org().put(&guest::address(&manifest), guest::with_manifest(component.clone(), &manifest)).await
+    };
+    for (row, at, over) in [
+        ("Description", ("description", json!("x".repeat(4096))), ("description", json!("x".repeat(4097)))),
+        ("Schema", ("input", schema(64 << 10)), ("input", schema((64 << 10) + 1))),
+        ("Levels of a schema", ("input", nested(16)), ("input", nested(17))),
+    ] {
+        let made = publish(at).await;
+        assert_eq!(made.status, 201, "{row}: {made:#?}");
+        assert_refused(row, &publish(over).await, 400, "Toolkit_ComponentInvalid");
+    }
+}
+
+#[tokio::test]
+async fn how_many_files_a_call_takes() {
+    let host = Setup::new().with("files.size_mib", "1").start().await;
+    let project = host.as_project();
+    let slug = given::slug();
+    let mut manifest = guest::manifest(&slug);
+    let file = json!({ "type": "object", "file_uploadable": true });
+    manifest["tools"][0]["input"] =
+        json!({ "type": "object", "properties": { "files": { "type": "array", "items": file } } });
+    host.publish(Guest::echo().component(), &manifest).await;
+    let tool = guest::tool(&slug);
+    let run = async |keys: Vec<String>| {
+        let named = |key: &String| json!({ "name": "n", "mimetype": "text/plain", "s3key": key });
+        project.execute(&tool, json!({ "files": keys.iter().map(named).collect::<Vec<_>>() })).await
+    };
+    // The number is looked at before the files are looked for.
+    let keys = |count: usize| (0..count).map(|number| format!("file_{number:012}")).collect::<Vec<_>>();
+    let at = run(keys(32)).await;
+    assert_eq!((at.status, &at["error"]["slug"]), (404, &"File_NotFound".into()), "{at:#?}");
+    assert_refused("Files of a call", &run(keys(33)).await, 400, "ActionExecute_ArgumentsInvalid");
+
+    let upload = async |bytes: Vec<u8>| {
+        use md5::{Digest, Md5};
+        let digest = hex::encode(Md5::digest(&bytes));
+        let body = json!({
+            "toolkit_slug": slug, "tool_slug": tool, "filename": "n", "mimetype": "text/plain", "md5": digest,
+        });
+        let asked = project.post("/files/upload/request", &body).await.expect(200);
+        let url = asked["new_presigned_url"].as_str().unwrap().to_owned();
+        assert_eq!(project.exchange(Method::PUT, &url, &[], bytes).await.status, 200);
+        asked["key"].as_str().unwrap().to_owned()
+    };
+    let half = upload(vec![1; 512 << 10]).await;
+    let other_half = upload(vec![2; 512 << 10]).await;
+    let more = upload(vec![3; (512 << 10) + 1]).await;
+    run(vec![half.clone(), other_half]).await.data();
+    assert_refused("Files of a call together", &run(vec![half, more]).await, 400, "ActionExecute_ArgumentsInvalid");
+}
+
+#[tokio::test]
+async fn how_much_a_language_model_is_asked() {
+    let tag = unique(8);
+    let host = Setup::new()
+        .with("llm.base_url", format!("{}/hang/{tag}", Host::application().origin))
+        .with("llm.model", "small-one")
+        .with("llm.timeout_s", "1")
+        .with("llm.max_tokens", "77")
+        .with("llm.at_once", "1")
+        .start()
+        .await;
+    let project = host.as_project().newer();
+    let path = format!("/tools/execute/{}", given::echo(&host).await);
+    let say = |characters: usize| {
+        let (project, path) = (project.clone(), path.clone());
+        async move { project.post(&path, &json!({ "text": "é".repeat(characters) })).await }
+    };
+    assert_refused("Characters of a sentence", &say(16_385).await, 400, "Request_Invalid");
+    let late = say(16_384).await;
+    assert_refused("Making arguments", &late, 502, "ActionExecute_ModelFailed");
+    let asked: Value = serde_json::from_slice(&Host::application().seen(&tag)[0].body).unwrap();
+    assert_eq!(asked["max_tokens"], 77);
+    let at_once = futures::future::join_all((0..3).map(|_| say(3))).await;
+    let statuses: Vec<_> = at_once.iter().map(|answer| answer.status).collect();
+    assert_eq!(statuses.iter().filter(|status| **status == 502).count(), 1, "{statuses:?}");
+    for busy in at_once.iter().filter(|answer| answer.status != 502) {
+        assert_refused("Sentences at once", busy, 503, "Server_Busy");
+    }
+}

@@ -1,0 +1,164 @@
+//! More than the server can do: what it takes is done, what it does not take is refused by name and at once, and nobody hangs.
+
+use std::collections::BTreeMap;
+
+use futures::{StreamExt, future::join_all, stream};
+use harness::{Answer, Client, client::Body, host::Setup, wait_until};
+use reqwest::Method;
+use serde_json::json;
+use tokio::{io::AsyncWriteExt, net::TcpStream};
+
+use crate::{
+    budget::{assert_refused, sleeper, sleeping, to_the_end, unfinished},
+    given,
+};
+
+/// How often each status was answered. Whatever is no success says when to try again.
+fn counted(answers: &[Answer]) -> BTreeMap<u16, usize> {
+    let mut counts = BTreeMap::new();
+    for answer in answers {
+        let status = if (200..300).contains(&answer.status) { 200 } else { answer.status };
+        *counts.entry(status).or_default() += 1;
+        if status != 200 {
+            answer.assert_envelope();
+            assert!(!answer.header("retry-after").is_empty(), "{answer:#?}");
+        }
+    }
+    counts
+}
+
+#[tokio::test]
+async fn a_flood_of_reads_writes_and_runs_is_done_or_refused_and_no_connection_is_cut() {
+    let host = Setup::new()
+        .with("limits.connections_per_address", "1000")
+        .with("limits.in_flight", "16")
+        .with("limits.in_flight_per_project", "6")
+        .with("limits.in_flight_wait_ms", "20")
+        .with("sandbox.live", "4")
+        .with("sandbox.live_per_project", "2")
+        .with("sandbox.queue", "2")
+        .with("sandbox.queue_per_project", "1")
+        .with("sandbox.queue_wait_ms", "20")
+        .start()
+        .await;
+    let sleeps = sleeper(&host, 20).await;
+    let slug = sleeps.trim_end_matches("_RUN").to_lowercase();
+    let projects = join_all((0..4).map(|_| host.new_project())).await;
+    let run = json!({ "arguments": {}, "user_id": "default", "version": "latest" });
+    let config = json!({ "type": "use_custom_auth", "authScheme": "NO_AUTH" });
+    let write = json!({ "toolkit": { "slug": slug }, "auth_config": config });
+    let asks = [
+        (Method::GET, "/toolkits?limit=5".to_owned(), Body::None),
+        (Method::POST, "/auth_configs".to_owned(), Body::Json(write)),
+        (Method::POST, format!("/tools/execute/{sleeps}"), Body::Json(run)),
+    ];
+    // Eight times as many at once as may be under way.
+    let sent = stream::iter(0..900).map(|number: usize| {
+        let (kind, project) = (number % asks.len(), &projects[number / asks.len() % projects.len()]);
+        let (method, path, body) = asks[kind].clone();
+        async move { (kind, project.try_send(method, &path, body, &[]).await.expect("the connection is not cut")) }
+    });
+    let mut answers = [Vec::new(), Vec::new(), Vec::new()];
+    for (kind, answer) in sent.buffer_unordered(128).collect::<Vec<_>>().await {
+        answers[kind].push(answer);
+    }
+    let counts = answers.each_ref().map(|answers| counted(answers));
+    for counts in &counts {
+        assert!(counts.keys().all(|status| [200, 429, 503].contains(status)), "{counts:?}");
+        assert!(counts.get(&200) > Some(&0), "some are done: {counts:?}");
+    }
+    assert!(counts[2].len() > 1, "some runs are refused: {counts:?}");
+    let mut listed = 0;
+    for project in &projects {
+        let page = project.get("/auth_configs?limit=1000").await.expect(200);
+        listed += page["items"].as_array().unwrap().len();
+        project.execute(&sleeps, json!({})).await.data();
+    }
+    assert_eq!(listed, counts[1][&200], "what was refused was not done, what was answered was");
+}
+
+/// Sends the same small request until it is told to stop, one after the other; the answers that were no success.
+async fn goes_on(project: &Client, rounds: usize) -> Vec<u16> {
+    let mut wrong = Vec::new();
+    for _ in 0..rounds {
+        let answer = project.get("/auth/session/info").await;
+        wrong.extend((answer.status != 200).then_some(answer.status));
+    }
+    wrong
+}
+
+#[tokio::test]
+async fn hundreds_of_slow_heads_and_bodies_end_at_their_time_while_others_go_on() {
+    let host = Setup::new()
+        .with("limits.connections_per_address", "1000")
+        .with("limits.in_flight_per_project", "40")
+        .with("limits.body_s", "3")
+        .with("limits.idle_s", "3")
+        .start()
+        .await;
+    let (slow, other) = (host.new_project().await, host.new_project().await);
+    let address = host.url.trim_start_matches("http://");
+    let mut heads = Vec::new();
+    let mut bodies = Vec::new();
+    for _ in 0..120 {
+        let mut head = TcpStream::connect(address).await.unwrap();
+        head.write_all(b"POST /api/v3/auth_configs HTTP/1.1\r\nhost: x\r\nx-filler: ").await.unwrap();
+        heads.push(to_the_end(head));
+        bodies.push(to_the_end(unfinished(&host, slow.key(), "/auth_configs").await));
+    }
+    let (heads, bodies, wrong) = tokio::join!(join_all(heads), join_all(bodies), goes_on(&other, 200));
+    assert_eq!(wrong, Vec::<u16>::new(), "a request of another project was not answered");
+    assert!(heads.iter().all(|head| head.is_empty() || head.starts_with("HTTP/1.1 408")), "{heads:?}");
+    let with = |status: &str| bodies.iter().filter(|body| body.starts_with(&format!("HTTP/1.1 {status}"))).count();
+    let (late, refused) = (with("408"), with("429"));
+    assert_eq!(late + refused, bodies.len(), "{bodies:?}");
+    assert!(late >= 40 && refused > 0, "{late} bodies were waited for, {refused} were not");
+    slow.get("/auth/session/info").await.expect(200);
+}
+
+#[tokio::test]
+async fn when_every_place_is_taken_runs_wait_or_are_refused_and_none_hangs() {
+    let host = Setup::new()
+        .with("sandbox.live", "2")
+        .with("sandbox.live_per_project", "2")
+        .with("sandbox.queue", "2")
+        .with("sandbox.queue_per_project", "1")
+        .with("sandbox.queue_wait_ms", "60000")
+        .start()
+        .await;
+    let (sleeps, echo) = (sleeper(&host, 250_000).await, given::echo(&host).await);
+    let (full, other) = (host.new_project().await, host.new_project().await);
+    let mut waiting = Vec::new();
+    {
+        let held = futures::future::join(sleeping(&full, &sleeps), sleeping(&full, &sleeps));
+        tokio::pin!(held);
+        let refused = async {
+            for (project, status, slug) in [(&full, 429, "Server_ProjectBusy"), (&other, 503, "Server_Busy")] {
+                // One of several waits; which one, nobody knows. The rest are refused at once.
+                let mut calls: stream::FuturesUnordered<_> =
+                    (0..4).map(|_| Box::pin(project.execute(&echo, json!({})))).collect();
+                let mut said = 0;
+                while said < 3 {
+                    let answer = calls.next().await.expect("there are four");
+                    if answer.status == 200 {
+                        // The places were not taken yet.
+                        calls.push(Box::pin(project.execute(&echo, json!({}))));
+                        continue;
+                    }
+                    assert_refused("every place is taken", &answer, status, slug);
+                    said += 1;
+                }
+                waiting.extend(calls);
+            }
+        };
+        tokio::select! {
+            ended = &mut held => panic!("both sleep: {ended:#?}"),
+            () = refused => {}
+        }
+    }
+    // Whoever held the places has gone: those that wait come to their turn.
+    for answer in join_all(waiting).await {
+        answer.data();
+    }
+    wait_until("every place is free", async || other.execute(&echo, json!({})).await.status == 200).await;
+}
