@@ -262,6 +262,29 @@ create table "oauth_apps" (
 );
 create index "oauth_apps_by_created_at" on "oauth_apps" (project, created_at, id) where deleted_at is null;
 
+create table "clients" (
+    id text collate "C" primary key,
+    project text collate "C" not null,
+    revision bigint not null,
+    created_at bigint not null,
+    updated_at bigint not null,
+    deleted_at bigint,
+    body json not null,
+    "auth_config" text collate "C"
+);
+create or replace function "clients_fields"() returns trigger language plpgsql as $$
+begin
+    select
+        case when json_typeof(f."auth_config") in ('string', 'boolean') then f."auth_config" #>> '{}' end
+    into new."auth_config"
+    from json_to_record(new.body) as f ("auth_config" json);
+    return new;
+end
+$$;
+create or replace trigger "clients_fields" before insert or update of body on "clients" for each row execute function "clients_fields"();
+create index "clients_by_created_at" on "clients" (project, created_at, id) where deleted_at is null;
+create index "clients_by_auth_config" on "clients" (project, "auth_config" nulls first, created_at, id) where deleted_at is null;
+
 create table "legacy_ids" (
     id text collate "C" primary key,
     project text collate "C" not null,

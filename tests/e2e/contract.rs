@@ -401,7 +401,7 @@ async fn with_an_application(seen: &mut Seen) {
     seen.call(&project, "tools_proxy", no, call("ca_AAAAAAAAAAAA", "/")).await.expect(404);
     let brought = json!({ "authScheme": "DCR_OAUTH", "toolkitSlug": slug, "val": {} });
     let brought = json!({ "custom_connection_data": brought, "endpoint": "/", "method": "GET" });
-    seen.call(&project, "tools_proxy", no, brought).await.expect(501);
+    seen.call(&project, "tools_proxy", no, brought).await.expect(400);
     project.patch(&format!("/connected_accounts/{account}/status"), &json!({ "enabled": false })).await.expect(200);
     seen.call(&project, "tools_proxy", no, call(&account, "/")).await.expect(422);
 

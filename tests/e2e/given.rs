@@ -100,9 +100,25 @@ pub(crate) fn oauth_app() -> Value {
 
 impl Oauth {
     pub(crate) async fn new(host: &Host, project: &Client) -> Self {
-        let (slug, tag, issuer) = oauth_toolkit(host).await;
-        let config = oauth_config(project, &slug, Issuer::credentials()).await;
-        Self { tag, slug, config, issuer }
+        Self::of(host, project, Issuer::credentials(), Issuer::scheme).await
+    }
+
+    /// With a scheme that its issuer describes so, and an auth config with these credentials.
+    pub(crate) async fn of(
+        host: &Host,
+        project: &Client,
+        credentials: Value,
+        scheme: impl FnOnce(&Issuer) -> Value,
+    ) -> Self {
+        let (slug, tag) = (slug(), unique(8));
+        let issuer = Host::application().issuer(&tag);
+        let scheme = scheme(&issuer);
+        let mode = scheme["mode"].as_str().unwrap().to_owned();
+        host.publish(Guest::fetch().component(), &guest::manifest_with_scheme(&slug, scheme)).await;
+        let config = json!({ "type": "use_custom_auth", "authScheme": mode, "credentials": credentials });
+        let body = json!({ "toolkit": { "slug": slug }, "auth_config": config });
+        let made = project.post("/auth_configs", &body).await.expect(201);
+        Self { tag, slug, config: made["auth_config"]["id"].as_str().unwrap().to_owned(), issuer }
     }
 
     /// The same with a toolkit that knows where its application takes tokens back.

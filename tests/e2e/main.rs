@@ -11,7 +11,9 @@ mod hostile;
 
 mod auth_configs;
 mod changes;
+mod clients;
 mod connected_accounts;
+mod connecting;
 mod files;
 mod keys;
 mod link;
@@ -27,6 +29,7 @@ mod tools;
 mod usage;
 
 mod abi;
+mod abuse;
 mod blobs;
 mod budget;
 mod cassettes;
@@ -43,6 +46,7 @@ mod disk;
 mod distribution;
 mod documents;
 mod elsewhere;
+mod faults;
 mod generated;
 mod idempotency;
 mod imports;

@@ -156,20 +156,19 @@ async fn answer(
         before
     };
     let parts: Vec<_> = seen.path.split('/').skip(1).collect();
+    let issuer =
+        |tag: Option<&&str>| shared.issuers.lock().expect("no panic holds it").get(*tag.unwrap_or(&"")).cloned();
     let number = || parts.get(2).and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
     match parts[0] {
-        "oauth" => {
-            let issuer = shared
-                .issuers
-                .lock()
-                .expect("no panic holds it")
-                .get(parts.get(1).copied().unwrap_or_default())
-                .cloned();
-            match issuer {
-                Some(issuer) => issuer.answer(&seen).await,
-                None => StatusCode::NOT_FOUND.into_response(),
-            }
-        }
+        "oauth" => match issuer(parts.get(1)) {
+            Some(issuer) => issuer.answer(&seen).await,
+            None => StatusCode::NOT_FOUND.into_response(),
+        },
+        ".well-known" => match (issuer(parts.get(3)), parts.get(1), parts.get(4)) {
+            (Some(issuer), Some(&"oauth-authorization-server"), None) => issuer.metadata(false),
+            (Some(issuer), Some(&"oauth-protected-resource"), Some(&"api")) => issuer.metadata(true),
+            _ => StatusCode::NOT_FOUND.into_response(),
+        },
         "oauth1" => {
             let providers = shared.providers.lock().expect("no panic holds it");
             match providers.get(parts.get(1).copied().unwrap_or_default()) {

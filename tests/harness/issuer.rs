@@ -1,9 +1,9 @@
 //! An authorization server on loopback: a corner of [`FakeApp`], one for each tag.
 //!
-//! Under `https://api.example.com/oauth/{tag}/`: `authorize`, `token`, `revoke`, and `api/…`, which answers what it was sent to
-//! whoever shows a good access token, and 401 to others. It keeps to the standards (single-use codes, exact redirect URI,
-//! S256, client credentials, rotation that revokes a family at reuse) until a test asks for a fault. What it was asked is in
-//! [`FakeApp::seen`] under the tag.
+//! Under `https://api.example.com/oauth/{tag}/`: `authorize`, `token`, `revoke`, `register`, and `api/…`, which answers what it was
+//! sent to whoever shows a good access token, and 401 to others; its metadata and those of `api` are where the standards have them.
+//! It keeps to the standards (single-use codes, exact redirect URI, S256, client credentials, grants of one client, rotation that
+//! revokes a family at reuse) until a test asks for a fault. What it was asked is in [`FakeApp::seen`] under the tag.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -46,6 +46,8 @@ struct Inner {
     state: Mutex<State>,
     /// Whether answers of the token endpoint are held back.
     held: watch::Sender<bool>,
+    /// Whether requests that were caught wait.
+    shut: watch::Sender<bool>,
 }
 
 #[derive(Debug)]
@@ -59,6 +61,13 @@ struct State {
     access: HashMap<String, String>,
     revoked: Vec<String>,
     granted: BTreeMap<String, usize>,
+    /// Those that registered, and those that are described elsewhere; the secret of each that has one.
+    clients: HashMap<String, Option<String>>,
+    /// Requests that are to be caught, and those that were.
+    to_catch: usize,
+    caught: usize,
+    /// Everything that it gave and that nobody else may know.
+    secrets: Vec<String>,
 }
 
 /// How it behaves when nothing is at fault.
@@ -74,6 +83,10 @@ pub struct Settings {
     pub rotate: bool,
     /// Whether clients have to send a challenge.
     pub pkce: bool,
+    /// Seconds that the secret of a registered client lives; none for a public client.
+    pub client_secret: Option<i64>,
+    /// Whether callbacks say whose they are (RFC 9207).
+    pub names_issuer: bool,
 }
 
 /// What the person does at the authorization page.
@@ -104,6 +117,12 @@ pub enum Fault {
     ErrorInside,
     /// It refuses: 400 with this `error`.
     Refused(&'static str),
+    /// It answers 200 with this.
+    Says(&'static str),
+    /// It answers 200 with so many bytes.
+    Long(usize),
+    /// It sends the client on, with its request, to where the test looks for it.
+    Onward,
     /// It answers a form.
     Form,
     /// Its answer has no `expires_in`.
@@ -116,6 +135,7 @@ pub enum Fault {
 
 #[derive(Debug)]
 struct Agreed {
+    client: String,
     redirect_uri: String,
     challenge: Option<String>,
     scope: String,
@@ -123,6 +143,7 @@ struct Agreed {
 
 #[derive(Debug)]
 struct Refresh {
+    client: String,
     family: String,
     scope: String,
     spent: bool,
@@ -130,7 +151,15 @@ struct Refresh {
 
 impl Issuer {
     pub(crate) fn new(origin: &str, tag: &str) -> Self {
-        let settings = Settings { consent: Consent::Agree, lifetime: 3600, refresh: true, rotate: true, pkce: true };
+        let settings = Settings {
+            consent: Consent::Agree,
+            lifetime: 3600,
+            refresh: true,
+            rotate: true,
+            pkce: true,
+            client_secret: None,
+            names_issuer: false,
+        };
         let state = State {
             settings,
             faults: Vec::new(),
@@ -139,8 +168,13 @@ impl Issuer {
             access: HashMap::new(),
             revoked: Vec::new(),
             granted: BTreeMap::new(),
+            clients: HashMap::from([(CLIENT_ID.to_owned(), Some(CLIENT_SECRET.to_owned()))]),
+            to_catch: 0,
+            caught: 0,
+            secrets: Vec::new(),
         };
-        let inner = Arc::new(Inner { state: Mutex::new(state), held: watch::channel(false).0 });
+        let inner =
+            Arc::new(Inner { state: Mutex::new(state), held: watch::channel(false).0, shut: watch::channel(false).0 });
         Self { origin: origin.to_owned(), tag: tag.to_owned(), inner }
     }
 
@@ -163,6 +197,18 @@ impl Issuer {
         json!({ "client_id": CLIENT_ID, "client_secret": CLIENT_SECRET })
     }
 
+    /// The same for a mode in which the server makes its client itself, and the application says its addresses itself.
+    pub fn discovered(&self, mode: &str) -> Value {
+        let mut scheme = self.scheme();
+        (scheme["mode"], scheme["oauth2"]) = (mode.into(), json!({ "issuer": self.url(), "scopes": ["read"] }));
+        scheme
+    }
+
+    /// Forgets every client that registered.
+    pub fn forget_clients(&self) {
+        self.state().clients.retain(|id, _| id == CLIENT_ID);
+    }
+
     /// Changes how it behaves.
     pub fn set(&self, change: impl FnOnce(&mut Settings)) {
         change(&mut self.state().settings);
@@ -181,6 +227,33 @@ impl Issuer {
     /// Holds answers of the token endpoint back, after its work is done, or lets them go.
     pub fn hold(&self, held: bool) {
         self.inner.held.send_replace(held);
+    }
+
+    /// Has the next request at the token endpoint wait before anything is done for it; those that follow pass it.
+    pub fn catch_next(&self) {
+        self.inner.shut.send_replace(true);
+        self.state().to_catch += 1;
+    }
+
+    /// Lets requests go on that were caught.
+    pub fn let_go(&self) {
+        self.inner.shut.send_replace(false);
+    }
+
+    /// Requests that were caught so far.
+    pub fn caught(&self) -> usize {
+        self.state().caught
+    }
+
+    /// Every code, token and client's secret that it ever gave.
+    pub fn secrets(&self) -> Vec<String> {
+        self.state().secrets.clone()
+    }
+
+    /// Access tokens that are good.
+    pub fn good(&self) -> usize {
+        let state = self.state();
+        state.access.values().filter(|family| !state.revoked.contains(family)).count()
     }
 
     /// How often tokens were given for this grant type.
@@ -237,7 +310,14 @@ impl Issuer {
     /// Answers a request below `/oauth/{tag}/`.
     pub(crate) async fn answer(&self, seen: &Seen) -> Response {
         match seen.path.split('/').nth(3).unwrap_or_default() {
-            "authorize" => self.authorize(&pairs(&seen.query)),
+            "authorize" => {
+                let asked = pairs(&seen.query);
+                if let Some(client) = asked.get("client_id").filter(|id| id.starts_with("http")) {
+                    self.read_client(client, asked.get("redirect_uri")).await;
+                }
+                self.authorize(&asked)
+            }
+            "register" => self.register(seen),
             "token" => self.token(seen).await,
             "revoke" => self.revoke(seen),
             "api" => {
@@ -249,12 +329,70 @@ impl Issuer {
         }
     }
 
+    /// What it says of itself (RFC 8414), and what its API says of it (RFC 9728).
+    pub(crate) fn metadata(&self, of_api: bool) -> Response {
+        let (own, state) = (self.url(), self.state());
+        let metadata = if of_api {
+            json!({ "resource": format!("{own}/api"), "authorization_servers": [own] })
+        } else {
+            json!({
+                "issuer": own, "authorization_endpoint": format!("{own}/authorize"), "token_endpoint": format!("{own}/token"),
+                "registration_endpoint": format!("{own}/register"), "revocation_endpoint": format!("{own}/revoke"),
+                "authorization_response_iss_parameter_supported": state.settings.names_issuer,
+            })
+        };
+        as_json(StatusCode::OK, &metadata.to_string())
+    }
+
+    /// RFC 7591, and of RFC 7592 the reading.
+    fn register(&self, seen: &Seen) -> Response {
+        let mut state = self.state();
+        if seen.method == "GET" {
+            let id = seen.path.rsplit('/').next().unwrap_or_default();
+            let own = seen.header("authorization") == format!("Bearer reg-{id}");
+            let known = own && state.clients.contains_key(id);
+            return (if known { StatusCode::OK } else { StatusCode::UNAUTHORIZED }, "{}").into_response();
+        }
+        let asked: Value = serde_json::from_slice(&seen.body).unwrap_or_default();
+        let uris = asked["redirect_uris"].as_array().map_or(0, Vec::len);
+        if uris != 1 || asked["client_name"].as_str().is_none_or(str::is_empty) {
+            return refused(StatusCode::BAD_REQUEST, "invalid_client_metadata");
+        }
+        let id = format!("dyn-{}", unique(8));
+        let mut answer = json!({
+            "client_id": id, "registration_client_uri": format!("{}/register/{id}", self.url()),
+            "registration_access_token": format!("reg-{id}"),
+        });
+        let secret = state.settings.client_secret.map(|ends| {
+            let secret = format!("dyn-secret-{}", unique(8));
+            (answer["client_secret"], answer["client_secret_expires_at"]) = (secret.clone().into(), ends.into());
+            secret
+        });
+        state.secrets.extend(secret.iter().cloned().chain([format!("reg-{id}")]));
+        state.clients.insert(id, secret);
+        *state.granted.entry("registration".to_owned()).or_default() += 1;
+        as_json(StatusCode::CREATED, &answer.to_string())
+    }
+
+    /// Reads who a client is at the address that is its id.
+    #[expect(clippy::disallowed_methods, reason = "the application is the client here, not the server")]
+    async fn read_client(&self, id: &str, redirect_uri: Option<&String>) {
+        let client = reqwest::Client::builder().no_proxy().build().expect("a client can be made");
+        let Ok(answer) = client.get(id).send().await else { return };
+        let metadata: Value = answer.json().await.unwrap_or_default();
+        let back = metadata["redirect_uris"].as_array().and_then(|all| all.first()?.as_str());
+        let proper = metadata["client_id"] == id && metadata["token_endpoint_auth_method"] == "none";
+        if proper && back == redirect_uri.map(String::as_str) {
+            self.state().clients.insert(id.to_owned(), None);
+        }
+    }
+
     fn authorize(&self, asked: &BTreeMap<String, String>) -> Response {
         let get = |name: &str| asked.get(name).cloned().unwrap_or_default();
         let mut state = self.state();
         let challenge = asked.get("code_challenge").cloned();
         let proper = get("response_type") == "code"
-            && get("client_id") == CLIENT_ID
+            && state.clients.contains_key(&get("client_id"))
             && get("redirect_uri").starts_with("http")
             && !get("state").is_empty()
             && (!state.settings.pkce || (challenge.is_some() && get("code_challenge_method") == "S256"));
@@ -276,18 +414,32 @@ impl Issuer {
         if decision == "agree" {
             let code = format!("code-{}", unique(8));
             to += &format!("code={code}&state={}", percent(&get("state")));
-            let agreed = Agreed { redirect_uri: get("redirect_uri"), challenge, scope: get("scope") };
+            let (client, redirect_uri) = (get("client_id"), get("redirect_uri"));
+            let agreed = Agreed { client, redirect_uri, challenge, scope: get("scope") };
+            state.secrets.push(code.clone());
             state.codes.insert(code, agreed);
         } else {
             to += &format!("error=access_denied&error_description=Not%20today&state={}", percent(&get("state")));
         }
         if state.take(|fault| fault == Fault::OtherIssuer).is_some() {
             to += &format!("&iss={}", percent("https://other.example.com"));
+        } else if state.settings.names_issuer {
+            to += &format!("&iss={}", percent(&self.url()));
         }
         (StatusCode::FOUND, [(header::LOCATION, to)]).into_response()
     }
 
     async fn token(&self, seen: &Seen) -> Response {
+        let is_caught = {
+            let mut state = self.state();
+            let is_caught = state.to_catch > 0;
+            state.to_catch -= usize::from(is_caught);
+            state.caught += usize::from(is_caught);
+            is_caught
+        };
+        if is_caught {
+            self.inner.shut.subscribe().wait_for(|shut| !shut).await.ok();
+        }
         let fault = self.state().take(|fault| fault != Fault::OtherIssuer);
         match fault {
             Some(Fault::Slow(time)) => tokio::time::sleep(time).await,
@@ -299,6 +451,14 @@ impl Issuer {
             Some(Fault::Malformed) => return as_json(StatusCode::OK, "{\"access_token\":\"a"),
             Some(Fault::ErrorInside) => return refused(StatusCode::OK, "invalid_grant"),
             Some(Fault::Refused(error)) => return refused(StatusCode::BAD_REQUEST, error),
+            Some(Fault::Says(body)) => return as_json(StatusCode::OK, body),
+            Some(Fault::Long(size)) => {
+                return as_json(StatusCode::OK, &format!("{{\"access_token\":\"{}\"}}", "a".repeat(size)));
+            }
+            Some(Fault::Onward) => {
+                let to = format!("{}/onward", self.url());
+                return (StatusCode::TEMPORARY_REDIRECT, [(header::LOCATION, to)]).into_response();
+            }
             _ => {}
         }
         let given = self.state().grant(seen);
@@ -323,10 +483,11 @@ impl Issuer {
         as_json(StatusCode::OK, &given.to_string())
     }
 
-    /// RFC 7009: an unknown token is fine too.
+    /// RFC 7009: an unknown token is fine too. Where nobody says who asks, having the token is enough.
     fn revoke(&self, seen: &Seen) -> Response {
         let (asked, mut state) = (pairs(&String::from_utf8_lossy(&seen.body)), self.state());
-        if !is_client(seen, &asked) {
+        let is_said = asked.contains_key("client_id") || !seen.header("authorization").is_empty();
+        if is_said && state.client(seen, &asked).is_none() {
             return refused(StatusCode::UNAUTHORIZED, "invalid_client");
         }
         let token = asked.get("token").cloned().unwrap_or_default();
@@ -348,15 +509,17 @@ impl State {
         let get = |name: &str| asked.get(name).cloned().unwrap_or_default();
         let bad = |error| (StatusCode::BAD_REQUEST, error);
         let grant_type = get("grant_type");
-        if ![JWT_BEARER, SAML_BEARER].contains(&grant_type.as_str()) && !is_client(seen, &asked) {
+        let client = self.client(seen, &asked);
+        if ![JWT_BEARER, SAML_BEARER].contains(&grant_type.as_str()) && client.is_none() {
             return Err((StatusCode::UNAUTHORIZED, "invalid_client"));
         }
+        let client = client.unwrap_or_default();
         let (family, scope, refresh) = match grant_type.as_str() {
             "authorization_code" => {
                 let agreed = self.codes.remove(&get("code")).ok_or(bad("invalid_grant"))?;
                 let proof = URL_SAFE_NO_PAD.encode(Sha256::digest(get("code_verifier")));
                 let proven = agreed.challenge.is_none_or(|challenge| challenge == proof);
-                if !proven || agreed.redirect_uri != get("redirect_uri") {
+                if !proven || agreed.redirect_uri != get("redirect_uri") || agreed.client != client {
                     return Err(bad("invalid_grant"));
                 }
                 (unique(8), agreed.scope, self.settings.refresh)
@@ -365,11 +528,11 @@ impl State {
                 let rotate = self.settings.rotate;
                 let known = self.refresh.get_mut(&get("refresh_token")).ok_or(bad("invalid_grant"))?;
                 let reused = std::mem::replace(&mut known.spent, rotate) && rotate;
-                let (family, scope) = (known.family.clone(), known.scope.clone());
+                let (family, scope, known_client) = (known.family.clone(), known.scope.clone(), known.client.clone());
                 if reused {
                     self.revoked.push(family.clone());
                 }
-                if self.revoked.contains(&family) {
+                if self.revoked.contains(&family) || known_client != client {
                     return Err(bad("invalid_grant"));
                 }
                 (family, scope, rotate)
@@ -385,19 +548,19 @@ impl State {
         *self.granted.entry(grant_type).or_default() += 1;
         let access_token = format!("at-{}", unique(8));
         self.access.insert(access_token.clone(), family.clone());
+        self.secrets.push(access_token.clone());
         let mut given = json!({
             "access_token": access_token, "token_type": "Bearer", "expires_in": self.settings.lifetime, "scope": scope.clone(),
         });
         if refresh {
             let token = format!("rt-{}", unique(8));
             given["refresh_token"] = token.clone().into();
-            self.refresh.insert(token, Refresh { family, scope, spent: false });
+            self.secrets.push(token.clone());
+            self.refresh.insert(token, Refresh { client, family, scope, spent: false });
         }
         Ok(given)
     }
 }
-
-const JWT_BEARER: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 
 const SAML_BEARER: &str = "urn:ietf:params:oauth:grant-type:saml2-bearer";
 
@@ -407,14 +570,25 @@ fn is_saml(assertion: &str) -> bool {
     xml.is_some_and(|xml| xml.starts_with("<saml2:Assertion") && xml.contains("amy@example.com"))
 }
 
-/// By the header or by the body, not by both (RFC 6749, section 2.3).
-fn is_client(seen: &Seen, asked: &BTreeMap<String, String>) -> bool {
-    let pair = format!("{}:{}", percent_word(CLIENT_ID), percent_word(CLIENT_SECRET));
-    let header = seen.header("authorization") == format!("Basic {}", STANDARD.encode(pair));
-    let is = |name: &str, value: &str| asked.get(name).is_some_and(|given| given == value);
-    let body = is("client_id", CLIENT_ID) && is("client_secret", CLIENT_SECRET);
-    header != body && (body || !asked.contains_key("client_secret"))
+impl State {
+    /// Who asks: by the header or by the body, not by both (RFC 6749, section 2.3); one without a secret by its name alone.
+    fn client(&self, seen: &Seen, asked: &BTreeMap<String, String>) -> Option<String> {
+        let header = seen.header("authorization");
+        let (named, shown) = (asked.get("client_id"), asked.get("client_secret"));
+        let found = self.clients.iter().find(|(id, secret)| match secret {
+            None => named == Some(id) && shown.is_none() && header.is_empty(),
+            Some(secret) => {
+                let pair = format!("{}:{}", percent_word(id), percent_word(secret));
+                let by_header = header == format!("Basic {}", STANDARD.encode(pair));
+                let by_body = named == Some(id) && shown == Some(secret);
+                by_header != by_body && (by_body || shown.is_none())
+            }
+        });
+        found.map(|(id, _)| id.clone())
+    }
 }
+
+const JWT_BEARER: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 
 /// As a form writes it; the client's names hold nothing but letters, digits and `-`.
 fn percent_word(text: &str) -> String {

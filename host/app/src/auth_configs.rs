@@ -15,7 +15,7 @@ use uuid::Uuid;
 use crate::{
     App, Error, Result,
     catalog::{LATEST, Release},
-    connections::{Account, apps, protocol::Client},
+    connections::{self, Account, apps, protocol::Client},
     ids::{self, AuthConfigId, ProjectId},
     projects::Project,
     vault::{Place, Sealed, Vault},
@@ -32,9 +32,6 @@ pub(crate) static COLLECTION: Collection = Collection {
         Field::unique("uuid", Kind::Text),
     ],
 };
-
-/// Names of auth schemes that the contract knows and this server does not run.
-const UNSUPPORTED: [&str; 2] = ["DCR_OAUTH", "CIMD_OAUTH"];
 
 /// An auth config, as stored.
 #[derive(Debug, Serialize, Deserialize)]
@@ -335,13 +332,13 @@ fn check_client(scheme: AuthMode, managed: bool, own: &Map<String, Value>) -> Re
     Ok(())
 }
 
-/// The scopes that credentials name: a list, or a text with commas or spaces between them.
-pub(crate) fn scopes(own: &Map<String, Value>) -> Vec<String> {
+/// The scopes that credentials have by a name: a list, or a text with commas or spaces between them.
+pub(crate) fn scopes(own: &Map<String, Value>, name: &str) -> Vec<String> {
     let parts = |text: &str| {
         let parts = text.split([',', ' ']).map(str::trim).filter(|scope| !scope.is_empty());
         parts.map(str::to_owned).collect::<Vec<_>>()
     };
-    match own.get("scopes") {
+    match own.get(name) {
         Some(Value::String(text)) => parts(text),
         // A scope of a list may hold anything.
         Some(Value::Array(list)) => list.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
@@ -395,13 +392,20 @@ pub async fn set_status(app: &App, project: &Project, id: &AuthConfigId, status:
     done.ok_or_else(|| Error::AuthConfigNotFound(id.to_string()))
 }
 
-/// Deletes an auth config. Its accounts stay, and do not run any more.
+/// Deletes an auth config, and forgets the clients that were registered for it. Its accounts stay, and do not run any more. With
+/// `revoke` their credentials are taken back first; cut off, it goes on when it is asked for again.
 ///
 /// # Errors
 /// When there is none, or the store refuses.
-pub async fn remove(app: &App, project: &Project, id: &AuthConfigId) -> Result<()> {
+pub async fn remove(app: &App, project: &Project, id: &AuthConfigId, revoke: bool) -> Result<()> {
+    if revoke {
+        // Nobody connects meanwhile.
+        set_status(app, project, id, Status::Disabled).await?;
+        connections::revoke_all(app, project, id).await?;
+    }
     let record = get(app, project, id).await?;
-    app.store.commit(Batch::at(app.clock.now()).remove(&record)).await.map_err(Into::into)
+    let batch = Batch::at(app.clock.now()).remove(&record);
+    app.store.commit(connections::forgotten(app, project, id, batch).await?).await.map_err(Into::into)
 }
 
 /// Opens the secret parts.
@@ -468,6 +472,8 @@ pub(crate) fn offered(release: &Release, name: &str) -> Result<AuthMode> {
     let known = [
         AuthMode::Oauth2,
         AuthMode::S2sOauth2,
+        AuthMode::DcrOauth,
+        AuthMode::CimdOauth,
         AuthMode::ApiKey,
         AuthMode::BearerToken,
         AuthMode::Basic,
@@ -482,11 +488,8 @@ pub(crate) fn offered(release: &Release, name: &str) -> Result<AuthMode> {
     ];
     let upper = name.to_ascii_uppercase();
     let Some(mode) = known.into_iter().find(|mode| mode.as_str() == upper) else {
-        return Err(if UNSUPPORTED.contains(&upper.as_str()) {
-            Error::SchemeUnsupported(upper)
-        } else {
-            Error::invalid(format!("auth_config.authScheme: `{}` is not an auth scheme", crate::cut(name)))
-        });
+        let given = crate::cut(name);
+        return Err(Error::invalid(format!("auth_config.authScheme: `{given}` is not an auth scheme")));
     };
     if release.scheme(mode).is_some() || (mode == AuthMode::NoAuth && release.no_auth()) {
         return Ok(mode);
@@ -535,7 +538,7 @@ mod tests {
 
     #[test]
     fn scopes_come_as_a_text_or_as_a_list() {
-        let of = |json: Value| scopes(json.as_object().unwrap());
+        let of = |json: Value| scopes(json.as_object().unwrap(), "scopes");
         assert_eq!(of(serde_json::json!({"scopes": "a, b c,,d"})), ["a", "b", "c", "d"]);
         assert_eq!(of(serde_json::json!({"scopes": ["a", "https://x.example/b c"]})), ["a", "https://x.example/b c"]);
         assert!(of(serde_json::json!({"user_scopes": "a"})).is_empty());

@@ -195,9 +195,6 @@ pub enum Error {
         /// Name of the scheme.
         scheme: String,
     },
-    /// The scheme is known but not built.
-    #[error("this server cannot connect accounts by {0} yet")]
-    SchemeUnsupported(String),
 
     // connected accounts
     /// No such account in the project.
@@ -452,7 +449,6 @@ impl Error {
             Self::AuthConfigNotFound(_) => row(301, "Auth_Config_NotFound", 404, "list the auth configs of the project"),
             Self::NoManagedAuth(_) => row(306, "Auth_Config_DefaultAuthConfigNotFound", 400, "create the auth config with type `use_custom_auth` and an `authScheme`, or have the operator keep an OAuth app for the toolkit"),
             Self::SchemeNotOffered { .. } => row(302, "Auth_Config_SchemeNotOffered", 400, "read the toolkit to see its `auth_config_details`"),
-            Self::SchemeUnsupported(_) => row(307, "Auth_Config_SchemeUnsupported", 501, "use another scheme of the toolkit; its `auth_config_details` list them"),
 
             Self::AccountNotFound(_) => row(601, "ConnectedAccount_NotFound", 404, "list the connected accounts of the project"),
             Self::AccountRefused(_) => row(600, "ConnectedAccount_BadRequest", 400, "correct the request"),
@@ -629,7 +625,6 @@ mod tests {
             Error::AuthConfigNotFound(text()),
             Error::NoManagedAuth(text()),
             Error::SchemeNotOffered { toolkit: text(), scheme: text() },
-            Error::SchemeUnsupported(text()),
             Error::AccountNotFound(text()),
             Error::AccountRefused(text()),
             Error::AccountFields(lines()),

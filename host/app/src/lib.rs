@@ -45,6 +45,7 @@ pub static COLLECTIONS: &[&Collection] = &[
     &connections::CREDENTIALS,
     &connections::FLOWS,
     &connections::apps::COLLECTION,
+    &connections::CLIENTS,
     &legacy::COLLECTION,
     &files::COLLECTION,
     &tools::log::PAGES,

@@ -6,7 +6,7 @@
 //! secrets that may stand in for flags of commands.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, HashMap},
     net::IpAddr,
     path::{Path, PathBuf},
     time::Duration,
@@ -14,7 +14,7 @@ use std::{
 
 use anyhow::{Context, Result, ensure};
 use app::catalog::TrustedKeys;
-use app::connections::Settings as ConnectionSettings;
+use app::connections::{Settings as ConnectionSettings, apps::NewOauthApp};
 use app::files::Settings as FileSettings;
 use app::tools::log::{Keep, Retention};
 use config::{Environment, File, FileFormat};
@@ -93,6 +93,9 @@ pub(crate) struct Config {
     pub files: Files,
     /// Connecting accounts, and keeping their tokens.
     pub connections: Connections,
+    /// Clients of yours at applications, by toolkit: `oauth_apps.SLUG.client_id`, `oauth_apps.SLUG.client_secret`, and
+    /// `oauth_apps.SLUG.scopes`, a list. They replace those of `toolhost oauth-apps` at each start. Default none.
+    pub oauth_apps: BTreeMap<String, OauthApp>,
     /// API keys.
     pub keys: Keys,
     /// Publishing toolkits.
@@ -294,7 +297,22 @@ pub(crate) struct Connections {
     /// Seconds that a server has for renewing a token before another one may try. Default 90, at most 600; token endpoints get
     /// 30 of them.
     pub refresh_lease_s: u64,
+    /// Seconds after its last refresh in which an account is refreshed although nobody uses it, so that refresh tokens do not end
+    /// unused. Default 86400, at most 2592000.
+    pub idle_refresh_s: u64,
 }
+}
+
+/// `oauth_apps.SLUG.*`
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct OauthApp {
+    /// As the application gave it.
+    pub client_id: String,
+    /// The same; left out for a client without one.
+    pub client_secret: Option<Secret>,
+    /// Asked for in every connection, beside what the toolkit asks for.
+    pub scopes: Vec<String>,
 }
 
 settings! {
@@ -375,6 +393,7 @@ impl Default for Config {
             logs: Logs::default(),
             files: Files::default(),
             connections: Connections::default(),
+            oauth_apps: BTreeMap::new(),
             keys: Keys::default(),
             publish: Publish::default(),
             llm: Llm::default(),
@@ -446,7 +465,7 @@ impl Default for Files {
 
 impl Default for Connections {
     fn default() -> Self {
-        Self { pending_s: 600, refresh_margin_s: 300, refresh_lease_s: 90 }
+        Self { pending_s: 600, refresh_margin_s: 300, refresh_lease_s: 90, idle_refresh_s: 86_400 }
     }
 }
 
@@ -519,6 +538,7 @@ impl Config {
             .collect();
         let no_color = ours.remove("NO_COLOR").is_some_and(|value| !value.is_empty());
         let s3 = S3::of(&mut ours)?;
+        let oauth_apps = OauthApp::of(&mut ours)?;
         // A key of digits is no number.
         let llm_key = ours.remove("TOOLHOST_LLM__KEY").filter(|key| !key.is_empty()).map(Secret::from);
         let environment = Environment::with_prefix("TOOLHOST")
@@ -540,6 +560,9 @@ impl Config {
             .context("read the settings")?;
         settings.plain |= no_color;
         settings.s3.complete(s3);
+        for (slug, set) in oauth_apps {
+            set.over(settings.oauth_apps.entry(slug).or_default());
+        }
         settings.llm.key = llm_key.or(settings.llm.key.take());
         settings.apply(flags);
         settings.check()?;
@@ -618,8 +641,12 @@ impl Config {
             ("pending_s", connections.pending_s, 3_600),
             ("refresh_margin_s", connections.refresh_margin_s, 3_600),
             ("refresh_lease_s", connections.refresh_lease_s, 600),
+            ("idle_refresh_s", connections.idle_refresh_s, 2_592_000),
         ] {
             ensure!((1..=most).contains(&value), "`connections.{key}` is {value}: it must be 1 to {most}");
+        }
+        for (slug, app) in &self.oauth_apps {
+            ensure!(!app.client_id.is_empty(), "`oauth_apps.{slug}.client_id` is missing");
         }
         ensure!((1..=1_024).contains(&self.files.size_mib), "`files.size_mib` must be 1 to 1024");
         ensure!(self.files.keep_days <= 36_500, "`files.keep_days` must be at most 36500");
@@ -692,9 +719,20 @@ impl Config {
 
     /// How accounts are connected and kept.
     pub(crate) fn connections(&self, net: net::Client) -> ConnectionSettings {
-        let Connections { pending_s, refresh_margin_s, refresh_lease_s } = self.connections;
-        let [pending, margin, lease] = [pending_s, refresh_margin_s, refresh_lease_s].map(Duration::from_secs);
-        ConnectionSettings { net, pending, margin, lease }
+        let Connections { pending_s, refresh_margin_s, refresh_lease_s, idle_refresh_s } = self.connections;
+        let [pending, margin, lease, idle] =
+            [pending_s, refresh_margin_s, refresh_lease_s, idle_refresh_s].map(Duration::from_secs);
+        ConnectionSettings { net, pending, margin, lease, idle }
+    }
+
+    /// The operator's clients at applications.
+    pub(crate) fn oauth_apps(&self) -> impl Iterator<Item = NewOauthApp> {
+        self.oauth_apps.iter().map(|(slug, app)| NewOauthApp {
+            toolkit: slug.to_lowercase(),
+            client_id: app.client_id.clone(),
+            client_secret: app.client_secret.as_ref().map(|secret| secret.0.to_string()).unwrap_or_default(),
+            scopes: app.scopes.clone(),
+        })
     }
 
     /// Who may sign what is published.
@@ -770,6 +808,52 @@ impl Config {
             allow: allow.collect::<Result<_>>()?,
             user_agent: concat!("toolhost/", env!("CARGO_PKG_VERSION")).into(),
         })
+    }
+}
+
+/// What the environment says of one of the operator's clients.
+#[derive(Debug, Default)]
+struct SetOauthApp {
+    client_id: Option<String>,
+    client_secret: Option<Secret>,
+    scopes: Option<Vec<String>>,
+}
+
+impl SetOauthApp {
+    fn over(self, app: &mut OauthApp) {
+        let SetOauthApp { client_id, client_secret, scopes } = self;
+        if let Some(client_id) = client_id {
+            app.client_id = client_id;
+        }
+        if let Some(scopes) = scopes {
+            app.scopes = scopes;
+        }
+        app.client_secret = client_secret.or(app.client_secret.take());
+    }
+}
+
+impl OauthApp {
+    /// Takes our own names of clients, by slug: an id or a secret of digits must not be read as a number.
+    fn of(environment: &mut HashMap<String, String>) -> Result<BTreeMap<String, SetOauthApp>> {
+        let mut all = BTreeMap::<String, SetOauthApp>::new();
+        for (name, value) in environment.extract_if(|name, _| name.starts_with("TOOLHOST_OAUTH_APPS__")) {
+            if value.is_empty() {
+                continue;
+            }
+            let rest = name.trim_start_matches("TOOLHOST_OAUTH_APPS__").to_lowercase();
+            let (slug, key) = rest.rsplit_once("__").unwrap_or((&rest, ""));
+            let app = all.entry(slug.to_owned()).or_default();
+            match key {
+                "client_id" => app.client_id = Some(value),
+                "client_secret" => app.client_secret = Some(value.into()),
+                "scopes" => app.scopes = Some(value.split(',').map(|scope| scope.trim().to_owned()).collect()),
+                _ => anyhow::bail!(
+                    "`{name}`: there are CLIENT_ID, CLIENT_SECRET and SCOPES of a toolkit, as in \
+                    TOOLHOST_OAUTH_APPS__GITHUB__CLIENT_ID"
+                ),
+            }
+        }
+        Ok(all)
     }
 }
 
@@ -933,6 +1017,28 @@ mod tests {
         assert_eq!(model.key.unwrap().as_str(), "0012");
         assert_eq!(model.headers, ["x-trace", "x-team"]);
         assert!(read(&[], &Flags::default()).unwrap().model().unwrap().is_none());
+    }
+
+    #[test]
+    fn the_operators_clients_come_from_the_environment_and_their_secrets_are_not_shown() {
+        let pairs = [
+            ("TOOLHOST_OAUTH_APPS__GITHUB__CLIENT_ID", "007"),
+            ("TOOLHOST_OAUTH_APPS__GITHUB__CLIENT_SECRET", "0012e7"),
+            ("TOOLHOST_OAUTH_APPS__GITHUB__SCOPES", "repo, user"),
+            ("TOOLHOST_OAUTH_APPS__GOOGLE_DRIVE__CLIENT_ID", "public"),
+        ];
+        let config = read(&pairs, &Flags::default()).unwrap();
+        assert!(!format!("{config:?}").contains("0012e7"), "{config:?}");
+        let [github, drive] = &config.oauth_apps().collect::<Vec<_>>()[..] else { panic!("{config:?}") };
+        assert_eq!((&*drive.toolkit, &*drive.client_id, &*drive.client_secret), ("google_drive", "public", ""));
+        assert_eq!((&*github.toolkit, &*github.client_id, &*github.client_secret), ("github", "007", "0012e7"));
+        assert_eq!(github.scopes, ["repo", "user"]);
+        for (name, wrong) in
+            [("TOOLHOST_OAUTH_APPS__GITHUB__SECRET", "SECRET"), ("TOOLHOST_OAUTH_APPS__GITHUB__SCOPES", "client_id")]
+        {
+            let error = read(&[(name, "x")], &Flags::default()).unwrap_err();
+            assert!(error.to_string().contains(wrong), "{error}");
+        }
     }
 
     #[test]

@@ -29,6 +29,11 @@ const RATE: HeaderName = HeaderName::from_static("x-ratelimit");
 const REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
 const WINDOW: HeaderName = HeaderName::from_static("x-ratelimit-window-size");
 
+/// A path as the log has it: what opens a page stands in none.
+fn shown(path: &str) -> &str {
+    if path.starts_with("/link/") { "/link/…" } else { path }
+}
+
 /// Answers one request.
 pub(crate) async fn answer(
     server: Arc<Server>,
@@ -39,7 +44,7 @@ pub(crate) async fn answer(
     let request_id = given_id(&request).unwrap_or_else(|| server.app.sequence.request());
     let exchange = Exchange { request_id, peer, allowance: Cell::new(None) };
     let inner = async {
-        tracing::debug!(method = %request.method(), path = request.uri().path(), "a request");
+        tracing::debug!(method = %request.method(), path = shown(request.uri().path()), "a request");
         let deadline = has_deadline(&request);
         let done = AssertUnwindSafe(guarded(&server, &mut router, request, deadline)).catch_unwind().await;
         let mut response = done.unwrap_or_else(|_| Failure::Wire(Wire::Panic).into_response());

@@ -165,6 +165,7 @@ pub(crate) fn router(server: Arc<Server>) -> Router {
         .route("/health/live", get(health::live))
         .route("/health/ready", get(health::ready))
         .route("/files/{project}/{id}", get(doors::files::get).put(doors::files::put))
+        .route("/oauth/clients/{id}", get(link::client))
         .route("/link/done", get(link::done))
         .route("/link/{token}", get(link::show).post(link::submit));
     let table = table();

@@ -23,9 +23,14 @@ const CLIENT_AUTH: [(&str, &str); 5] = [
 
 /// The expression that builds the `OAuth2`.
 pub(crate) fn expression(scheme: &Scheme, fields: &[String]) -> syn::Result<TokenStream> {
-    let authorize_url = if scheme.redirects() { Some(url(scheme, "authorize_url", fields)?) } else { None };
-    let authorize_url = authorize_url.map_or_else(String::new, LitStr::value);
-    let token_url = url(scheme, "token_url", fields)?;
+    let more = scheme.text("flow")?.map(object).transpose()?;
+    let discovered = more.is_some_and(is_discovered);
+    let address = |key: &str| match scheme.text(key)? {
+        None if discovered => Ok(String::new()),
+        _ => url(scheme, key, fields).map(LitStr::value),
+    };
+    let authorize_url = if scheme.redirects() { address("authorize_url")? } else { String::new() };
+    let token_url = address("token_url")?;
     let scopes = texts(scheme, "scopes")?;
     let separator = scheme.text("scope_separator")?.map(|text| quote!(::std::string::String::from(#text)));
     let separator = option(separator);
@@ -35,7 +40,6 @@ pub(crate) fn expression(scheme: &Scheme, fields: &[String]) -> syn::Result<Toke
         .unwrap_or(true);
     let client_auth = choice(scheme, "client_auth", "ClientAuth", &CLIENT_AUTH)?;
     let token_answer = choice(scheme, "token_answer", "TokenAnswer", &[("json", "Json"), ("form", "Form")])?;
-    let more = scheme.text("flow")?.map(object).transpose()?;
     let more = more.map_or_else(|| "{}".to_owned(), LitStr::value);
     Ok(quote! {
         ::toolkit_sdk::rt::manifest::OAuth2 {
@@ -82,6 +86,12 @@ fn parameter(call: &Call) -> syn::Result<TokenStream> {
         }
         _ => Err(syn::Error::new(call.name.span(), "a parameter is `param(\"access_type\", \"offline\")`")),
     }
+}
+
+/// Whether the application says the addresses itself that are left out.
+fn is_discovered(flow: &LitStr) -> bool {
+    let flow = serde_json::from_str::<serde_json::Value>(&flow.value());
+    flow.is_ok_and(|flow| ["issuer", "resource"].iter().any(|name| flow.get(name).is_some()))
 }
 
 /// What a manifest says about a flow besides, as JSON; what is in it is read when the manifest is made.

@@ -36,8 +36,19 @@ pub struct OAuth2 {
     /// Where the person agrees (RFC 6749, section 4.1.1). Empty for a mode without a browser.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub authorize_url: String,
-    /// Where codes and refresh tokens become tokens.
+    /// Where codes and refresh tokens become tokens. Empty where the application says it itself.
+    #[serde(default)]
     pub token_url: String,
+    /// What the application calls itself. Its metadata (RFC 8414, or OpenID Connect Discovery) say those addresses that are not
+    /// said here, and callbacks have to name it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub issuer: Option<String>,
+    /// Instead of `issuer`: the API, whose metadata (RFC 9728) name it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resource: Option<String>,
+    /// Whether callbacks always say whose they are (RFC 9207); one that does not is refused then. Metadata may say so, too.
+    #[serde(default, skip_serializing_if = "crate::is_false")]
+    pub names_issuer: bool,
     /// Asked for in every connection, beside what the tools need.
     #[serde(default)]
     pub scopes: Vec<String>,
@@ -89,7 +100,8 @@ pub struct OAuth2 {
     /// How tokens are given back (RFC 7009); absent: the application does not take them back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revoke: Option<Call>,
-    /// Where the platform registers a client of its own (RFC 7591); with mode `DCR_OAUTH` and only with it.
+    /// Where the platform registers a client of its own (RFC 7591); with mode `DCR_OAUTH` and only with it. Without an address the
+    /// application says it itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub register: Option<Call>,
 }
@@ -348,6 +360,9 @@ impl OAuth2 {
         Self {
             authorize_url: authorize_url.into(),
             token_url: token_url.into(),
+            issuer: None,
+            resource: None,
+            names_issuer: false,
             scopes: Vec::new(),
             scope_separator: None,
             authorize_params: BTreeMap::new(),
@@ -367,6 +382,12 @@ impl OAuth2 {
             revoke: None,
             register: None,
         }
+    }
+
+    /// Whether the application's metadata say the addresses that are missing here.
+    #[must_use]
+    pub fn is_discovered(&self) -> bool {
+        self.issuer.is_some() || self.resource.is_some()
     }
 
     /// The parameter of the redirect URI that holds the code.

@@ -1,12 +1,13 @@
 //! The operator's own clients at applications: what auth configs of the managed kind connect with.
 //!
 //! An application knows the operator by a client id and a secret. They belong to the installation, not to a project: projects
-//! use them without seeing them, and none of them can change them.
+//! use them without seeing them, and none of them can change them. They come by the API, or with every start from the settings.
 
 use manifest::AuthMode;
 use serde::{Deserialize, Serialize};
 use store::{Batch, Collection, CommitError, Document, Query, Record, Store};
 
+use super::ATTEMPTS;
 use crate::{
     App, Error, INSTALLATION, Result,
     catalog::{LATEST, Release},
@@ -37,7 +38,7 @@ impl Document for OauthApp {
 }
 
 /// A client to be kept.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct NewOauthApp {
     /// Slug.
     pub toolkit: String,
@@ -59,6 +60,31 @@ pub async fn set(app: &App, new: NewOauthApp) -> Result<Record<OauthApp>> {
         let (toolkit, scheme) = (release.slug.to_string(), AuthMode::Oauth2.as_str().to_owned());
         return Err(Error::SchemeNotOffered { toolkit, scheme });
     }
+    keep(app, NewOauthApp { toolkit: release.slug.to_string(), ..new }).await
+}
+
+/// Keeps a client that the settings name, unless it is the one that there is. Its toolkit may be published later.
+///
+/// # Errors
+/// When something is too long, or the store refuses.
+pub async fn named(app: &App, new: NewOauthApp) -> Result<()> {
+    for _ in 0..ATTEMPTS {
+        if let Some(old) = find(&app.store, &new.toolkit).await? {
+            let same = old.body.client_id == new.client_id && old.body.scopes == new.scopes;
+            if same && secret(&app.vault, &old, app.clock.now()).await? == new.client_secret {
+                return Ok(());
+            }
+        }
+        match keep(app, new.clone()).await {
+            // Another server starts with the same settings.
+            Err(Error::Unavailable(_)) => {}
+            done => return done.map(|_| ()),
+        }
+    }
+    Err(being_changed())
+}
+
+async fn keep(app: &App, new: NewOauthApp) -> Result<Record<OauthApp>> {
     let fits = |text: &String| !text.is_empty() && text.len() <= TEXT;
     let secret_fits = new.client_secret.len() <= TEXT;
     if !fits(&new.client_id) || !secret_fits || new.scopes.len() > SCOPES || !new.scopes.iter().all(fits) {
@@ -66,7 +92,7 @@ pub async fn set(app: &App, new: NewOauthApp) -> Result<Record<OauthApp>> {
             "client_id, client_secret, scopes: at most {TEXT} bytes each and {SCOPES} scopes, and a client id"
         )));
     }
-    let (slug, now) = (release.slug.to_string(), app.clock.now());
+    let (slug, now) = (new.toolkit, app.clock.now());
     let key = app.vault.key(COLLECTION.name, now).await?;
     let secret = key.seal(place(&slug), &new.client_secret)?;
     let body = OauthApp { client_id: new.client_id, scopes: new.scopes, secret };
@@ -76,11 +102,13 @@ pub async fn set(app: &App, new: NewOauthApp) -> Result<Record<OauthApp>> {
     };
     match app.store.commit(batch).await {
         Ok(()) => find(&app.store, &slug).await?.ok_or(Error::OauthAppNotFound(slug)),
-        Err(CommitError::Stale | CommitError::Taken { .. }) => {
-            Err(Error::Unavailable("the client is being changed".into()))
-        }
+        Err(CommitError::Stale | CommitError::Taken { .. }) => Err(being_changed()),
         Err(cause) => Err(cause.into()),
     }
+}
+
+fn being_changed() -> Error {
+    Error::Unavailable("the client is being changed".into())
 }
 
 /// Every client, by slug.

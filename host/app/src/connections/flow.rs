@@ -10,7 +10,7 @@
 
 use std::time::Duration;
 
-use manifest::{AuthScheme, Field as FormText, OAuth2};
+use manifest::{AuthMode, AuthScheme, Field as FormText, OAuth2};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use store::{Batch, Collection, CommitError, Document, Field, Kind, Query, Record, Time};
@@ -18,11 +18,12 @@ use url::Url;
 
 use super::{
     ATTEMPTS, Account, Event, Failure, REDIRECT_URL, Shown, Status, TIMED_OUT, Values, Wanted, alias, being_changed,
+    clients::{self, Registration, described_at},
     get, insert, opened,
-    protocol::{Code, Flow as Protocol, Refusal, Tokens},
+    protocol::{Away, Code, Flow as Protocol, Refusal, Tokens},
     record,
     refresh::{Credential, Standing, Whose, after, obtains},
-    scheme,
+    scheme, trial,
 };
 use crate::{
     App, Error, Result, auth_configs,
@@ -303,7 +304,7 @@ pub async fn again(
             .ok_or_else(|| Error::AccountRefused(format!("the auth config of account {id} is deleted or disabled")))?;
         let release = app.catalog.release(&account.body.toolkit, LATEST)?;
         let (old, credential) = opened(app, project, &account).await?;
-        let mut values = own(&old);
+        let mut values = own(account.body.scheme, &old);
         if let Some(scheme) = release.scheme(account.body.scheme) {
             values = scheme::complete(scheme, values).map_err(Error::AccountFields)?;
         }
@@ -401,18 +402,15 @@ pub async fn submit(app: &App, token: &str, given: Values, browser: &str) -> Res
             Err(cause) => Err(cause.into()),
         };
     }
-    let (mut values, mut lifetime) = (complete, None);
-    if obtains(account.body.scheme) {
-        match app.accounts.obtain(&project.id, &here.config, scheme, values).await {
-            Ok(obtained) => (values, lifetime) = obtained,
-            Err(Error::CredentialRejected(why)) => {
-                let mut form = here.form(&[], &given);
-                form.problem = Some(why);
-                return Ok(Submitted::Again(LinkPage::Form(form)));
-            }
-            Err(cause) => return Err(cause),
+    let (values, lifetime) = match here.tried(app, scheme, complete).await {
+        Ok(tried) => tried,
+        Err(Error::CredentialRejected(why) | Error::Unavailable(why)) => {
+            let mut form = here.form(&[], &given);
+            form.problem = Some(why);
+            return Ok(Submitted::Again(LinkPage::Form(form)));
         }
-    }
+        Err(cause) => return Err(cause),
+    };
     let mut account = here.account;
     let status = account.body.status.after(Event::Filled).ok_or(Error::FlowUnknown)?;
     account.body.pass_to(status, None, now);
@@ -535,6 +533,14 @@ async fn brought(
         return Err(Failure { error: said(&error.1), description });
     }
     let scheme = whose.scheme().map_err(|cause| failure("toolkit_gone", cause.to_string()))?;
+    let config = auth_configs::find(app, project, &whose.auth_config).await;
+    let config = config.ok().flatten();
+    let config = config.ok_or_else(|| failure("auth_config_gone", "the auth config is deleted".into()))?;
+    let standing = app.accounts.standing(&project.id, &config).await;
+    let Standing { net, client, .. } = standing.map_err(|cause| failure("auth_config_unusable", cause.to_string()))?;
+    let protocol = Protocol { net: &net, now: app.clock.now(), scheme, client: &client, values: &held.values };
+    let scheme = app.accounts.issuers.described(&protocol).await;
+    let scheme = &scheme.map_err(|refusal| failure("issuer_unknown", said(&refusal.to_string())))?;
     issued(scheme, query).map_err(|why| failure("issuer_mismatch", why))?;
     let named = match &scheme.oauth1 {
         Some(_) => "oauth_verifier",
@@ -545,26 +551,29 @@ async fn brought(
     }
     let code = only(query, named).filter(|code| !code.is_empty());
     let code = code.ok_or_else(|| failure("invalid_response", "the application sent no code".into()))?;
-    let config = auth_configs::find(app, project, &whose.auth_config).await;
-    let config = config.ok().flatten();
-    let config = config.ok_or_else(|| failure("auth_config_gone", "the auth config is deleted".into()))?;
-    let standing = app.accounts.standing(&project.id, &config).await;
-    let Standing { net, client, .. } = standing.map_err(|cause| failure("auth_config_unusable", cause.to_string()))?;
-    let protocol = Protocol { net: &net, now: app.clock.now(), scheme, client: &client, values: &held.values };
     let verifier = Some(held.verifier.as_str());
     let code = Code { code, redirect_uri: &held.redirect_uri, verifier, callback: query };
-    let exchanged = protocol.exchange(code).await;
+    let exchanged = Protocol { scheme, ..protocol }.exchange(code).await;
+    if exchanged.as_ref().is_err_and(Refusal::is_of_client)
+        && let Err(cause) = app.accounts.forget_client(&project.id, &whose.auth_config, &held.values).await
+    {
+        tracing::warn!(account = %whose.account, %cause, "a client that its application does not know could not be forgotten");
+    }
     exchanged.map_err(|refusal| failure("token_exchange_failed", said(&refusal.to_string())))
 }
 
-/// The issuer that an application names must be its own (RFC 9207): another one has mixed up two flows.
+/// The issuer that an application names must be its own (RFC 9207): another one has mixed up two flows. Where nobody says what it
+/// calls itself, it is one of the origins of its addresses.
 fn issued(scheme: &AuthScheme, query: &[(String, String)]) -> std::result::Result<(), String> {
     let named: Vec<_> = query.iter().filter(|(name, _)| name == "iss").collect();
     let origin = |text: &str| Url::parse(text).ok().map(|url| url.origin());
+    let flow = scheme.oauth2.as_ref();
+    let known = flow.and_then(|flow| flow.issuer.as_ref());
     match named[..] {
+        [] if flow.is_some_and(|flow| flow.names_issuer) => Err("the answer does not say whose it is".into()),
         [] => Ok(()),
-        [(_, issuer)] => {
-            let flow = scheme.oauth2.as_ref();
+        [(_, issuer)] if known.is_some_and(|known| known == issuer) => Ok(()),
+        [(_, issuer)] if known.is_none() => {
             let mut own = flow.iter().flat_map(|flow| [origin(&flow.authorize_url), origin(&flow.token_url)]).flatten();
             let issuer = origin(issuer).filter(url::Origin::is_tuple);
             match issuer {
@@ -572,6 +581,7 @@ fn issued(scheme: &AuthScheme, query: &[(String, String)]) -> std::result::Resul
                 _ => Err("the answer is of another issuer".into()),
             }
         }
+        [_] => Err("the answer is of another issuer".into()),
         _ => Err("the answer names several issuers".into()),
     }
 }
@@ -670,23 +680,47 @@ impl Begin<'_> {
             toolkit: self.release.slug.to_string(),
             scheme: mode.as_str().to_owned(),
         })?;
-        let Standing { net, client, mut scopes, redirect_uri } =
+        let Standing { net, client, mut scopes, user_scopes, redirect_uri } =
             app.accounts.standing(&self.project.id, self.config).await?;
         for tool in self.config.body.tools_for_connection.iter().filter_map(|slug| self.release.tool(slug)) {
             scopes.extend(tool.scopes.iter().cloned());
         }
-        let redirect_uri = redirect_uri.unwrap_or_else(|| format!("{}{CALLBACK}", app.address()));
+        let redirect_uri = redirect_uri.unwrap_or_else(|| come_back(app));
         let (state, verifier, now) = (secret(""), secret(""), app.clock.now());
+        let mut values = self.values.clone();
         let protocol = Protocol { net: &net, now, scheme, client: &client, values: &self.values };
+        let scheme = app.accounts.issuers.described(&protocol).await.map_err(unbegun)?;
+        match mode {
+            AuthMode::DcrOauth if client.id.is_empty() => {
+                let registration = Registration {
+                    project: self.project.id.clone(),
+                    auth_config: AuthConfigId::parse(&self.config.id)?,
+                    scheme: scheme.clone().into_owned(),
+                    net: net.clone(),
+                    values: self.values.clone(),
+                    redirect_uri: redirect_uri.clone(),
+                    name: self.project.shown_name().to_owned(),
+                };
+                values.extend(app.accounts.client(registration).await?);
+            }
+            AuthMode::CimdOauth if client.id.is_empty() => {
+                values.insert("client_id".to_owned(), described_at(app, &self.config.id)?.into());
+            }
+            _ => {}
+        }
+        let protocol = Protocol { net: &net, now, scheme: &scheme, client: &client, values: &values };
+        let away = Away {
+            redirect_uri: &redirect_uri,
+            state: &state,
+            verifier: Some(&verifier),
+            scopes: &scopes,
+            user_scopes: &user_scopes,
+        };
         let (url, temporary): (Url, Values) = match &scheme.oauth1 {
             Some(_) => protocol.authorize_oauth1(&redirect_uri, &state).await.map_err(unbegun)?,
-            None => {
-                let url = protocol.authorize(&redirect_uri, &state, Some(&verifier), &scopes);
-                (url.map_err(unbegun)?, Values::new())
-            }
+            None => (protocol.authorize(away).map_err(unbegun)?, Values::new()),
         };
         let name = app.flow_name(Stage::Away, &state);
-        let mut values = self.values;
         values.extend(temporary.clone());
         let mut shown = temporary;
         if !shown.is_empty() {
@@ -743,9 +777,8 @@ async fn opened_link(app: &App, token: &str) -> Result<Opened> {
     let project = app.project_of(&flow).await?;
     let account = record(app, &project, &flow.body.account).await.map_err(unknown)?;
     let release = app.catalog.release(&account.body.toolkit, LATEST)?;
-    let config = &project.stored.config;
     let brand = Brand {
-        project: config.display_name.clone().unwrap_or_else(|| project.stored.name.clone()),
+        project: project.shown_name().to_owned(),
         toolkit: release.name.clone(),
         back: flow.body.callback_url.clone(),
     };
@@ -764,6 +797,19 @@ async fn opened_link(app: &App, token: &str) -> Result<Opened> {
 impl Here {
     fn scheme(&self) -> Result<&AuthScheme> {
         self.release.scheme(self.account.body.scheme).ok_or(Error::FlowUnknown)
+    }
+
+    /// The values with which an account can be kept, and how long their token lives: the application has taken them, where there is
+    /// a way to ask it.
+    async fn tried(&self, app: &App, scheme: &AuthScheme, mut values: Values) -> Result<(Values, Option<Duration>)> {
+        let mut lifetime = None;
+        if obtains(scheme.mode) {
+            (values, lifetime) = app.accounts.obtain(&self.project.id, &self.config, scheme, values).await?;
+        }
+        if scheme.verify.is_some() {
+            trial(app, &self.project, &self.release, scheme.mode, &values).await?;
+        }
+        Ok((values, lifetime))
     }
 
     /// The form, with what was sent before and what was wrong with it: a line for each field, which begins with its name.
@@ -852,6 +898,11 @@ fn unknown(cause: Error) -> Error {
     }
 }
 
+/// Where applications send people back to, unless an auth config names another address.
+pub(super) fn come_back(app: &App) -> String {
+    format!("{}{CALLBACK}", app.address())
+}
+
 /// Why nobody can be sent away.
 pub(super) fn unbegun(refusal: Refusal) -> Error {
     match refusal {
@@ -861,8 +912,10 @@ pub(super) fn unbegun(refusal: Refusal) -> Error {
 }
 
 /// The values that are the user's, without what came from the application.
-pub(super) fn own(values: &Values) -> Values {
-    let of_flow = |name: &str| TOKENS.contains(&name) || name == REDIRECT_URL;
+pub(super) fn own(mode: AuthMode, values: &Values) -> Values {
+    // Where the server makes the client itself, it is no field.
+    let made = matches!(mode, AuthMode::DcrOauth | AuthMode::CimdOauth);
+    let of_flow = |name: &str| TOKENS.contains(&name) || name == REDIRECT_URL || made && clients::KEPT.contains(&name);
     values.iter().filter(|(name, _)| !of_flow(name)).map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
@@ -931,6 +984,23 @@ mod tests {
             ("iss=", false),
             ("iss=data:,x", false),
             ("iss=https://login.example.com&iss=https://evil.net", false),
+        ] {
+            assert_eq!(issued(&scheme, &pairs(query)).is_ok(), good, "{query}");
+        }
+    }
+
+    #[test]
+    fn an_issuer_whose_name_is_known_is_that_one_to_the_letter_and_speaks_where_it_always_does() {
+        let scheme: AuthScheme = serde_json::from_value(json!({
+            "mode": "OAUTH2", "name": "n", "oauth2": { "issuer": "https://login.example.com/a", "names_issuer": true },
+        }))
+        .unwrap();
+        for (query, good) in [
+            ("iss=https://login.example.com/a", true),
+            ("iss=https://login.example.com", false),
+            ("iss=https://login.example.com/a/", false),
+            ("code=c", false),
+            ("iss=https://login.example.com/a&iss=https://login.example.com/a", false),
         ] {
             assert_eq!(issued(&scheme, &pairs(query)).is_ok(), good, "{query}");
         }

@@ -6,6 +6,7 @@
 //! credential in one step; while the account lives, `refresh` keeps its token alive.
 
 pub mod apps;
+mod clients;
 mod flow;
 mod grant;
 pub mod protocol;
@@ -21,6 +22,8 @@ use serde_json::Value;
 use store::{Batch, Collection, CommitError, Document, Field, Found, Kind, Query, Record, Time};
 use uuid::Uuid;
 
+pub use clients::described;
+pub(crate) use clients::{COLLECTION as CLIENTS, forgotten};
 pub use flow::{
     Brand, Form, FormField, Landed, LinkPage, Linked, NewLink, Submitted, again, callback, complete, link, open_link,
     submit,
@@ -46,6 +49,8 @@ use crate::{
 /// The user when none is named.
 pub const DEFAULT_USER: &str = "default";
 const USER: usize = 256;
+/// Accounts that are read at once when their auth config goes.
+const REVOKED_AT_ONCE: u64 = 100;
 /// How often a change is tried again when another one came between.
 const ATTEMPTS: usize = 5;
 
@@ -435,7 +440,7 @@ pub async fn change(app: &App, project: &Project, id: &AccountId, changes: Chang
             }
             let (values, credential) = opened(app, project, &account).await?;
             let scheme = release.scheme(mode);
-            let (mut values, mut lifetime) = (replaced(scheme, flow::own(&values), given)?, None);
+            let (mut values, mut lifetime) = (replaced(scheme, flow::own(mode, &values), given)?, None);
             if let Some(scheme) = scheme.filter(|_| obtains(mode)) {
                 let config = auth_configs::get(app, project, &account.body.auth_config).await?;
                 (values, lifetime) = app.accounts.obtain(&project.id, &config, scheme, values).await?;
@@ -585,6 +590,28 @@ pub(crate) async fn remove_all(app: &App, project: &Project) -> Result<()> {
     }
 }
 
+/// Takes back the credentials of every account of an auth config, as far as the application can be reached. The accounts stay.
+pub(crate) async fn revoke_all(app: &App, project: &Project, config: &AuthConfigId) -> Result<()> {
+    // What could not be taken back stays in front of what is still to be done.
+    let mut left = 0;
+    loop {
+        let query = Query::of(project.id.as_str())
+            .is("auth_config", config.as_str())
+            .any_of("status", [Status::Active, Status::Inactive, Status::Expired].map(Status::as_str))
+            .page(left, REVOKED_AT_ONCE);
+        let found = app.store.find::<Account>(&query).await?.records;
+        if found.is_empty() {
+            return Ok(());
+        }
+        for account in found {
+            if let Err(cause) = revoke(app, project, &AccountId::parse(&account.id)?).await {
+                tracing::warn!(account = account.id, %cause, "a credential was not taken back with its auth config");
+                left += 1;
+            }
+        }
+    }
+}
+
 fn being_changed() -> Error {
     Error::Unavailable("the account is being changed".into())
 }
@@ -622,6 +649,10 @@ async fn show(
     let (mut values, credential) = opened(app, project, &record).await?;
     if record.body.status.is_connected() && credential.body.is_uncertain(app.clock.now()) {
         record.body.status_reason = Some(refresh::UNKNOWN.to_owned());
+    }
+    if !matches!(record.body.status, Status::Initializing | Status::Initiated) {
+        // It holds a secret, and leads nowhere any more.
+        values.remove(REDIRECT_URL);
     }
     let redirect_url = values.get(REDIRECT_URL).and_then(Value::as_str).map(str::to_owned);
     if project.stored.config.mask_secrets {

@@ -24,7 +24,7 @@ use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 
 use super::{
     Account, CREDENTIALS_NAME, Event, Status, Values, apps,
-    protocol::{Client, Flow, Refusal, Tokens},
+    protocol::{Client, Flow, Issuers, Refusal, Tokens},
 };
 use crate::{
     App, Clock, Error, Result,
@@ -41,15 +41,13 @@ pub(crate) static CREDENTIALS: Collection =
     Collection { name: CREDENTIALS_NAME, fields: &[Field::new("due", Kind::Time)] };
 
 /// How often the job looks for accounts that nobody uses.
-pub(crate) const EVERY: Duration = Duration::from_secs(60);
-/// An account that nobody uses is refreshed so long after its last refresh.
-const IDLE: Duration = Duration::from_secs(24 * 3_600);
+pub(crate) const EVERY: Duration = Duration::from_secs(5);
 /// Such accounts in one run of the job.
 const IDLE_AT_ONCE: u64 = 50;
 /// How long a call waits for a refresh that another one does.
-const WAIT: Duration = Duration::from_secs(20);
+pub(super) const WAIT: Duration = Duration::from_secs(20);
 /// How often it looks whether another server has done it.
-const LOOK: Duration = Duration::from_millis(100);
+pub(super) const LOOK: Duration = Duration::from_millis(100);
 /// A token that ends sooner counts as ended: a request takes time to arrive.
 const SLACK: Duration = Duration::from_secs(5);
 /// A token that was renewed so recently is not renewed because an application refuses it: the refusal has another cause.
@@ -73,6 +71,8 @@ pub struct Settings {
     pub margin: Duration,
     /// How long a server may take to renew a token.
     pub lease: Duration,
+    /// An account that nobody uses is refreshed so long after its last refresh.
+    pub idle: Duration,
 }
 
 /// What connects an account, as stored.
@@ -134,16 +134,16 @@ impl Credential {
     }
 
     /// With a token that ends after `lifetime`.
-    fn ending(mut self, lifetime: Option<Duration>, renewable: bool, margin: Duration, now: Time) -> Self {
+    fn ending(mut self, lifetime: Option<Duration>, renewable: bool, times: Times, now: Time) -> Self {
         let Some(lifetime) = lifetime else { return self };
         let expires_at = after(now, lifetime);
         // Accounts that were connected together are not renewed together.
-        let margin = jittered(margin.min(lifetime / 4));
+        let margin = jittered(times.margin.min(lifetime / 4));
         self.expires_at = Some(expires_at);
         if renewable {
             let renew_at = after(now, lifetime.saturating_sub(margin));
             self.renew_at = Some(renew_at);
-            self.due = Some(renew_at.max(after(now, IDLE)));
+            self.due = Some(renew_at.max(after(now, times.idle)));
         }
         self
     }
@@ -157,6 +157,15 @@ impl Credential {
     pub(super) fn is_uncertain(&self, now: Time) -> bool {
         self.uncertain || self.lease.as_ref().is_some_and(|lease| lease.until <= now)
     }
+}
+
+/// When a token is renewed.
+#[derive(Debug, Clone, Copy)]
+struct Times {
+    /// So long before its end.
+    margin: Duration,
+    /// So long after its last refresh, although nobody uses it.
+    idle: Duration,
 }
 
 /// Whose token.
@@ -200,16 +209,19 @@ pub(super) struct Standing {
     pub net: net::Client,
     pub client: Client,
     pub scopes: Vec<String>,
+    /// In which the application acts for the person.
+    pub user_scopes: Vec<String>,
     /// Another address than this server's own to come back to.
     pub redirect_uri: Option<String>,
 }
 
 /// Renews tokens. One in a process.
 pub struct Keeper {
-    store: Store,
-    vault: Arc<Vault>,
-    clock: Clock,
+    pub(super) store: Store,
+    pub(super) vault: Arc<Vault>,
+    pub(super) clock: Clock,
     pub(super) settings: Settings,
+    pub(super) issuers: Issuers,
     name: String,
     /// Accounts that are being renewed here, so that calls of one server wait in memory.
     busy: Mutex<HashMap<String, Weak<AsyncMutex<()>>>>,
@@ -218,7 +230,7 @@ pub struct Keeper {
 impl Keeper {
     pub(crate) fn new(store: Store, vault: Arc<Vault>, clock: Clock, settings: Settings) -> Self {
         let name = ids::random_text(12);
-        Self { store, vault, clock, settings, name, busy: Mutex::default() }
+        Self { store, vault, clock, settings, issuers: Issuers::default(), name, busy: Mutex::default() }
     }
 
     /// The values of an account whose token is good for a request; renewed first where it is not.
@@ -312,12 +324,22 @@ impl Keeper {
             let standing = self.standing(&whose.project, &config).await?;
             let client = &standing.client;
             let flow = Flow { net: &standing.net, now: self.clock.now(), scheme, client, values: &values };
-            Ok(if flow.refreshes() { flow.refresh().await } else { flow.obtain(&standing.scopes).await })
+            let asked = async {
+                let scheme = self.issuers.described(&flow).await?;
+                let flow = Flow { scheme: &scheme, ..flow };
+                if flow.refreshes() { flow.refresh().await } else { flow.obtain(&standing.scopes).await }
+            };
+            Ok(asked.await)
         };
+        let made = whose.mode == AuthMode::DcrOauth && values.contains_key("client_id");
         let answered: Result<std::result::Result<Tokens, Refusal>> = asked.await;
         let (why, wanted) = match answered {
             Ok(Ok(tokens)) => return self.keep(whose, held, values, tokens).await,
-            Ok(Err(refusal)) if refusal.ends_account() => {
+            // Nobody can mend a client that this server made itself: the next connection has another one.
+            Ok(Err(refusal)) if refusal.ends_account() || (made && refusal.is_of_client()) => {
+                if made && refusal.is_of_client() {
+                    self.forget_client(&whose.project, &whose.auth_config, &values).await?;
+                }
                 let reason = if held.body.uncertain { UNKNOWN.to_owned() } else { refusal.to_string() };
                 return self.lapse(whose, held, &reason).await;
             }
@@ -347,13 +369,14 @@ impl Keeper {
     /// Keeps what the application gave, for as long as the lease holds: a refresh token that is lost ends the account.
     async fn keep(&self, whose: &Whose, held: Record<Credential>, old: Values, tokens: Tokens) -> Result<Values> {
         let now = self.now().await?;
-        // An answer without a refresh token leaves the one that there is (RFC 6749, section 6).
+        // An answer without a refresh token leaves the one that there is (RFC 6749, section 6); one without an end has none.
         let mut values = old;
+        values.remove("expires_in");
         values.extend(tokens.values);
         let sealed = self.seal(&whose.project, &whose.account, &values).await?;
         let (scheme, credential) = (whose.scheme()?, Credential::of(sealed));
         let renewed = Credential { renewed_at: Some(now), ..credential };
-        let body = renewed.ending(tokens.lifetime, self.is_renewable(scheme, &values), self.margin(scheme), now);
+        let body = renewed.ending(tokens.lifetime, self.is_renewable(scheme, &values), self.times(scheme), now);
         let record = Record { body, ..held };
         loop {
             match self.store.commit(Batch::at(now).update(&record)).await {
@@ -416,7 +439,11 @@ impl Keeper {
         let Some(config) = config else { return Ok(Vec::new()) };
         let (scheme, standing) = (whose.scheme()?, self.standing(&whose.project, &config).await?);
         let flow = Flow { net: &standing.net, now: self.clock.now(), scheme, client: &standing.client, values };
-        match flow.revoke().await {
+        let asked = async {
+            let scheme = self.issuers.described(&flow).await?;
+            Flow { scheme: &scheme, ..flow }.revoke().await
+        };
+        match asked.await {
             Ok(()) => Ok(TOKENS.into_iter().filter(|name| values.contains_key(*name)).collect()),
             // The application takes nothing back.
             Err(Refusal::Unsent { .. }) => Ok(Vec::new()),
@@ -432,7 +459,8 @@ impl Keeper {
         let own = credentials.own;
         let redirect_uri = own.get("oauth_redirect_uri").and_then(|value| value.as_str());
         let redirect_uri = redirect_uri.filter(|text| !text.is_empty()).map(str::to_owned);
-        let mut scopes = auth_configs::scopes(&own);
+        let mut scopes = auth_configs::scopes(&own, "scopes");
+        let user_scopes = auth_configs::scopes(&own, "user_scopes");
         let client = if config.body.managed {
             let app = apps::find(&self.store, &config.body.toolkit).await?;
             let app = app.ok_or_else(|| Error::NoManagedAuth(config.body.toolkit.clone()))?;
@@ -444,7 +472,7 @@ impl Keeper {
             // Some applications know nobody but the account.
             Client::of(&own).unwrap_or_default()
         };
-        Ok(Standing { net, client, scopes, redirect_uri })
+        Ok(Standing { net, client, scopes, user_scopes, redirect_uri })
     }
 
     /// What a connected account keeps.
@@ -459,7 +487,7 @@ impl Keeper {
         let credential = Credential::of(self.seal(project, account, values).await?);
         let Some(scheme) = scheme.filter(|scheme| scheme.mode.has_flow()) else { return Ok(credential) };
         let renewable = self.is_renewable(scheme, values);
-        Ok(credential.ending(lifetime, renewable, self.margin(scheme), self.clock.now()))
+        Ok(credential.ending(lifetime, renewable, self.times(scheme), self.clock.now()))
     }
 
     /// Tokens for what was filled in, in a mode without a browser, and how long they live.
@@ -473,7 +501,11 @@ impl Keeper {
         let standing = self.standing(project, config).await?;
         let flow =
             Flow { net: &standing.net, now: self.clock.now(), scheme, client: &standing.client, values: &values };
-        let tokens = flow.obtain(&standing.scopes).await.map_err(|refusal| match refusal {
+        let asked = async {
+            let scheme = self.issuers.described(&flow).await?;
+            Flow { scheme: &scheme, ..flow }.obtain(&standing.scopes).await
+        };
+        let tokens = asked.await.map_err(|refusal| match refusal {
             Refusal::Unavailable { .. } => Error::Unavailable(refusal.to_string()),
             refusal => Error::CredentialRejected(refusal.to_string()),
         })?;
@@ -488,9 +520,8 @@ impl Keeper {
         flow.refreshes() || obtains(scheme.mode)
     }
 
-    fn margin(&self, scheme: &AuthScheme) -> Duration {
-        let own = scheme.oauth2.as_ref().and_then(|flow| flow.refresh_margin);
-        own.map_or(self.settings.margin, |seconds| Duration::from_secs(seconds.into()))
+    fn times(&self, scheme: &AuthScheme) -> Times {
+        Times { margin: margin(scheme, self.settings.margin), idle: self.settings.idle }
     }
 
     pub(super) async fn seal(
@@ -503,7 +534,7 @@ impl Keeper {
     }
 
     /// Time that all servers on the store agree about.
-    async fn now(&self) -> Result<Time> {
+    pub(super) async fn now(&self) -> Result<Time> {
         Ok(self.store.now().await?.unwrap_or_else(|| self.clock.now()))
     }
 
@@ -554,7 +585,7 @@ impl Whose {
     }
 }
 
-/// Refreshes accounts that nobody has used for a day, so that their refresh tokens do not end unused.
+/// Refreshes accounts that nobody has used for long, so that their refresh tokens do not end unused.
 pub(crate) async fn idle(app: &App, lease: &JobLease) -> Result<()> {
     let now = app.accounts.now().await?;
     let query = Query::everywhere().below("due", now.0.saturating_add(1)).by("due").page(0, IDLE_AT_ONCE);
@@ -583,6 +614,12 @@ pub(crate) async fn idle(app: &App, lease: &JobLease) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// How long before its end a token is renewed.
+fn margin(scheme: &AuthScheme, usual: Duration) -> Duration {
+    let own = scheme.oauth2.as_ref().and_then(|flow| flow.refresh_margin);
+    own.map_or(usual, |seconds| Duration::from_secs(seconds.into()))
 }
 
 /// Whether tokens of a mode come from what was filled in, at any time.
@@ -622,8 +659,8 @@ mod tests {
 
     fn token(lifetime: u64, margin: u64) -> Credential {
         let sealed = serde_json::from_str("\"v1.a.b\"").unwrap();
-        let [lifetime, margin] = [lifetime, margin].map(Duration::from_secs);
-        Credential::of(sealed).ending(Some(lifetime), true, margin, Time(0))
+        let [lifetime, margin, idle] = [lifetime, margin, 86_400].map(Duration::from_secs);
+        Credential::of(sealed).ending(Some(lifetime), true, Times { margin, idle }, Time(0))
     }
 
     #[test]
@@ -635,6 +672,17 @@ mod tests {
                 assert!((earliest..=latest).contains(&at), "{lifetime} s with a margin of {margin} s: after {at} s");
             }
         }
+    }
+
+    #[test]
+    fn an_application_with_tokens_that_live_for_minutes_says_how_early_they_are_renewed() {
+        let usual = Duration::from_secs(300);
+        let scheme = |flow: serde_json::Value| -> AuthScheme {
+            serde_json::from_value(serde_json::json!({ "mode": "OAUTH2", "name": "n", "oauth2": flow })).unwrap()
+        };
+        assert_eq!(margin(&scheme(serde_json::json!({ "token_url": "t" })), usual), usual);
+        let own = margin(&scheme(serde_json::json!({ "token_url": "t", "refresh_margin": 60 })), usual);
+        assert_eq!(own, Duration::from_secs(60));
     }
 
     #[test]

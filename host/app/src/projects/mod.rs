@@ -268,6 +268,13 @@ pub async fn get(app: &App, organisation: &OrganisationId, id: &ProjectId) -> Re
     Project::of(organisation.clone(), record(app, organisation, id).await?)
 }
 
+/// A project, for whoever comes without a key.
+pub(crate) async fn lookup(app: &App, id: &ProjectId) -> Result<Project> {
+    let found = app.store.lookup::<StoredProject>(id.as_str()).await?;
+    let record = found.ok_or_else(|| Error::ProjectNotFound(id.to_string()))?;
+    Project::of(OrganisationId::parse(&record.project)?, record)
+}
+
 /// A page of the organisation's projects, newest first, with their total.
 ///
 /// # Errors
@@ -398,6 +405,12 @@ async fn record(app: &App, organisation: &OrganisationId, id: &ProjectId) -> Res
 }
 
 impl Project {
+    /// Its name for people.
+    #[must_use]
+    pub fn shown_name(&self) -> &str {
+        self.stored.config.display_name.as_deref().unwrap_or(&self.stored.name)
+    }
+
     fn of(organisation: OrganisationId, record: Record<StoredProject>) -> Result<Self> {
         let Record { id, created_at, updated_at, body: stored, .. } = record;
         Ok(Self { id: ProjectId::parse(&id)?, tenant: id.into(), organisation, stored, created_at, updated_at })

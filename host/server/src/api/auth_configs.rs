@@ -19,6 +19,7 @@ use crate::{
     Server,
     api::{object, texts, toolkits::field_view},
     auth::ProjectKey,
+    doors::link,
     extract::{Json, Path, Query},
     respond::{Reply, created, cursor_list, ok},
     shapes,
@@ -149,7 +150,7 @@ fn cleared<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Vec<String>>, D:
     responses(
         (status = 201, description = "The auth config", body = shapes::NewAuthConfig),
         (status = 404, description = "There is no such toolkit"),
-        (status = 501, description = "The server cannot connect accounts by this scheme"),
+        (status = 501, description = "The server has no proxies"),
     ),
 )]
 pub(crate) async fn create(
@@ -296,14 +297,18 @@ pub(crate) async fn update(
 #[utoipa::path(
     delete,
     path = "/auth_configs/{nanoid}",
+    params(("revoke_on_delete" = Option<bool>, Query, description = "The credentials of its accounts are taken back first, too")),
     responses((status = 200, description = "It is deleted", body = shapes::DoneWithMessage)),
 )]
 pub(crate) async fn remove(
     key: ProjectKey,
     State(server): State<Arc<Server>>,
     Path(id): Path<String>,
+    query: Query,
 ) -> Reply<Response> {
-    auth_configs::remove(&server.app, &key.project, &AuthConfigId::parse(&id)?).await?;
+    let (id, revoke) = (AuthConfigId::parse(&id)?, query.boolean("revoke_on_delete")?.unwrap_or(false));
+    let removing = async move { auth_configs::remove(&server.app, &key.project, &id, revoke).await };
+    link::to_the_end(removing).await?;
     ok(&json!({"success": true, "message": "the auth config is deleted"}))
 }
 

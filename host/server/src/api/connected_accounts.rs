@@ -16,6 +16,7 @@ use utoipa::ToSchema;
 use crate::{
     Server,
     auth::ProjectKey,
+    doors::link,
     extract::{Json, Path, Query},
     respond::{Reply, created, cursor_list, ok},
     shapes,
@@ -282,7 +283,9 @@ pub(crate) async fn complete(
     State(server): State<Arc<Server>>,
     Json(body): Json<Complete>,
 ) -> Reply<Response> {
-    let done = connections::complete(&server.app, &key.project, &body.session_uri, &body.user_id).await?;
+    let completing =
+        async move { connections::complete(&server.app, &key.project, &body.session_uri, &body.user_id).await };
+    let done = link::to_the_end(completing).await?;
     ok(&json!({"connected_account_id": done.0, "toolkit_slug": done.1}))
 }
 

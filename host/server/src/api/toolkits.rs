@@ -455,7 +455,7 @@ fn scheme_view(mode: AuthMode, scheme: Option<&AuthScheme>) -> Value {
     let scopes = flow.map_or(&[][..], |flow| &flow.scopes);
     let oauth1 = scheme.and_then(|scheme| scheme.oauth1.as_ref());
     let (client, asked) = match (flow, oauth1) {
-        (Some(_), _) => client_fields(scopes),
+        (Some(_), _) => client_fields(mode, scopes),
         (None, Some(_)) => (consumer_fields(), Vec::new()),
         (None, None) => (Vec::new(), Vec::new()),
     };
@@ -494,7 +494,7 @@ fn consumer_fields() -> Vec<Value> {
 }
 
 /// What an auth config of OAuth 2.0 needs, and what it may say.
-fn client_fields(scopes: &[String]) -> (Vec<Value>, Vec<Value>) {
+fn client_fields(mode: AuthMode, scopes: &[String]) -> (Vec<Value>, Vec<Value>) {
     let field = |name: &str, title: &str, description: &str, secret: bool, default: Option<String>| {
         let optional = default.is_some();
         field_view(&Field {
@@ -507,7 +507,9 @@ fn client_fields(scopes: &[String]) -> (Vec<Value>, Vec<Value>) {
             ..Field::default()
         })
     };
-    let required = vec![
+    // Where the server makes the client itself, nobody brings one.
+    let made = matches!(mode, AuthMode::DcrOauth | AuthMode::CimdOauth);
+    let client = vec![
         field("client_id", "Client id", "As the application gave it to you.", false, None),
         field("client_secret", "Client secret", "As the application gave it to you.", true, None),
     ];
@@ -521,7 +523,7 @@ fn client_fields(scopes: &[String]) -> (Vec<Value>, Vec<Value>) {
             Some(String::new()),
         ),
     ];
-    (required, optional)
+    (if made { Vec::new() } else { client }, optional)
 }
 
 /// A field as forms show it.

@@ -466,7 +466,6 @@ struct ProxyParameter {
         (status = 403, description = "The auth config lists other tools, or the way leads where it must not"),
         (status = 404, description = "There is no such account in the project, or no such toolkit"),
         (status = 422, description = "The account cannot be used in its state"),
-        (status = 501, description = "The server cannot connect by this scheme"),
         (status = 502, description = "The application gave no answer"),
         (status = 504, description = "The application gave no answer in time"),
     ),

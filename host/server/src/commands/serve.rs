@@ -12,6 +12,7 @@ use std::{
 };
 
 use anyhow::{Context, Result};
+use app::connections::apps;
 use futures::{StreamExt, stream};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
@@ -72,6 +73,10 @@ pub(crate) async fn run(config: Config, args: Args, terminal: Terminal) -> Resul
     memory::give_back_now();
     let server = Arc::new(Server::new(app, config));
     let keys = if new { first_run::make(&server.app).await? } else { first_run::find(&server.app).await? };
+    for client in server.config.oauth_apps() {
+        let what = format!("keep the client that the settings have for {}", client.toolkit);
+        apps::named(&server.app, client).await.context(what)?;
+    }
     let url = url(&server.config, address);
     server.app.files.links.lead_to(&url);
     first_run::write_env(&server.config.env_file(), &url, &keys, new || fresh)?;

@@ -3,13 +3,15 @@
 //! The page is made here, works without a script, loads nothing from anywhere, and cannot be framed. Everything on it that is not
 //! its own text is escaped. What stands in its address opens it once; no other secret is in an address, on the page, or in what
 //! it leaves in the browser, but the browser's own name. A form is taken only from the page that was sent to that browser.
+//!
+//! Applications read here who asks, where this address is the client's id.
 
 use std::sync::Arc;
 
 use app::{
     Error,
     connections::{self, Brand, Form, FormField, LinkPage, Submitted, Values},
-    ids,
+    ids::{self, AuthConfigId},
 };
 use axum::{
     extract::{Request, State},
@@ -21,7 +23,7 @@ use url::Url;
 use crate::{
     Server,
     extract::{self, Path, Query},
-    respond::{EXCHANGE, Failure, Reply},
+    respond::{EXCHANGE, Failure, Reply, ok},
 };
 
 /// Bytes of a form.
@@ -100,9 +102,9 @@ async fn taken(server: &Server, token: &str, request: Request) -> Reply<Response
 pub(crate) async fn callback(State(server): State<Arc<Server>>, headers: HeaderMap, query: Query) -> Response {
     let done = async {
         may_try(&server)?;
-        let browser = browser(&server, &headers);
-        let landed = connections::callback(&server.app, query.pairs(), browser.as_deref()).await;
-        Ok(landed.inspect_err(|cause| note(&server, cause))?)
+        let (browser, pairs, own) = (browser(&server, &headers), query.pairs().to_vec(), server.clone());
+        let taken = async move { connections::callback(&own.app, &pairs, browser.as_deref()).await };
+        Ok(to_the_end(taken).await.inspect_err(|cause| note(&server, cause))?)
     };
     let reads = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
     match done.await {
@@ -110,6 +112,23 @@ pub(crate) async fn callback(State(server): State<Arc<Server>>, headers: HeaderM
         Err(failure) if reads.is_some_and(|accept| accept.contains("text/html")) => failed(failure),
         Err(failure) => failure.into_response(),
     }
+}
+
+/// Does to its end what spends something, whether or not whoever asked for it still waits: a code that was spent for nothing is lost.
+pub(crate) async fn to_the_end<T: Send + 'static>(
+    work: impl Future<Output = app::Result<T>> + Send + 'static,
+) -> app::Result<T> {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "it is awaited for as long as anybody waits, and bounded by its requests"
+    )]
+    let done = tokio::spawn(work).await;
+    done.unwrap_or_else(|_| Err(Error::Internal("a callback has panicked".into())))
+}
+
+/// Says who a client is whose id is this address.
+pub(crate) async fn client(State(server): State<Arc<Server>>, Path(id): Path<String>) -> Reply<Response> {
+    ok(&connections::described(&server.app, &AuthConfigId::parse(&id)?).await?)
 }
 
 /// The end of the way for users of projects that name no address of their own.
@@ -212,12 +231,13 @@ fn form_page(server: &Server, form: &Form, token: &str, browser: &str) -> String
     let Brand { project, toolkit, back, .. } = &form.brand;
     let (project, toolkit) = (escaped(project), escaped(toolkit));
     let mut body = format!("<h1>Connect {toolkit}</h1><p>{project} asks for access to your {toolkit} account.</p>");
-    if let Some(problem) = &form.problem {
-        body += &format!("<p class=\"problem\" role=\"alert\">{}</p>", escaped(problem));
-    }
-    if form.fields.iter().any(|field| field.problem.is_some()) {
-        body +=
-            "<p class=\"problem\" role=\"alert\">Correct what is marked below. Secrets have to be entered again.</p>";
+    let wrong = form.fields.iter().any(|field| field.problem.is_some());
+    let problem = match &form.problem {
+        Some(problem) => Some(format!("{toolkit} was not connected: {}.", escaped(problem))),
+        None => wrong.then(|| "Correct what is marked below.".to_owned()),
+    };
+    if let Some(problem) = problem {
+        body += &format!("<p class=\"problem\" role=\"alert\">{problem} Secrets have to be entered again.</p>");
     }
     body += "<form method=\"post\" autocomplete=\"off\">";
     body += &format!("<input type=\"hidden\" name=\"{TOKEN}\" value=\"{}\">", server.app.form_token(token, browser));
@@ -249,7 +269,7 @@ fn input(number: usize, shown: &FormField) -> String {
             |text: &str| if text.is_empty() { String::new() } else { format!("<span>{}</span>", escaped(text)) };
         html += &format!(
             "<span class=\"line\">{}<input {common} type=\"{kind}\" value=\"{}\" maxlength=\"8192\" spellcheck=\"false\" \
-             autocapitalize=\"none\">{}</span>",
+             autocapitalize=\"none\" autocomplete=\"off\">{}</span>",
             around(&field.prefix),
             escaped(value),
             around(&field.suffix),

@@ -112,17 +112,24 @@ fn fields(old: &Field, new: &Field, report: &mut Report) {
 }
 
 fn flows(old: &OAuth2, new: &OAuth2, report: &mut Report) {
-    for (part, old, new) in
-        [("authorize_url", &old.authorize_url, &new.authorize_url), ("token_url", &old.token_url, &new.token_url)]
-    {
+    let issuer = |flow: &OAuth2| flow.issuer.clone().or_else(|| flow.resource.clone()).unwrap_or_default();
+    for (part, old, new) in [
+        ("authorize_url", &old.authorize_url, &new.authorize_url),
+        ("token_url", &old.token_url, &new.token_url),
+        ("issuer", &issuer(old), &issuer(new)),
+    ] {
         if old != new {
-            report.add(part, format!("is {new} instead of {old}; tokens come from elsewhere"), &[Accounts]);
+            let named = |url: &String| if url.is_empty() { "none".to_owned() } else { url.clone() };
+            let text = format!("is {} instead of {}; tokens come from elsewhere", named(new), named(old));
+            report.add(part, text, &[Accounts]);
         }
     }
     report.lists("scopes", &old.scopes, &new.scopes, &[Accounts]);
     let rest = |flow: &OAuth2| OAuth2 {
         authorize_url: String::new(),
         token_url: String::new(),
+        issuer: None,
+        resource: None,
         scopes: Vec::new(),
         ..flow.clone()
     };

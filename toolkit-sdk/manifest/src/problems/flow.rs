@@ -78,7 +78,10 @@ impl<'a> Checked<'a, '_> {
             }
         }
         self.check_authorize(report);
-        self.check_url(&flow.token_url, &mut report.at("token_url"));
+        self.check_discovery(report);
+        if !(flow.token_url.is_empty() && flow.is_discovered()) {
+            self.check_url(&flow.token_url, &mut report.at("token_url"));
+        }
         tools::check_scopes(&flow.scopes, &mut report.at("scopes"));
         self.check_call(&flow.token, &mut report.at("token"));
         if let Some(call) = &flow.refresh {
@@ -107,7 +110,9 @@ impl<'a> Checked<'a, '_> {
             self.check_own(call, &mut report.at("revoke"));
         }
         match (&flow.register, self.scheme.mode == AuthMode::DcrOauth) {
+            (Some(call), true) if flow.is_discovered() => self.check_call(call, &mut report.at("register")),
             (Some(call), true) => self.check_own(call, &mut report.at("register")),
+            (None, true) if flow.is_discovered() => {}
             (None, true) => report.at("register").add("is missing; say where clients are registered"),
             (Some(_), false) => report.at("register").add("only a scheme of mode DCR_OAUTH registers clients"),
             (None, false) => {}
@@ -120,7 +125,9 @@ impl<'a> Checked<'a, '_> {
     fn check_authorize(&mut self, report: &mut Report) {
         let flow = self.flow;
         let mode = self.scheme.mode;
-        if mode.redirects() {
+        if mode.redirects() && flow.authorize_url.is_empty() && flow.is_discovered() {
+            // The application says it.
+        } else if mode.redirects() {
             self.check_url(&flow.authorize_url, &mut report.at("authorize_url"));
         } else if !flow.authorize_url.is_empty() {
             report.at("authorize_url").add(format_args!("{} sends nobody anywhere; leave it out", mode.as_str()));
@@ -136,7 +143,24 @@ impl<'a> Checked<'a, '_> {
         }
         self.check_values(&flow.authorize_params, false, &mut report_params);
         drop(report_params);
-        check_names(&flow.authorize_rename, &ADDRESS, &mut report.at("authorize_rename"));
+        let named: Vec<_> = ADDRESS.into_iter().chain(["user_scope"]).collect();
+        check_names(&flow.authorize_rename, &named, &mut report.at("authorize_rename"));
+    }
+
+    /// Who says the addresses that are not said here.
+    fn check_discovery(&mut self, report: &mut Report) {
+        let flow = self.flow;
+        for (name, url) in [("issuer", &flow.issuer), ("resource", &flow.resource)] {
+            let Some(url) = url else { continue };
+            let mut report = report.at(name);
+            self.check_url(url, &mut report);
+            if url.contains('?') {
+                report.add("has a query; the name of an issuer or an API has none");
+            }
+        }
+        if flow.issuer.is_some() && flow.resource.is_some() {
+            report.at("resource").add("names the issuer, which `issuer` does as well; leave one of them out");
+        }
     }
 
     /// A request whose address is not that of tokens.

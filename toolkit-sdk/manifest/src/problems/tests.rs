@@ -383,6 +383,35 @@ fn a_flow_sends_a_person_to_a_public_address_with_the_platforms_own_parameters()
 }
 
 #[test]
+fn a_flow_leaves_addresses_out_where_its_application_says_them() {
+    let scheme = |mode: &str, flow: Value| {
+        json!([{
+            "mode": mode, "name": "OAuth", "oauth2": flow, "fields": [{ "name": "site", "title": "Site" }],
+            "request": [{ "in": "header", "name": "authorization", "value": "Bearer {access_token}" }],
+        }])
+    };
+    for mode in ["OAUTH2", "DCR_OAUTH", "CIMD_OAUTH", "S2S_OAUTH2"] {
+        accepted("/auth", scheme(mode, json!({ "issuer": "https://{site}.example.org" })));
+        accepted("/auth", scheme(mode, json!({ "resource": "https://api.example.org/v1" })));
+        refused("/auth", scheme(mode, json!({})), &format!("auth.{mode}.oauth2.token_url"), "https://");
+    }
+    let at = "auth.DCR_OAUTH.oauth2";
+    for (flow, place, why) in [
+        (json!({ "issuer": "http://example.org" }), ".issuer", "https://"),
+        (json!({ "issuer": "https://{site}" }), ".issuer", "anybody's host"),
+        (json!({ "issuer": "https://example.org/?a=1" }), ".issuer", "query"),
+        (json!({ "issuer": "https://example.org", "resource": "https://example.org" }), ".resource", "leave one"),
+        (
+            json!({ "authorize_url": "https://example.org/agree", "token_url": "https://example.org/token" }),
+            ".register",
+            "is missing",
+        ),
+    ] {
+        refused("/auth", scheme("DCR_OAUTH", flow), &format!("{at}{place}"), why);
+    }
+}
+
+#[test]
 fn what_a_flow_says_besides_is_checked_member_by_member() {
     let scheme = |more: Value| {
         let mut flow =

@@ -5,20 +5,17 @@ use net::Url;
 use sha2::{Digest, Sha256};
 
 use super::{
-    Flow, Refusal, Result, joined,
+    Away, Flow, Refusal, Result, joined,
     request::{address, percent},
 };
 
+/// What applications that act for themselves call the scopes in which they act for the person.
+const USER_SCOPE: &str = "user_scope";
 /// Browsers and servers take this much.
 const LONGEST: usize = 8_000;
 
-pub(super) fn url(
-    flow: &Flow<'_>,
-    redirect_uri: &str,
-    state: &str,
-    verifier: Option<&str>,
-    scopes: &[String],
-) -> Result<Url> {
+pub(super) fn url(flow: &Flow<'_>, away: Away<'_>) -> Result<Url> {
+    let Away { redirect_uri, state, verifier, scopes, user_scopes } = away;
     let about = flow.oauth2()?;
     let mut url = address(flow, &about.authorize_url)?;
     let client = flow.client_id().ok_or_else(|| Refusal::unsent("nobody has said the `client_id`"))?;
@@ -29,12 +26,14 @@ pub(super) fn url(
         ("state", percent(state)),
     ];
     // `+` is a space as forms write it, so as a separator it stays as it is.
-    let scope = joined(about, scopes);
-    let scope = match about.scope_separator.as_deref() {
+    let written = |scope: String| match about.scope_separator.as_deref() {
         Some("+") => scope.split('+').map(percent).collect::<Vec<_>>().join("+"),
         _ => percent(&scope),
     };
-    query.extend((!scope.is_empty()).then_some(("scope", scope)));
+    let (scope, user_scope) = (joined(about, &about.scopes, scopes), joined(about, &[], user_scopes));
+    for (name, scope) in [("scope", scope), (USER_SCOPE, user_scope)] {
+        query.extend((!scope.is_empty()).then(|| (name, written(scope))));
+    }
     if let Some(verifier) = verifier.filter(|_| about.pkce) {
         query.push(("code_challenge", challenge(verifier)));
         query.push(("code_challenge_method", "S256".to_owned()));
@@ -48,7 +47,7 @@ pub(super) fn url(
         "redirect_uri" => Some(redirect_uri.to_owned()),
         name => flow.value(name).filter(|_| !secret(name)),
     };
-    let more = about.authorize_params.iter();
+    let more = about.authorize_params.iter().filter(|(name, _)| user_scopes.is_empty() || *name != USER_SCOPE);
     query
         .extend(more.filter_map(|(name, template)| Some((name.as_str(), percent(&manifest::fill(template, &value)?)))));
     let own = url.query().filter(|own| !own.is_empty()).map(str::to_owned);

@@ -11,6 +11,7 @@
 mod answer;
 mod assertion;
 mod authorize;
+mod discover;
 mod oauth1;
 mod register;
 mod request;
@@ -27,6 +28,7 @@ use zeroize::Zeroizing;
 use self::variables::Variables;
 use super::{Values, scheme::text};
 pub use authorize::challenge;
+pub use discover::Issuers;
 pub use register::metadata;
 
 /// Under which the values of an account say who is connected.
@@ -67,18 +69,12 @@ pub struct Away<'a> {
     pub redirect_uri: &'a str,
     /// Comes back with the person.
     pub state: &'a str,
-    /// What the challenge is made of (RFC 7636).
+    /// What the challenge is made of (RFC 7636); left out where the application takes none.
     pub verifier: Option<&'a str>,
     /// Asked for beside the manifest's.
     pub scopes: &'a [String],
-}
-
-/// A connection that has begun.
-pub struct Begun {
-    /// Where the person is sent.
-    pub url: Url,
-    /// To be laid over the account's values until the person is back, and after.
-    pub values: Values,
+    /// Those in which the application is to act for the person, where it acts for itself in the others.
+    pub user_scopes: &'a [String],
 }
 
 /// What the person came back with.
@@ -140,27 +136,12 @@ pub enum Refusal {
 type Result<T> = std::result::Result<T, Refusal>;
 
 impl Flow<'_> {
-    /// Begins a connection: where the person agrees, after all that has to be asked before. A client that the platform registers is
-    /// registered under `name` (RFC 7591) where the account has none yet.
-    ///
-    /// # Errors
-    /// See [`Refusal`].
-    pub async fn begin(&self, name: &str, away: Away<'_>) -> Result<Begun> {
-        let registers = self.scheme.mode == AuthMode::DcrOauth && self.client_id().is_none();
-        let values = if registers { self.register(name, away.redirect_uri).await? } else { Values::new() };
-        let known = over(self.values, &values);
-        let flow = Flow { values: &known, ..*self };
-        let url = flow.authorize(away.redirect_uri, away.state, away.verifier, away.scopes)?;
-        Ok(Begun { url, values })
-    }
-
-    /// Where the person agrees. `verifier` is left out where the application takes no challenge; `scopes` are asked for beside
-    /// the manifest's.
+    /// Where the person agrees.
     ///
     /// # Errors
     /// When a field that the address needs has no value, or leads to another host.
-    pub fn authorize(&self, redirect_uri: &str, state: &str, verifier: Option<&str>, scopes: &[String]) -> Result<Url> {
-        authorize::url(self, redirect_uri, state, verifier, scopes)
+    pub fn authorize(&self, away: Away<'_>) -> Result<Url> {
+        authorize::url(self, away)
     }
 
     /// The same in OAuth 1, where the application is asked first. Answers also what is to be laid over the account's values until
@@ -232,7 +213,7 @@ impl Flow<'_> {
     /// See [`Refusal`].
     pub async fn obtain(&self, scopes: &[String]) -> Result<Tokens> {
         let about = self.oauth2()?;
-        let scope = joined(about, scopes);
+        let scope = joined(about, &about.scopes, scopes);
         let grant = match self.scheme.mode {
             AuthMode::S2sOauth2 => Some("client_credentials"),
             AuthMode::GoogleServiceAccount => Some("urn:ietf:params:oauth:grant-type:jwt-bearer"),
@@ -257,6 +238,11 @@ impl Flow<'_> {
     /// See [`Refusal`].
     pub async fn register(&self, name: &str, redirect_uri: &str) -> Result<Values> {
         register::register(self, name, redirect_uri).await
+    }
+
+    /// Whether the application says that it does not know a client any more that was registered there (RFC 7592).
+    pub async fn has_forgotten(&self, client: &Values) -> bool {
+        register::is_gone(self, client).await
     }
 
     /// Gives the tokens back (RFC 7009).
@@ -425,6 +411,12 @@ impl Refusal {
         matches!(self, Self::Denied { error, .. } if !client.contains(&error.as_str()))
     }
 
+    /// Whether the application does not know the client that asked.
+    #[must_use]
+    pub fn is_of_client(&self) -> bool {
+        matches!(self, Self::Denied { error, .. } if error == "invalid_client")
+    }
+
     /// What an application says may repeat what it was sent.
     fn without(self, mut secrets: Vec<String>) -> Self {
         let Self::Denied { error, description } = self else { return self };
@@ -444,10 +436,10 @@ impl Refusal {
     }
 }
 
-/// The scopes of a manifest and others, each once, as the application separates them.
-fn joined(about: &OAuth2, scopes: &[String]) -> String {
+/// Scopes and others, each once, as the application separates them.
+fn joined(about: &OAuth2, scopes: &[String], others: &[String]) -> String {
     let mut once: Vec<&str> = Vec::new();
-    for scope in about.scopes.iter().chain(scopes).filter(|scope| !scope.is_empty()) {
+    for scope in scopes.iter().chain(others).filter(|scope| !scope.is_empty()) {
         if !once.contains(&scope.as_str()) {
             once.push(scope);
         }

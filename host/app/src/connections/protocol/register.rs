@@ -2,13 +2,17 @@
 //! client's id (OAuth Client ID Metadata Document).
 
 use manifest::{ClientAuth, OAuth2};
+use net::Url;
 use serde_json::{Map, Value, json};
 
 use super::{Flow, Refusal, Result, Values, answer, joined, request, text, variables::Variables};
 
+/// Where a client may read its registration, and with which token (RFC 7592).
+const ADDRESS: &str = "registration_client_uri";
+const TOKEN: &str = "registration_access_token";
+
 /// What of a registration is kept.
-const KEPT: [&str; 5] =
-    ["client_id", "client_secret", "client_secret_expires_at", "registration_access_token", "registration_client_uri"];
+const KEPT: [&str; 5] = ["client_id", "client_secret", "client_secret_expires_at", ADDRESS, TOKEN];
 
 /// What a client says of itself (RFC 7591, section 2). Where it shows its secret among the parameters it needs none: it proves
 /// itself by the code challenge, and takes a secret if it is given one.
@@ -25,11 +29,26 @@ pub fn metadata(about: &OAuth2, name: &str, redirect_uri: &str) -> Map<String, V
     metadata.insert("grant_types".to_owned(), json!(["authorization_code", "refresh_token"]));
     metadata.insert("response_types".to_owned(), json!(["code"]));
     metadata.insert("token_endpoint_auth_method".to_owned(), how.into());
-    let scope = joined(about, &[]);
+    let scope = joined(about, &about.scopes, &[]);
     if !scope.is_empty() {
         metadata.insert("scope".to_owned(), scope.into());
     }
     metadata
+}
+
+/// Whether the application says that it does not know a client any more (RFC 7592, section 2.1). Not every application can be asked.
+pub(super) async fn is_gone(flow: &Flow<'_>, client: &Values) -> bool {
+    let value = |name: &str| client.get(name).and_then(text);
+    let (Some(url), Some(token)) = (value(ADDRESS).and_then(|url| Url::parse(&url).ok()), value(TOKEN)) else {
+        return false;
+    };
+    let own = flow.scheme.oauth2.as_ref().and_then(|about| about.register.as_ref()?.url.as_ref());
+    // The token goes where it came from.
+    if !own.is_some_and(|own| request::address(flow, own).is_ok_and(|own| own.origin() == url.origin())) {
+        return false;
+    }
+    let answered = request::get(flow.net, url, Some(&token)).await;
+    answered.is_ok_and(|response| matches!(response.status.as_u16(), 401 | 403 | 404))
 }
 
 /// Registers a client; answers its credentials.
@@ -38,7 +57,8 @@ pub(super) async fn register(flow: &Flow<'_>, name: &str, redirect_uri: &str) ->
     let call = about
         .register
         .as_ref()
-        .ok_or_else(|| Refusal::unsent("the toolkit does not say where clients are registered"))?;
+        .filter(|call| call.url.is_some())
+        .ok_or_else(|| Refusal::unsent("neither toolkit nor application say where clients are registered"))?;
     let variables = Variables::of(flow, Vec::new(), &[])?;
     let response = request::send_json(&variables, call, metadata(about, name, redirect_uri)).await?;
     let answer = answer::accepted(None, &response)?;

@@ -118,19 +118,32 @@ async fn exchange(
     sent(variables.flow, method, url, headers, body).await
 }
 
+/// Fetches what an application says, to whoever shows a token where it has given one for that. No certificate is shown.
+pub(super) async fn get(net: &net::Client, url: Url, token: Option<&str>) -> Result<Response> {
+    let mut headers = HeaderMap::new();
+    if let Some(token) = token {
+        headers.insert(AUTHORIZATION, sensitive(&Zeroizing::new(format!("Bearer {token}")))?);
+    }
+    through(net, Method::GET, url, headers, Body::Empty).await
+}
+
 /// Sends a request to the application, with the account's certificate where it has one (RFC 8705).
 pub(super) async fn sent(
     flow: &Flow<'_>,
     method: Method,
     url: Url,
-    mut headers: HeaderMap,
+    headers: HeaderMap,
     body: Body,
 ) -> Result<Response> {
+    let identity = scheme::identity(flow.scheme, flow.values).map_err(Refusal::unsent)?;
+    through(&flow.net.showing(identity), method, url, headers, body).await
+}
+
+async fn through(net: &net::Client, method: Method, url: Url, mut headers: HeaderMap, body: Body) -> Result<Response> {
     headers.entry(ACCEPT).or_insert(HeaderValue::from_static("application/json"));
     let limits = Limits { first_byte: PATIENCE, total: PATIENCE, response_bytes: ANSWER, ..Limits::default() };
-    let identity = scheme::identity(flow.scheme, flow.values).map_err(Refusal::unsent)?;
     let request = net::Request { method, url, headers, body, limits };
-    flow.net.showing(identity).send(request).await.map_err(|failure| match failure.kind {
+    net.send(request).await.map_err(|failure| match failure.kind {
         ErrorKind::Denied | ErrorKind::InvalidRequest => Refusal::unsent(failure.message),
         ErrorKind::TooLarge => Refusal::malformed(failure.message),
         ErrorKind::Dns | ErrorKind::Connect | ErrorKind::Tls | ErrorKind::Timeout | ErrorKind::Protocol => {

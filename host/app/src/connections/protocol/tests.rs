@@ -104,8 +104,11 @@ fn authorized(about: Value, given: Value, verifier: Option<&str>, scopes: &[&str
     let net = net::Client::new(net::Settings::default()).unwrap();
     let flow = Flow { net: &net, now: NOW, scheme: &scheme, client: &client, values: &values };
     let scopes: Vec<_> = scopes.iter().map(|&scope| scope.to_owned()).collect();
-    flow.authorize("https://us.example/back", "st", verifier, &scopes).map(String::from)
+    flow.authorize(Away { verifier, scopes: &scopes, ..AWAY }).map(String::from)
 }
+
+pub(super) const AWAY: Away<'static> =
+    Away { redirect_uri: "https://us.example/back", state: "st", verifier: None, scopes: &[], user_scopes: &[] };
 
 /// RFC 7636, appendix B.
 #[test]
@@ -137,6 +140,20 @@ fn scopes_are_joined_as_the_application_joins_them() {
     };
     assert_eq!((scope(","), scope("+"), scope(" ")), ("a%3Ax%2Cb".into(), "a%3Ax+b".into(), "a%3Ax%20b".into()));
     assert!(!authorized(json!({}), json!({}), None, &[]).unwrap().contains("scope="));
+}
+
+#[test]
+fn what_is_asked_of_the_person_beside_the_application_goes_by_its_own_name() {
+    let net = net::Client::new(net::Settings::default()).unwrap();
+    let scheme = scheme(json!({
+        "scopes": ["bot"], "scope_separator": ",", "authorize_params": { "user_scope": "usual", "team": "t" },
+    }));
+    let flow = Flow { net: &net, now: NOW, scheme: &scheme, client: &client(), values: &Values::new() };
+    let asked = |user_scopes: &[String]| String::from(flow.authorize(Away { user_scopes, ..AWAY }).unwrap());
+    let scopes = ["search:read".to_owned(), "chat".to_owned()];
+    assert!(asked(&scopes).contains("&scope=bot&user_scope=search%3Aread%2Cchat&"), "{}", asked(&scopes));
+    assert!(!asked(&scopes).contains("usual") && asked(&scopes).ends_with("&team=t"), "{}", asked(&scopes));
+    assert!(asked(&[]).ends_with("&team=t&user_scope=usual"), "{}", asked(&[]));
 }
 
 #[test]
@@ -286,6 +303,7 @@ async fn without_a_connection_the_application_is_away_and_without_a_token_it_is_
     assert!(matches!(flow.exchange(code(None)).await, Err(Refusal::Unavailable { .. })));
 }
 
+mod discovered;
 mod oauth1;
 mod quirks;
 mod schemes;

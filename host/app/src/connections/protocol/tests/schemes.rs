@@ -198,19 +198,18 @@ async fn a_client_is_registered_and_described_by_the_same_words() {
     let (application, nobody, values) =
         (Application::answering(&[registered, ok("{}")]).await, Client::default(), Values::new());
     let flow = Flow { net: &application.net, now: NOW, scheme: &scheme, client: &nobody, values: &values };
-    let away = Away { redirect_uri: "https://us.example/back", state: "st", verifier: Some("v"), scopes: &[] };
-    let begun = flow.begin("Acme", away).await.unwrap();
-    assert!(begun.url.as_str().contains("&client_id=dyn-1&"), "{}", begun.url);
-    assert_eq!(Value::Object(begun.values.clone()), json!({ "client_id": "dyn-1", "client_secret_expires_at": 0 }));
+    let client = flow.register("Acme", "https://us.example/back").await.unwrap();
+    assert_eq!(Value::Object(client.clone()), json!({ "client_id": "dyn-1", "client_secret_expires_at": 0 }));
     let request = &application.seen()[0];
     let sent: Value = serde_json::from_str(request.split_once("\r\n\r\n").unwrap().1).unwrap();
     let mut expected = metadata(scheme.oauth2.as_ref().unwrap(), "Acme", "https://us.example/back");
     assert_eq!((&expected["scope"], &expected["token_endpoint_auth_method"]), (&json!("a b"), &json!("none")));
     expected.insert("software_id".into(), "toolhost".into());
     assert_eq!(sent, Value::Object(expected));
-    let again = Flow { values: &begun.values, ..flow };
-    assert!(again.begin("Acme", away).await.unwrap().values.is_empty(), "a client is registered once");
-    let exchanged = again.exchange(Code { verifier: Some("v"), ..code(None) }).await;
+    let known = Flow { values: &client, ..flow };
+    let url = known.authorize(AWAY).unwrap();
+    assert!(url.as_str().contains("&client_id=dyn-1&"), "{url}");
+    let exchanged = known.exchange(Code { verifier: Some("v"), ..code(None) }).await;
     assert!(matches!(exchanged, Err(Refusal::Malformed { .. })), "{exchanged:?}");
     assert!(application.seen()[1].ends_with("&code_verifier=v&client_id=dyn-1"), "{}", application.seen()[1]);
 }

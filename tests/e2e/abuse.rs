@@ -1,0 +1,155 @@
+//! What comes back from an application, or from whoever pretends to be one: what each case answers, where the account then stands,
+//! and how often the application was asked.
+
+use harness::{Client, Host, client::Exchanged, fake_app::percent, issuer::Fault};
+use reqwest::Method;
+use serde_json::json;
+
+use crate::given::Oauth;
+
+async fn open(project: &Client, url: &str) -> Exchanged {
+    project.exchange(Method::GET, url, &[], Vec::new()).await
+}
+
+async fn status(project: &Client, id: &str) -> String {
+    let read = project.get(&format!("/connected_accounts/{id}")).await.expect(200);
+    read["status"].as_str().unwrap_or_default().to_owned()
+}
+
+/// How often a place of the application was asked.
+fn asked(oauth: &Oauth, place: &str) -> usize {
+    Host::application().seen(&oauth.tag).iter().filter(|seen| seen.path.ends_with(place)).count()
+}
+
+/// A way that has begun: the account, what the browser comes back with, and of that the `state`.
+async fn begun(oauth: &Oauth, project: &Client) -> (String, String, String) {
+    let made = oauth.begin(project, "https://app.example/done").await;
+    let back = oauth.issuer.visit(made["redirect_url"].as_str().unwrap()).await;
+    let state = back.split_once("state=").unwrap().1.split('&').next().unwrap().to_owned();
+    (made["id"].as_str().unwrap().to_owned(), back, state)
+}
+
+#[tokio::test]
+async fn what_is_no_callback_of_the_flow_spends_its_state_or_nothing() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let oauth = Oauth::new(host, &project).await;
+    let other = Oauth::new(host, &project).await;
+    let callback = format!("{}/api/v3/toolkits/auth/callback", host.url);
+    let hostile = percent("\"><script>alert(1)</script>");
+    // What comes back, the error that the browser is sent on with, and whether a code was sent to the application.
+    let cases = [
+        ("the application has not asked yet", "state=STATE", "invalid_response", 0),
+        ("two codes", "code=a&code=b&state=STATE", "invalid_response", 0),
+        ("an empty code", "code=&state=STATE", "invalid_response", 0),
+        ("a code of nobody's", "code=made-up&state=STATE", "token_exchange_failed", 1),
+        ("a code of another flow", "code=OTHER&state=STATE", "token_exchange_failed", 1),
+        (
+            "two issuers",
+            "CODE&state=STATE&iss=https%3A%2F%2Fapi.example.com&iss=https%3A%2F%2Fapi.example.com",
+            "issuer_mismatch",
+            0,
+        ),
+        ("no issuer at all", "CODE&state=STATE&iss=", "issuer_mismatch", 0),
+        ("an error beside a code", "CODE&state=STATE&error=server_error", "server_error", 0),
+        ("a hostile error", "state=STATE&error=HOSTILE&error_description=HOSTILE", "%22%3E%3Cscript%3E", 0),
+    ];
+    for (case, query, error, exchanges) in cases {
+        let (id, back, state) = begun(&oauth, &project).await;
+        let (_, foreign, _) = begun(&other, &project).await;
+        let code = |back: &str| back.split_once("code=").unwrap().1.split('&').next().unwrap().to_owned();
+        let query = query.replace("CODE", &format!("code={}", code(&back))).replace("OTHER", &code(&foreign));
+        let query = query.replace("STATE", &state).replace("HOSTILE", &hostile);
+        let before = asked(&oauth, "/token");
+        let landed = open(&project, &format!("{callback}?{query}")).await;
+        let to = landed.header("location");
+        assert_eq!(landed.status, 302, "{case}: {landed:?}");
+        assert!(
+            to.starts_with("https://app.example/done?status=failed") && to.contains(&format!("&error={error}")),
+            "{case}: {to}"
+        );
+        assert_eq!(
+            (status(&project, &id).await, asked(&oauth, "/token") - before),
+            ("FAILED".into(), exchanges),
+            "{case}"
+        );
+        assert_eq!(open(&project, &back).await.status, 400, "{case}: the state was spent");
+        let read = project.get(&format!("/connected_accounts/{id}")).await.expect(200);
+        assert!(!read.text.contains("code-"), "{case}: {read:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_token_connects_nobody_and_is_asked_for_once() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let oauth = Oauth::new(host, &project).await;
+    for fault in [
+        Fault::Says("{}"),
+        Fault::Says("[]"),
+        Fault::Says("null"),
+        Fault::Says("{\"access_token\":\"\"}"),
+        Fault::Says("{\"access_token\":\"a\\r\\nx-evil: 1\"}"),
+        Fault::Says("{\"access_token\":\"a\",\"token_type\":\"DPoP\"}"),
+        Fault::Says("{\"access_token\":\"a\",\"error\":\"invalid_grant\"}"),
+        Fault::Long(10 << 20),
+        Fault::Onward,
+    ] {
+        let (id, back, _) = begun(&oauth, &project).await;
+        oauth.issuer.fault(fault, 1);
+        let before = asked(&oauth, "/token");
+        let landed = open(&project, &back).await;
+        assert!(landed.header("location").ends_with("&error=token_exchange_failed"), "{fault:?}: {landed:?}");
+        assert_eq!((status(&project, &id).await, asked(&oauth, "/token") - before), ("FAILED".into(), 1), "{fault:?}");
+    }
+    assert_eq!(asked(&oauth, "/onward"), 0, "a code was sent on");
+}
+
+#[tokio::test]
+async fn a_lifetime_that_is_none_is_no_lifetime() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let oauth = Oauth::new(host, &project).await;
+    for lifetime in ["-1", "0", "\"soon\"", "1e300", "null", "{}"] {
+        let body = format!("{{\"access_token\":\"at-given\",\"token_type\":\"Bearer\",\"expires_in\":{lifetime}}}");
+        let (id, back, _) = begun(&oauth, &project).await;
+        oauth.issuer.fault(Fault::Says(body.leak()), 1);
+        open(&project, &back).await;
+        let read = project.get(&format!("/connected_accounts/{id}")).await.expect(200);
+        assert_eq!((&read["status"], read["state"]["val"].get("expires_in")), (&"ACTIVE".into(), None), "{lifetime}");
+    }
+}
+
+#[tokio::test]
+async fn a_refresh_that_brings_no_refresh_token_leaves_the_old_one() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let oauth = Oauth::new(host, &project).await;
+    oauth.issuer.set(|settings| settings.rotate = false);
+    oauth.connect(&project).await;
+    oauth.issuer.expire();
+    oauth.execute(&project).await.data();
+    assert_eq!(oauth.issuer.granted("refresh_token"), 1);
+    let read = project.get("/connected_accounts").await.expect(200);
+    assert!(read["items"][0]["state"]["val"]["refresh_token"].is_string(), "{read:?}");
+}
+
+#[tokio::test]
+async fn nothing_of_a_hostile_error_is_on_the_servers_own_page() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let oauth = Oauth::new(host, &project).await;
+    let body = json!({ "auth_config": { "id": oauth.config }, "connection": {} });
+    let made = project.post("/connected_accounts", &body).await.expect(201);
+    let back = oauth.issuer.visit(made["redirect_url"].as_str().unwrap()).await;
+    let state = back.split_once("state=").unwrap().1;
+    let url = format!(
+        "{}/api/v3/toolkits/auth/callback?error={}&state={state}",
+        host.url,
+        percent("<script>alert(1)</script>")
+    );
+    let landed = open(&project, &url).await;
+    assert_eq!(landed.header("location"), format!("{}/link/done?status=failed", host.url));
+    let page = open(&project, landed.header("location")).await;
+    assert!(!String::from_utf8_lossy(&page.bytes).contains("script"), "{page:?}");
+}

@@ -1,0 +1,177 @@
+//! Clients that the server makes itself at applications: registered once, or described where applications read.
+
+use futures::future::join_all;
+use harness::{Answer, BucketService, Client, Host, Postgres, fake_app::Seen, host::Setup, wait_until};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::given::{self, Oauth};
+
+/// A toolkit whose application knows no client, and an auth config for it that brings none.
+async fn registering(host: &Host, project: &Client) -> Oauth {
+    Oauth::of(host, project, json!({}), |issuer| issuer.discovered("DCR_OAUTH")).await
+}
+
+/// What was posted to a place of the application.
+fn posted(oauth: &Oauth, place: &str) -> Vec<Seen> {
+    let seen = Host::application().seen(&oauth.tag);
+    seen.into_iter().filter(|seen| seen.method == "POST" && seen.path.ends_with(place)).collect()
+}
+
+fn client_of(made: &Answer) -> String {
+    let url = reqwest::Url::parse(made["redirect_url"].as_str().unwrap()).unwrap();
+    url.query_pairs().find(|(name, _)| name == "client_id").unwrap().1.into_owned()
+}
+
+async fn status(project: &Client, id: &str) -> Value {
+    project.get(&format!("/connected_accounts/{id}")).await.expect(200)["status"].clone()
+}
+
+#[tokio::test]
+async fn a_client_is_registered_once_however_many_connect_and_each_account_goes_on_with_it() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    project.patch("/org/project/config", &json!({ "display_name": "Acme" })).await.expect(200);
+    let oauth = registering(host, &project).await;
+    let detail = project.get(&format!("/toolkits/{}", oauth.slug)).await.expect(200);
+    assert_eq!(detail["auth_config_details"][0]["fields"]["auth_config_creation"]["required"], json!([]));
+    let made = join_all((0..8).map(|_| oauth.begin(&project, "https://app.example/done"))).await;
+    let clients: std::collections::BTreeSet<_> = made.iter().map(client_of).collect();
+    assert_eq!((clients.len(), oauth.issuer.granted("registration")), (1, 1));
+    let sent: Value = serde_json::from_slice(&posted(&oauth, "/register")[0].body).unwrap();
+    let back = format!("{}/api/v3/toolkits/auth/callback", host.url);
+    assert_eq!((&sent["client_name"], &sent["redirect_uris"]), (&"Acme".into(), &json!([back])));
+    let id = oauth.connect(&project).await;
+    oauth.execute(&project).await.data();
+    oauth.issuer.expire();
+    oauth.execute(&project).await.data();
+    assert_eq!((oauth.issuer.granted("refresh_token"), oauth.issuer.granted("registration")), (1, 1));
+    let again = project.post(&format!("/connected_accounts/{id}/refresh"), &json!({})).await.expect(200);
+    assert_eq!(clients, [client_of(&again)].into());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn several_servers_on_one_database_register_one_client() {
+    let bucket = BucketService::start();
+    let setup = Setup::embedded().on(Postgres::shared().database(None)).in_bucket(&bucket);
+    let setup = setup.with_application(&harness::fake_app::HOSTS, Host::application());
+    let one = setup.start().await;
+    let two = one.setup().another().start().await;
+    let project = one.as_project();
+    // One address, so that the application sends people back to any of them.
+    let credentials = json!({ "oauth_redirect_uri": "https://tools.example.com/back" });
+    let oauth = Oauth::of(&one, &project, credentials, |issuer| issuer.discovered("DCR_OAUTH")).await;
+    let other = two.with_key(project.key());
+    wait_until("the toolkit is seen", || async { other.get(&format!("/toolkits/{}", oauth.slug)).await.status == 200 })
+        .await;
+    let begun =
+        (0..8).map(|number| oauth.begin(if number % 2 == 0 { &project } else { &other }, "https://app.example/"));
+    let clients: std::collections::BTreeSet<_> = join_all(begun).await.iter().map(client_of).collect();
+    assert_eq!((clients.len(), oauth.issuer.granted("registration")), (1, 1));
+}
+
+#[tokio::test]
+async fn a_client_that_the_application_has_forgotten_is_registered_anew_and_ends_what_was_connected_with_it() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let oauth = registering(host, &project).await;
+    let id = oauth.connect(&project).await;
+    oauth.issuer.forget_clients();
+    oauth.issuer.expire();
+    oauth.execute(&project).await;
+    assert_eq!(status(&project, &id).await, "EXPIRED", "nobody can mend a client that the server made");
+    oauth.connect(&project).await;
+    oauth.execute(&project).await.data();
+    assert_eq!(oauth.issuer.granted("registration"), 2);
+    // An application that is asked says so before anybody is sent there.
+    oauth.issuer.forget_clients();
+    oauth.connect(&project).await;
+    assert_eq!(oauth.issuer.granted("registration"), 3);
+}
+
+#[tokio::test]
+async fn a_client_whose_secret_ends_soon_is_replaced_and_accounts_keep_the_one_they_have() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let oauth = registering(host, &project).await;
+    oauth.issuer.set(|settings| settings.client_secret = Some(1));
+    let id = oauth.connect(&project).await;
+    oauth.issuer.set(|settings| settings.client_secret = Some(0));
+    let first = oauth.begin(&project, "https://app.example/done").await;
+    let second = oauth.begin(&project, "https://app.example/done").await;
+    assert_eq!((client_of(&first), oauth.issuer.granted("registration")), (client_of(&second), 2));
+    oauth.issuer.expire();
+    oauth.execute(&project).await.data();
+    assert_eq!((status(&project, &id).await, oauth.issuer.granted("refresh_token")), ("ACTIVE".into(), 1));
+    let read = project.get(&format!("/connected_accounts/{id}")).await.expect(200);
+    assert!(read["state"]["val"]["client_secret"].as_str().unwrap().ends_with("..."), "{read:?}");
+}
+
+#[tokio::test]
+async fn where_nobody_registers_the_project_is_told_why_and_nothing_is_made() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let oauth = Oauth::of(host, &project, json!({}), |issuer| {
+        let mut scheme = issuer.scheme();
+        scheme["mode"] = "DCR_OAUTH".into();
+        scheme["oauth2"]["register"] = json!({ "url": format!("{}/nowhere", issuer.url()) });
+        scheme
+    })
+    .await;
+    let connection = json!({ "user_id": "default" });
+    let body = json!({ "auth_config": { "id": oauth.config }, "connection": connection });
+    for _ in 0..2 {
+        let refused = project.post("/connected_accounts", &body).await.expect(400);
+        assert!(refused.text.contains("404"), "{refused:?}");
+    }
+    assert_eq!(project.get("/connected_accounts").await.expect(200)["total_items"], 0);
+}
+
+#[tokio::test]
+async fn an_application_reads_who_the_client_is_at_the_address_that_is_its_id() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let oauth = Oauth::of(host, &project, json!({}), |issuer| issuer.discovered("CIMD_OAUTH")).await;
+    let id = oauth.connect(&project).await;
+    oauth.execute(&project).await.data();
+    oauth.issuer.expire();
+    oauth.execute(&project).await.data();
+    assert_eq!((status(&project, &id).await, oauth.issuer.granted("refresh_token")), ("ACTIVE".into(), 1));
+    let address = client_of(&oauth.begin(&project, "https://app.example/done").await);
+    assert_eq!(address, format!("{}/oauth/clients/{}", host.url, oauth.config));
+    let read = || async { host.anonymous().exchange(Method::GET, &address, &[], Vec::new()).await };
+    let document: Value = serde_json::from_slice(&read().await.bytes).unwrap();
+    let back = format!("{}/api/v3/toolkits/auth/callback", host.url);
+    assert_eq!(
+        (&document["client_id"], &document["redirect_uris"], &document["scope"]),
+        (&address.as_str().into(), &json!([back]), &"read".into())
+    );
+    assert_eq!(document["token_endpoint_auth_method"], "none");
+    let keyed = given::auth_config(&project).await;
+    let other = address.replace(&oauth.config, &keyed);
+    assert_eq!(host.anonymous().exchange(Method::GET, &other, &[], Vec::new()).await.status, 404);
+    project.patch(&format!("/auth_configs/{}/DISABLED", oauth.config), &json!({})).await.expect(200);
+    assert_eq!(read().await.status, 404, "a disabled config connects nobody");
+}
+
+#[tokio::test]
+async fn the_api_says_who_its_issuer_is_and_that_one_names_itself_in_every_callback() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let oauth = Oauth::of(host, &project, json!({}), |issuer| {
+        let mut scheme = issuer.discovered("DCR_OAUTH");
+        scheme["oauth2"] = json!({ "resource": format!("{}/api", issuer.url()) });
+        scheme
+    })
+    .await;
+    oauth.issuer.set(|settings| settings.names_issuer = true);
+    oauth.connect(&project).await;
+    oauth.execute(&project).await.data();
+    let made = oauth.begin(&project, "https://app.example/done").await;
+    let back = oauth.issuer.visit(made["redirect_url"].as_str().unwrap()).await;
+    let (unsigned, _) = back.split_once("&iss=").unwrap();
+    let exchanges = posted(&oauth, "/token").len();
+    let landed = project.exchange(Method::GET, unsigned, &[], Vec::new()).await;
+    assert!(landed.header("location").ends_with("&error=issuer_mismatch"), "{landed:?}");
+    assert_eq!(posted(&oauth, "/token").len(), exchanges, "a code was sent");
+}

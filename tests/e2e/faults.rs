@@ -1,0 +1,220 @@
+//! A refresh that is cut off, overtaken or late: an account keeps the token that its application knows, and none is used that it does not.
+
+use harness::{
+    Answer, BucketService, Client, Database, Host, Issuer, Postgres, client::Body, fake_app, guest, host::Setup,
+    issuer::Fault, unique, wait_until,
+};
+use reqwest::Method;
+use serde_json::json;
+
+use crate::given::{self, Oauth};
+
+/// So long another server leaves a refresh alone, in seconds.
+const LEASE: &str = "1";
+/// Commits a renewed token only when nobody waits any more.
+const STALLED: &str = "
+    create function stalled() returns trigger language plpgsql as $$ begin
+        if json_typeof(new.body->'lease') = 'null' then perform pg_sleep(3600); end if;
+        return new;
+    end $$;
+    create trigger stalled before update on credentials for each row execute function stalled();
+";
+
+async fn status(project: &Client, id: &str) -> (String, String) {
+    let read = project.get(&format!("/connected_accounts/{id}")).await.expect(200);
+    let text = |name: &str| read[name].as_str().unwrap_or_default().to_owned();
+    (text("status"), text("status_reason"))
+}
+
+/// An account whose token has ended, and whose next one lasts.
+async fn ended(host: &Host, project: &Client) -> (Oauth, String) {
+    let oauth = Oauth::of(host, project, Issuer::credentials(), |issuer| issuer.discovered("OAUTH2")).await;
+    oauth.issuer.set(|settings| settings.lifetime = 1);
+    let id = oauth.connect(project).await;
+    oauth.issuer.expire();
+    oauth.issuer.set(|settings| settings.lifetime = 3_600);
+    (oauth, id)
+}
+
+/// Runs the tool against a server that may die meanwhile.
+async fn execute(oauth: &Oauth, project: &Client) -> Result<Answer, reqwest::Error> {
+    let path = format!("/tools/execute/{}", guest::tool(&oauth.slug));
+    let body = json!({ "arguments": { "url": oauth.me() }, "user_id": "default", "version": "latest" });
+    project.try_send(Method::POST, &path, Body::Json(body), &[]).await
+}
+
+/// Runs the tool until that succeeds.
+async fn goes_on(oauth: &Oauth, project: &Client) {
+    wait_until("the account runs again", || async { oauth.execute(project).await.status == 200 }).await;
+}
+
+fn refreshed(oauth: &Oauth) -> usize {
+    oauth.issuer.granted("refresh_token")
+}
+
+fn on_database(database: Database, bucket: &BucketService) -> Setup {
+    let setup = Setup::embedded().on(database).in_bucket(bucket).with("connections.refresh_lease_s", LEASE);
+    setup.with_application(&fake_app::HOSTS, Host::application())
+}
+
+#[tokio::test]
+async fn a_server_that_dies_before_the_application_has_renewed_anything_leaves_an_account_that_goes_on() {
+    let host = given::with_application().with("connections.refresh_lease_s", LEASE).start().await;
+    let project = host.as_project();
+    let (oauth, id) = ended(&host, &project).await;
+    oauth.issuer.catch_next();
+    let (answer, setup) = tokio::join!(execute(&oauth, &project), async {
+        wait_until("the refresh has been sent", || async { oauth.issuer.caught() == 1 }).await;
+        host.kill()
+    });
+    answer.unwrap_err();
+    let host = setup.start().await;
+    let project = host.as_project();
+    goes_on(&oauth, &project).await;
+    assert_eq!((status(&project, &id).await.0, refreshed(&oauth)), ("ACTIVE".into(), 1));
+}
+
+#[tokio::test]
+async fn a_server_that_dies_with_the_answer_under_way_leaves_an_account_that_goes_on_where_old_tokens_stay_good() {
+    let host = given::with_application().with("connections.refresh_lease_s", LEASE).start().await;
+    let project = host.as_project();
+    let (oauth, id) = ended(&host, &project).await;
+    oauth.issuer.set(|settings| settings.rotate = false);
+    oauth.issuer.hold(true);
+    let (answer, setup) = tokio::join!(execute(&oauth, &project), async {
+        wait_until("the application has renewed the token", || async { refreshed(&oauth) == 1 }).await;
+        host.kill()
+    });
+    answer.unwrap_err();
+    oauth.issuer.hold(false);
+    let host = setup.start().await;
+    let project = host.as_project();
+    goes_on(&oauth, &project).await;
+    assert_eq!((status(&project, &id).await.0, refreshed(&oauth)), ("ACTIVE".into(), 2));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_dies_between_answer_and_commit_tries_the_old_token_once_and_says_what_is_not_known() {
+    let bucket = BucketService::start();
+    let host = on_database(Postgres::shared().database(None), &bucket).start().await;
+    let project = host.as_project();
+    let (oauth, id) = ended(&host, &project).await;
+    let setup = host.setup().clone();
+    let database = setup.database();
+    database.say(STALLED);
+    let stalled = "select count(*) from pg_stat_activity where datname = current_database() and wait_event = 'PgSleep'";
+    let (answer, setup) = tokio::join!(execute(&oauth, &project), async {
+        wait_until("the new token is about to be kept", || async { database.say(stalled) == ["1"] }).await;
+        host.kill()
+    });
+    answer.unwrap_err();
+    let others = "datname = current_database() and pid <> pg_backend_pid()";
+    database.say(&format!("select pg_terminate_backend(pid) from pg_stat_activity where {others}"));
+    let gone = format!("select count(*) from pg_stat_activity where {others}");
+    wait_until("nothing of it is left", || async { database.say(&gone) == ["0"] }).await;
+    database.say("drop trigger stalled on credentials");
+    let host = setup.start().await;
+    let project = host.as_project();
+    wait_until("the account has ended", || async {
+        oauth.execute(&project).await;
+        status(&project, &id).await.0 == "EXPIRED"
+    })
+    .await;
+    assert_eq!((status(&project, &id).await.1, refreshed(&oauth)), ("refresh_outcome_unknown".into(), 1));
+}
+
+#[tokio::test]
+async fn a_server_that_dies_after_the_commit_leaves_nothing_to_be_done() {
+    let host = given::with_application().start().await;
+    let project = host.as_project();
+    let (oauth, id) = ended(&host, &project).await;
+    oauth.execute(&project).await.data();
+    let host = host.kill().start().await;
+    let project = host.as_project();
+    oauth.execute(&project).await.data();
+    assert_eq!((status(&project, &id).await.0, refreshed(&oauth)), ("ACTIVE".into(), 1));
+}
+
+/// Two servers on one database, a project of which both know, that sees tokens in full, and an account whose token has ended.
+async fn two(bucket: &BucketService) -> ([Host; 2], [Client; 2], Oauth, String) {
+    let one = on_database(Postgres::shared().database(None), bucket).start().await;
+    let other = one.setup().another().start().await;
+    let settings = json!({ "mask_secret_keys_in_connected_account": false });
+    let project = json!({ "name": unique(8), "should_create_api_key": true, "config": settings });
+    let project = one.as_org().post("/org/owner/project/new", &project).await.expect(200);
+    let key = project["api_key"].as_str().unwrap();
+    let projects = [one.with_key(key), other.with_key(key)];
+    let (oauth, id) = ended(&one, &projects[0]).await;
+    let path = format!("/toolkits/{}", oauth.slug);
+    wait_until("the toolkit is seen", || async { projects[1].get(&path).await.status == 200 }).await;
+    ([one, other], projects, oauth, id)
+}
+
+async fn token(project: &Client, id: &str) -> String {
+    let read = project.get(&format!("/connected_accounts/{id}")).await.expect(200);
+    read["state"]["val"]["access_token"].as_str().unwrap_or_default().to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_stood_still_past_its_lease_writes_nothing_over_the_newer_token() {
+    let bucket = BucketService::start();
+    let ([one, _other], [first, second], oauth, id) = two(&bucket).await;
+    // An application whose old refresh tokens stay good; where they do not, nobody can save the account.
+    oauth.issuer.set(|settings| settings.rotate = false);
+    oauth.issuer.hold(true);
+    let (late, newer) = tokio::join!(execute(&oauth, &first), async {
+        wait_until("the first server's refresh is under way", || async { refreshed(&oauth) == 1 }).await;
+        one.signal("STOP");
+        oauth.issuer.hold(false);
+        goes_on(&oauth, &second).await;
+        let newer = token(&second, &id).await;
+        one.signal("CONT");
+        newer
+    });
+    late.unwrap().data();
+    assert_eq!((token(&first, &id).await, refreshed(&oauth)), (newer.clone(), 2));
+    assert_eq!(token(&second, &id).await, newer);
+    let used = oauth.tokens_used();
+    assert!(used.iter().all(|token| *token == newer), "another token was used: {used:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refusal_that_comes_after_another_server_has_renewed_the_token_ends_nothing() {
+    let bucket = BucketService::start();
+    let ([_one, _other], [first, second], oauth, id) = two(&bucket).await;
+    oauth.issuer.catch_next();
+    let (late, ()) = tokio::join!(execute(&oauth, &first), async {
+        wait_until("the first server's refresh is under way", || async { oauth.issuer.caught() == 1 }).await;
+        goes_on(&oauth, &second).await;
+        oauth.issuer.fault(Fault::Refused("invalid_grant"), 1);
+        oauth.issuer.let_go();
+    });
+    late.unwrap().data();
+    assert_eq!((status(&first, &id).await.0, refreshed(&oauth)), ("ACTIVE".into(), 1));
+}
+
+#[tokio::test]
+async fn an_account_that_nobody_uses_is_refreshed_all_the_same() {
+    let host = given::with_application().with("connections.idle_refresh_s", "1").start().await;
+    let project = host.as_project();
+    let (oauth, id) = ended(&host, &project).await;
+    wait_until("the job has refreshed it", || async { refreshed(&oauth) == 1 }).await;
+    assert_eq!((status(&project, &id).await.0, oauth.tokens_used().len()), ("ACTIVE".into(), 0));
+}
+
+#[tokio::test]
+async fn what_a_refresh_brings_for_an_account_that_was_deleted_meanwhile_is_given_back() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let (oauth, id) = ended(host, &project).await;
+    oauth.issuer.hold(true);
+    let (answer, ()) = tokio::join!(oauth.execute(&project), async {
+        wait_until("a refresh is under way", || async { refreshed(&oauth) == 1 }).await;
+        assert_eq!(oauth.issuer.good(), 1);
+        project.delete(&format!("/connected_accounts/{id}")).await.expect(200);
+        oauth.issuer.hold(false);
+    });
+    assert_eq!(answer.status, 404, "{answer:?}");
+    wait_until("the application has the token back", || async { oauth.issuer.good() == 0 }).await;
+    project.get(&format!("/connected_accounts/{id}")).await.expect(404);
+}
