@@ -22,6 +22,7 @@ mod members;
 mod oauth;
 mod project_config;
 mod projects;
+mod provider;
 mod proxy;
 mod session;
 mod toolkits;

@@ -12,7 +12,7 @@ use std::{
 use serde_json::json;
 use tempfile::{NamedTempFile, TempDir};
 
-use crate::{BucketService, Client, Database, FakeApp, Finished, Postgres, bucket, unique};
+use crate::{BucketService, Client, Database, FakeApp, Finished, IdentityProvider, Postgres, bucket, provider, unique};
 
 /// How long a start may take before the test fails. Unoptimised and on a busy machine.
 const START: Duration = Duration::from_secs(180);
@@ -142,6 +142,11 @@ impl Setup {
     pub fn with_application(self, hosts: &[&str], application: &FakeApp) -> Self {
         let pairs: Vec<_> = hosts.iter().map(|host| format!("https://{host}={}", application.origin)).collect();
         self.with("net.rewrite", pairs.join(","))
+    }
+
+    /// With the name of an identity provider sent to it.
+    pub fn with_provider(self, provider: &IdentityProvider) -> Self {
+        self.with("net.rewrite", format!("{}={}", provider::ISSUER, provider.origin))
     }
 
     /// The data directory.
