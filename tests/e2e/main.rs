@@ -68,6 +68,7 @@ mod refresh;
 mod refused;
 mod rotation;
 mod sandbox;
+mod schemes;
 mod sentences;
 mod signing;
 mod stopping;
