@@ -12,7 +12,7 @@ fn secret() -> String {
 }
 
 /// Spellings of a secret that must not be found anywhere. The first is the part that survives every escaping.
-fn spellings(secret: &str) -> Vec<String> {
+pub(crate) fn spellings(secret: &str) -> Vec<String> {
     let core = secret.trim_matches(|c: char| !c.is_ascii_digit() && !('a'..='f').contains(&c)).to_owned();
     let mut found = vec![core, fake_app::percent(secret), hex::encode(secret)];
     for engine in [general_purpose::STANDARD_NO_PAD, general_purpose::URL_SAFE_NO_PAD] {

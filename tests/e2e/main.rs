@@ -69,6 +69,7 @@ mod refused;
 mod rotation;
 mod sandbox;
 mod schemes;
+mod secrets;
 mod sentences;
 mod signing;
 mod stopping;

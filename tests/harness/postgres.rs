@@ -148,6 +148,13 @@ impl Database {
         say(&self.url(), statements)
     }
 
+    /// Every row of every table, as text.
+    #[must_use]
+    pub fn rows(&self) -> Vec<String> {
+        let tables = self.say("select tablename from pg_tables where schemaname = 'public'");
+        tables.iter().flat_map(|table| self.say(&format!("select t::text from \"{table}\" t"))).collect()
+    }
+
     /// A copy; nobody may use the database meanwhile.
     #[must_use]
     pub fn copy(&self) -> Self {
