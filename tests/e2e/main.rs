@@ -32,6 +32,7 @@ mod usage;
 mod abi;
 mod abuse;
 mod blobs;
+mod browser;
 mod budget;
 mod cassettes;
 mod catalogue;

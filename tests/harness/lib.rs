@@ -4,6 +4,7 @@
 //! one process; each takes a project of its own on the shared server, or starts a server of its own where it must stop it.
 
 pub mod author;
+pub mod browser;
 pub mod bucket;
 pub mod client;
 pub mod disk;
@@ -27,6 +28,7 @@ use std::{
 };
 
 pub use author::Author;
+pub use browser::Browser;
 pub use bucket::BucketService;
 pub use client::{Answer, Client};
 pub use disk::SmallDisk;

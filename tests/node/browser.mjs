@@ -1,0 +1,48 @@
+// Somebody with a keyboard and no mouse goes through a page: `node browser.mjs FOLDER CHROMIUM URL PICTURES`. FOLDER has the packages. Lines
+// of standard input are what is done: `type TEXT`, `press KEY`, `send KEY` where that leads to another page, `picture NAME`. After each
+// the page is told of in one line of JSON.
+import { createRequire } from "node:module";
+import { createInterface } from "node:readline";
+import { pathToFileURL } from "node:url";
+
+const [folder, executablePath, url, pictures] = process.argv.slice(2);
+const library = createRequire(`${folder}/`).resolve("playwright-core");
+const { default: playwright } = await import(pathToFileURL(library));
+const browser = await playwright.chromium.launch({ executablePath, args: ["--no-sandbox"] });
+const page = await browser.newPage({ viewport: { width: 600, height: 700 } });
+const problems = [];
+page.on("console", (message) => problems.push(message.text()));
+page.on("pageerror", (error) => problems.push(String(error)));
+
+const tell = async () => {
+  const seen = await page.evaluate(() => {
+    const focused = document.activeElement;
+    const outline = focused ? getComputedStyle(focused).outlineStyle : "none";
+    const text = (element) => element.innerText.trim();
+    const described = (focused?.getAttribute("aria-describedby") ?? "").split(" ");
+    return {
+      title: document.querySelector("h1") ? text(document.querySelector("h1")) : "",
+      focused: focused?.name || focused?.localName,
+      label: focused?.labels?.[0] ? text(focused.labels[0]) : "",
+      description: described.map((id) => document.getElementById(id)).filter(Boolean).map(text).join(" ").trim(),
+      outline,
+      alert: document.querySelector("[role=alert]") ? text(document.querySelector("[role=alert]")) : "",
+      wide: document.documentElement.scrollWidth > window.innerWidth,
+    };
+  });
+  console.log(JSON.stringify({ ...seen, url: page.url(), problems }));
+};
+
+await page.goto(url);
+await tell();
+for await (const line of createInterface({ input: process.stdin })) {
+  const [what, ...rest] = line.split(" ");
+  const argument = rest.join(" ");
+  if (what === "type") await page.keyboard.insertText(argument);
+  if (what === "press") await page.keyboard.press(argument);
+  if (what === "send") await Promise.all([page.waitForEvent("framenavigated"), page.keyboard.press(argument)]);
+  if (what === "picture") await page.screenshot({ path: `${pictures}/${argument}.png` });
+  await page.waitForLoadState("load");
+  await tell();
+}
+await browser.close();
