@@ -164,7 +164,7 @@ async fn a_server_that_stood_still_past_its_lease_writes_nothing_over_the_newer_
     oauth.issuer.hold(true);
     let (late, newer) = tokio::join!(execute(&oauth, &first), async {
         wait_until("the first server's refresh is under way", || async { refreshed(&oauth) == 1 }).await;
-        one.signal("STOP");
+        one.stand_still().await;
         oauth.issuer.hold(false);
         goes_on(&oauth, &second).await;
         let newer = token(&second, &id).await;

@@ -12,7 +12,10 @@ use std::{
 use serde_json::json;
 use tempfile::{NamedTempFile, TempDir};
 
-use crate::{BucketService, Client, Database, FakeApp, Finished, IdentityProvider, Postgres, bucket, provider, unique};
+use crate::{
+    BucketService, Client, Database, FakeApp, Finished, IdentityProvider, Postgres, bucket, provider, unique,
+    wait_until,
+};
 
 /// How long a start may take before the test fails. Unoptimised and on a busy machine.
 const START: Duration = Duration::from_secs(180);
@@ -327,6 +330,18 @@ impl Host {
     /// Sends a signal by name, `STOP` for example.
     pub fn signal(&self, name: &str) {
         signal(name, self.pid());
+    }
+
+    /// Stops the process where it is, and waits until none of its threads runs: on a busy machine that takes a moment.
+    pub async fn stand_still(&self) {
+        self.signal("STOP");
+        let tasks = PathBuf::from(format!("/proc/{}/task", self.pid()));
+        let stands = |task: std::io::Result<std::fs::DirEntry>| {
+            let status = task.and_then(|task| std::fs::read_to_string(task.path().join("status")));
+            status.is_ok_and(|status| status.lines().any(|line| line.starts_with("State:\tT")))
+        };
+        let all = || std::fs::read_dir(&tasks).is_ok_and(|mut tasks| tasks.all(stands));
+        wait_until("the server stands still", || async { all() }).await;
     }
 
     /// Kills the process as a power switch would, and waits until it is gone.
