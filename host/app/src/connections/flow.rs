@@ -23,7 +23,7 @@ use super::{
     protocol::{Away, Code, Flow as Protocol, Refusal, Tokens},
     record,
     refresh::{Credential, Standing, Whose, after, obtains},
-    scheme, trial,
+    scheme, signing, trial,
 };
 use crate::{
     App, Error, Result, auth_configs,
@@ -807,7 +807,9 @@ impl Here {
             (values, lifetime) = app.accounts.obtain(&self.project.id, &self.config, scheme, values).await?;
         }
         if scheme.verify.is_some() {
-            trial(app, &self.project, &self.release, scheme.mode, &values).await?;
+            let asked = signing(app, &self.project, &self.config, values.clone()).await?;
+            let proxy = auth_configs::way(app, &self.project, &self.config).await?;
+            trial(app, &self.project, &self.release, scheme.mode, &asked, proxy).await?;
         }
         Ok((values, lifetime))
     }
