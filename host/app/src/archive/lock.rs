@@ -18,6 +18,11 @@ use super::ArchiveError;
 
 /// Characters of a passphrase at least.
 pub const PASSPHRASE: usize = 12;
+/// Work of making a key out of a passphrase, as a power of two: a second and 256 MiB.
+const WORK: u8 = 18;
+/// Most of it that is done for an archive: 16 times as much. Both are numbers and not what this machine can do in a given
+/// time: what a quick machine has locked, a busy one must open.
+const MOST_WORK: u8 = WORK + 4;
 
 /// What locks an archive.
 pub enum Lock {
@@ -58,11 +63,14 @@ impl Lock {
 
     pub(super) fn lock(&self, file: File) -> std::io::Result<StreamWriter<BufWriter<File>>> {
         let encryptor = match self {
-            Self::Passphrase(passphrase) => Encryptor::with_user_passphrase(passphrase.clone()),
-            Self::Recipient(recipient) => Encryptor::with_recipients(std::iter::once(recipient as &dyn age::Recipient))
-                .map_err(std::io::Error::other)?,
+            Self::Passphrase(passphrase) => {
+                let mut recipient = age::scrypt::Recipient::new(passphrase.clone());
+                recipient.set_work_factor(WORK);
+                Encryptor::with_recipients(std::iter::once(&recipient as &dyn age::Recipient))
+            }
+            Self::Recipient(recipient) => Encryptor::with_recipients(std::iter::once(recipient as &dyn age::Recipient)),
         };
-        encryptor.wrap_output(BufWriter::new(file))
+        encryptor.map_err(std::io::Error::other)?.wrap_output(BufWriter::new(file))
     }
 }
 
@@ -89,7 +97,8 @@ impl Unlock {
         let decryptor = Decryptor::new_buffered(BufReader::new(file)).map_err(closed)?;
         let unlocked = match self {
             Self::Passphrase(passphrase) => {
-                let identity = age::scrypt::Identity::new(passphrase.clone());
+                let mut identity = age::scrypt::Identity::new(passphrase.clone());
+                identity.set_max_work_factor(MOST_WORK);
                 decryptor.decrypt(std::iter::once(&identity as &dyn age::Identity))
             }
             Self::Identities(all) => decryptor.decrypt(all.iter().map(|identity| identity as &dyn age::Identity)),
