@@ -136,7 +136,7 @@ const ROWS: &[(&str, &str)] = &[
 ];
 
 /// Settings in groups of limits that bound nothing that a client asks for.
-const NO_LIMITS: [&str; 14] = [
+const NO_LIMITS: [&str; 15] = [
     "sandbox.allocator",
     "sandbox.threads",
     "sandbox.resident",
@@ -147,6 +147,7 @@ const NO_LIMITS: [&str; 14] = [
     "logs.cassettes",
     "files.keep_days",
     "connections.refresh_margin_s",
+    "connections.idle_refresh_s",
     "llm.base_url",
     "llm.model",
     "llm.key",

@@ -314,7 +314,7 @@ async fn particular_refusals(host: &Host, seen: &mut Seen) {
     seen.call(&project, "auth_configs_create", no, config("no_such_toolkit")).await.expect(404);
     let mut elsewhere = config(&slug);
     elsewhere["auth_config"]["authScheme"] = json!("DCR_OAUTH");
-    seen.call(&project, "auth_configs_create", no, elsewhere).await.expect(501);
+    seen.call(&project, "auth_configs_create", no, elsewhere).await.expect(400);
     let mut restricted = config(&slug);
     restricted["auth_config"]["restrict_to_following_tools"] = json!(["ANOTHER_TOOL"]);
     let restricted = seen.call(&project, "auth_configs_create", no, restricted).await.expect(201);

@@ -150,7 +150,6 @@ fn cleared<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Vec<String>>, D:
     responses(
         (status = 201, description = "The auth config", body = shapes::NewAuthConfig),
         (status = 404, description = "There is no such toolkit"),
-        (status = 501, description = "The server has no proxies"),
     ),
 )]
 pub(crate) async fn create(
