@@ -21,7 +21,7 @@ const LINES: usize = 100;
 const DAY: usize = 8;
 
 /// Texts of the changelog by toolkit, version and the version before. Published versions never change, so neither do these.
-pub(super) type Texts = Mutex<HashMap<(Arc<str>, String, Option<String>), Arc<str>>>;
+pub(super) type Changelogs = Mutex<HashMap<(Arc<str>, String, Option<String>), Arc<str>>>;
 
 /// A version in the changelog.
 #[derive(Debug)]

@@ -49,7 +49,7 @@ pub struct Catalog {
     newest: AtomicI64,
     /// Held while a publication commits and swaps, so that swaps happen in the order of commits.
     changing: tokio::sync::Mutex<Texts>,
-    changelogs: changes::Texts,
+    changelogs: changes::Changelogs,
 }
 
 /// One state of the catalogue.
@@ -149,7 +149,7 @@ impl Catalog {
             current: ArcSwap::from_pointee(index),
             newest: AtomicI64::new(newest),
             changing: tokio::sync::Mutex::new(texts),
-            changelogs: changes::Texts::default(),
+            changelogs: changes::Changelogs::default(),
         }
     }
 

@@ -175,8 +175,8 @@ pub async fn publish(app: &App, slug: &str, version: &str, component: Bytes, ter
         signed_by,
         deprecated_at: None,
     };
-    let known = (!terms.breaking).then_some(&installed.manifest);
-    enter(app, stored, known).await
+    let promised = (!terms.breaking).then_some(&installed.manifest);
+    enter(app, stored, promised).await
 }
 
 /// The manifest of a version.
