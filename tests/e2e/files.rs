@@ -309,7 +309,10 @@ async fn a_bucket_that_signs_takes_and_gives_files_itself() {
     assert_eq!(done.status, 200, "{done:?}");
     let link = copy(&project, &slug, key).await.data()["file"]["s3url"].as_str().unwrap().to_owned();
     assert!(link.starts_with(&service.endpoint()), "{link}");
+    assert!(link.contains("response-content-disposition=attachment"), "it is saved and not opened: {link}");
     assert_eq!(get(&project, &link).await.bytes, bytes);
+    let opened = link.replace("disposition=attachment", "disposition=inline");
+    assert_eq!(get(&project, &opened).await.status, 403);
     let existing = ask(&project, &slug, &bytes, json!({})).await.expect(200);
     assert_eq!(existing["type"], "existing");
     let verified = host.terminate().await.0.command(&["verify"]);

@@ -2,19 +2,19 @@
 
 use std::{env, fs, path::Path};
 
-use harness::{Host, toolkit, unique};
+use harness::{Host, author, toolkit, unique};
 use serde_json::{Value, json};
 
 use crate::given;
 
 /// Runs the author's command as on a machine of an author, where the guest is compiled once.
 #[expect(clippy::disallowed_methods, reason = "the folders of the person who runs the tests")]
-fn author(folder: &Path, arguments: &[&str]) -> Value {
-    let cache = harness::author::cache().display().to_string();
+fn as_author(folder: &Path, arguments: &[&str]) -> Value {
+    let [cache, target] = [author::cache(), author::target()].map(|path| path.display().to_string());
     let known = ["PATH", "HOME", "CARGO_HOME", "RUSTUP_HOME"];
     let known: Vec<_> = known.iter().filter_map(|name| Some((*name, env::var(name).ok()?))).collect();
     let mut variables: Vec<_> = known.iter().map(|(name, value)| (*name, value.as_str())).collect();
-    variables.push(("XDG_CACHE_HOME", &cache));
+    variables.extend([("XDG_CACHE_HOME", &*cache), ("CARGO_TARGET_DIR", &*target)]);
     serde_json::from_str(&toolkit(folder, &variables, arguments).succeeded()).unwrap()
 }
 
@@ -23,7 +23,7 @@ async fn imported(host: &Host, slug: &str, description: &str, more: &[&str]) -> 
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("api.yaml"), description).unwrap();
     let arguments = ["import", "openapi", "api.yaml", "--slug", slug, "--json"];
-    let made = author(folder.path(), &[&arguments[..], more].concat());
+    let made = as_author(folder.path(), &[&arguments[..], more].concat());
     let component = fs::read(folder.path().join(made["file"].as_str().unwrap())).unwrap();
     let address = format!("/toolkits/{slug}/versions/{}", made["version"].as_str().unwrap());
     host.as_org().put(&address, component).await.expect(201);
@@ -130,12 +130,12 @@ fn imports_in_a_folder_of_toolkits_are_built_and_checked_with_the_others() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("api.yaml"), DESCRIPTION).unwrap();
     for slug in ["one", "two"] {
-        author(folder.path(), &["import", "openapi", "api.yaml", "--slug", slug, "--json"]);
+        as_author(folder.path(), &["import", "openapi", "api.yaml", "--slug", slug, "--json"]);
     }
     let slugs = |list: &Value| -> Vec<Value> { list.as_array().unwrap().iter().map(|it| it["slug"].clone()).collect() };
-    let built = author(folder.path(), &["build", "--all", "--json"]);
+    let built = as_author(folder.path(), &["build", "--all", "--json"]);
     assert_eq!(slugs(&built), ["one", "two"]);
     assert!(["one", "two"].iter().all(|slug| folder.path().join("dist").join(format!("{slug}.wasm")).is_file()));
-    let checked = author(folder.path(), &["check", "--all", "--json"]);
+    let checked = as_author(folder.path(), &["check", "--all", "--json"]);
     assert_eq!(slugs(&checked), ["one", "two"]);
 }

@@ -14,7 +14,7 @@ use harness::{
 use serde_json::{Value, json};
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
-/// Toolkits of the repository: with their target folder, lock file and flags a new toolkit builds with what is compiled already.
+/// Toolkits of the repository: with their target folder and lock file a new toolkit builds with what is compiled already.
 const TOOLKITS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../toolkits");
 
 fn page(name: &str) -> PathBuf {
@@ -23,10 +23,7 @@ fn page(name: &str) -> PathBuf {
 
 /// Lets the toolkit in a folder build with what is compiled already.
 fn prepare(folder: &Path) {
-    fs::create_dir(folder.join(".cargo")).unwrap();
-    for file in ["Cargo.lock", ".cargo/config.toml"] {
-        fs::copy(Path::new(TOOLKITS).join(file), folder.join(file)).unwrap();
-    }
+    fs::copy(Path::new(TOOLKITS).join("Cargo.lock"), folder.join("Cargo.lock")).unwrap();
 }
 
 /// An application on loopback; its origin.

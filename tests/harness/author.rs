@@ -15,7 +15,7 @@ use crate::{
     wait_for, wait_until,
 };
 
-/// Toolkits of the repository. Their target folder, lock file and flags are used here too, so that the SDK and what it needs
+/// Toolkits of the repository. Their target folder and lock file are used here too, so that the SDK and what it needs
 /// are compiled once for all.
 const TOOLKITS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../toolkits");
 
@@ -23,6 +23,12 @@ const TOOLKITS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../toolkits");
 #[must_use]
 pub fn cache() -> PathBuf {
     Path::new(TOOLKITS).join("../target/tmp/cache")
+}
+
+/// Where the SDK and what it needs are compiled already.
+#[must_use]
+pub fn target() -> PathBuf {
+    Path::new(TOOLKITS).join("target")
 }
 
 /// An author with an empty folder.
@@ -63,10 +69,8 @@ impl Author {
         let made = self.toolkit(&["new", name]);
         assert!(made.status.success(), "{made:#?}");
         let folder = self.path(name);
-        fs::create_dir(folder.join(".cargo")).expect("the toolkit's folder can be written");
-        for file in ["Cargo.lock", ".cargo/config.toml"] {
-            fs::copy(Path::new(TOOLKITS).join(file), folder.join(file)).expect("the toolkit's folder can be written");
-        }
+        fs::copy(Path::new(TOOLKITS).join("Cargo.lock"), folder.join("Cargo.lock"))
+            .expect("the toolkit's folder can be written");
     }
 
     /// Replaces a text in a file.
@@ -121,7 +125,7 @@ impl Author {
         let mut command = Command::new(beside("toolkit"));
         command.args(arguments).current_dir(self.folder.path());
         command.env("XDG_CACHE_HOME", cache()).env("TMPDIR", self.path("tmp"));
-        command.env("CARGO_TARGET_DIR", Path::new(TOOLKITS).join("target"));
+        command.env("CARGO_TARGET_DIR", target());
         command
     }
 }

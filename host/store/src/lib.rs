@@ -17,7 +17,7 @@ mod space;
 mod values;
 
 pub use batch::{Batch, Step, Write};
-pub use blobs::{Blobs, Bucket, BucketError, BucketSettings, Folder, Signed, SignedUrl};
+pub use blobs::{Blobs, Bucket, BucketError, BucketSettings, Folder, Signed, SignedUrl, Terms};
 pub use document::{Collection, Document, Field, Kind, Record, Row, Time};
 pub use error::{CommitError, EditError, Error, OpenError};
 pub use query::{Cond, Order, Page, Query, Test};

@@ -255,9 +255,10 @@ impl Mode {
     }
 }
 
-/// Flags that every toolkit is compiled with. They are the same for all, because other flags mean another standard library.
+/// Flags that every toolkit is compiled with: its stack, and that randomness comes from the SDK. They are the same for all,
+/// because other flags mean another standard library and another SDK.
 fn toolkit_flags() -> String {
-    let mut flags = format!("-Clink-arg=-zstack-size={STACK}");
+    let mut flags = format!("-Clink-arg=-zstack-size={STACK} --cfg getrandom_backend=\"custom\"");
     // Of the standard library's sources; those of crates are named by `compiler`. Cargo splits flags at spaces.
     if let Some(root) = print(&["--print", "sysroot"]).filter(|root| !root.contains(' ')) {
         let _ = write!(flags, " --remap-path-prefix={root}=/rust");

@@ -299,8 +299,10 @@ fn the_largest_description_becomes_one_component_that_a_server_takes() {
     let folder = tempfile::tempdir().unwrap();
     let toolkit = |arguments: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_toolkit"));
-        let cache = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/tmp/cache");
-        run(command.args(arguments).current_dir(folder.path()).env("XDG_CACHE_HOME", cache))
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        command.env("XDG_CACHE_HOME", root.join("target/tmp/cache"));
+        command.env("CARGO_TARGET_DIR", root.join("toolkits/target"));
+        run(command.args(arguments).current_dir(folder.path()))
     };
     let file = fetched(GITHUB);
     let file = file.to_str().unwrap();

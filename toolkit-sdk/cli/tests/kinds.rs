@@ -6,12 +6,14 @@ use std::{fs, path::Path, process::Command};
 
 use serde_json::{Value, json};
 
-/// Where the guest of imports is compiled, once for all tests.
-const CACHE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/cache");
+/// What is compiled here already, and where the guest of imports is kept: once for all tests.
+const TARGET: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../toolkits/target");
+const CACHE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/tmp/cache");
 
 fn toolkit(folder: &Path, arguments: &[&str]) -> Value {
     let mut command = Command::new(env!("CARGO_BIN_EXE_toolkit"));
-    let output = command.args(arguments).current_dir(folder).env("XDG_CACHE_HOME", CACHE).output().unwrap();
+    command.args(arguments).current_dir(folder).env("XDG_CACHE_HOME", CACHE).env("CARGO_TARGET_DIR", TARGET);
+    let output = command.output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{arguments:?}\n{}{said}", String::from_utf8_lossy(&output.stdout));
     serde_json::from_slice(&output.stdout).unwrap()

@@ -41,6 +41,8 @@ extern crate self as toolkit_sdk;
 mod arena;
 pub mod clock;
 pub mod context;
+#[cfg(all(target_arch = "wasm32", getrandom_backend = "custom"))]
+mod entropy;
 mod error;
 mod file;
 mod host;

@@ -4,8 +4,6 @@ mod dates;
 mod hash;
 mod json;
 mod markup;
-#[cfg(target_arch = "wasm32")]
-mod seed;
 mod tables;
 mod template;
 mod text;

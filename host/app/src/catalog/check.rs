@@ -9,10 +9,11 @@ use jsonschema::{PatternOptions, Validator};
 use serde_json::{Value, value::RawValue};
 
 use super::texts::Text;
-use crate::{Result, json};
+use crate::{Error, Result, json};
 
 const LINES: usize = 100;
 const LINE: usize = 300;
+const NO_OBJECT: &str = "not an object";
 
 /// A schema as text, and its validator once it was needed.
 #[derive(Debug)]
@@ -50,42 +51,39 @@ impl Schema {
         self.text.read()
     }
 
-    /// Reads a value from outside strictly and checks it.
+    /// Reads a value from outside strictly and checks it: one line per problem, none when it fits.
     ///
     /// # Errors
-    /// One line per problem.
-    pub fn check_strictly(&self, bytes: &[u8]) -> std::result::Result<(), Vec<String>> {
-        let value = json::read(bytes).map_err(|cause| vec![format!("not acceptable JSON: {cause}")])?;
-        self.compiled()?.value(&value)
+    /// As [`Schema::text`].
+    pub fn problems_strictly(&self, bytes: &[u8]) -> Result<Vec<String>> {
+        Ok(match json::read(bytes) {
+            Ok(value) => self.compiled()?.problems(&value),
+            Err(cause) => vec![format!("not acceptable JSON: {cause}")],
+        })
     }
 
-    /// Checks a value that a toolkit answered. A schema that allows everything costs one look over the text.
+    /// The same of a value that a toolkit answered. A schema that allows everything costs one look over the text.
     ///
     /// # Errors
-    /// One line per problem.
-    pub fn check(&self, bytes: &[u8]) -> std::result::Result<(), Vec<String>> {
-        let not_json = |cause: serde_json::Error| vec![format!("not JSON: {cause}")];
-        match self.compiled()? {
-            Check::Full(validator) => {
-                let value = serde_json::from_slice(bytes).map_err(not_json)?;
-                problems(validator, &value)
-            }
-            simple => {
-                let text: &RawValue = serde_json::from_slice(bytes).map_err(not_json)?;
-                let object = text.get().starts_with('{');
-                if object || matches!(simple, Check::Anything) { Ok(()) } else { Err(vec!["not an object".into()]) }
-            }
-        }
+    /// As [`Schema::text`].
+    pub fn problems(&self, bytes: &[u8]) -> Result<Vec<String>> {
+        let problems = match self.compiled()? {
+            check @ Check::Full(_) => serde_json::from_slice(bytes).map(|value| check.problems(&value)),
+            Check::Anything => serde_json::from_slice(bytes).map(|_: &RawValue| Vec::new()),
+            Check::AnyObject => serde_json::from_slice(bytes).map(|text: &RawValue| {
+                if text.get().starts_with('{') { Vec::new() } else { vec![NO_OBJECT.to_owned()] }
+            }),
+        };
+        Ok(problems.unwrap_or_else(|cause| vec![format!("not JSON: {cause}")]))
     }
 
-    fn compiled(&self) -> std::result::Result<&Check, Vec<String>> {
+    fn compiled(&self) -> Result<&Check> {
         if let Some(check) = self.check.get() {
             return Ok(check);
         }
-        let text = self.text().map_err(|cause| vec![cause.to_string()])?;
-        let schema =
-            serde_json::from_str(text.get()).map_err(|cause| vec![format!("the schema is not JSON: {cause}")])?;
-        let check = compile(&schema).map_err(|problem| vec![problem])?;
+        let unusable = |cause: &dyn std::fmt::Display| Error::Unavailable(format!("a schema cannot be used: {cause}"));
+        let schema = serde_json::from_str(self.text()?.get()).map_err(|cause| unusable(&cause))?;
+        let check = compile(&schema).map_err(|cause| unusable(&cause))?;
         Ok(self.check.get_or_init(|| check))
     }
 }
@@ -96,12 +94,11 @@ pub(super) fn problem(schema: &Value) -> Option<String> {
 }
 
 impl Check {
-    fn value(&self, value: &Value) -> std::result::Result<(), Vec<String>> {
+    fn problems(&self, value: &Value) -> Vec<String> {
         match self {
-            Self::Anything => Ok(()),
-            Self::AnyObject if value.is_object() => Ok(()),
-            Self::AnyObject => Err(vec!["not an object".into()]),
-            Self::Full(validator) => problems(validator, value),
+            Self::AnyObject if !value.is_object() => vec![NO_OBJECT.to_owned()],
+            Self::Anything | Self::AnyObject => Vec::new(),
+            Self::Full(validator) => lines(validator, value),
         }
     }
 }
@@ -138,16 +135,16 @@ fn simple(schema: &Value) -> Option<Check> {
     }
 }
 
-fn problems(validator: &Validator, value: &Value) -> std::result::Result<(), Vec<String>> {
+fn lines(validator: &Validator, value: &Value) -> Vec<String> {
     if validator.is_valid(value) {
-        return Ok(());
+        return Vec::new();
     }
     let line = |error: jsonschema::ValidationError<'_>| {
         let path = error.instance_path().to_string();
         let place = if path.is_empty() { "at the top" } else { path.as_str() };
         format!("{place}: {error}").chars().take(LINE).collect()
     };
-    Err(validator.iter_errors(value).take(LINES).map(line).collect())
+    validator.iter_errors(value).take(LINES).map(line).collect()
 }
 
 #[cfg(test)]
@@ -168,6 +165,19 @@ mod tests {
         Schema::new(text(&schema))
     }
 
+    fn fits(schema: &Schema, value: &[u8]) -> bool {
+        schema.problems(value).unwrap().is_empty()
+    }
+
+    #[test]
+    fn a_schema_that_cannot_be_read_is_an_outage_and_no_fault_of_the_value() {
+        let mut texts = Texts::within(&tempfile::env::temp_dir()).unwrap();
+        let unwritten = Schema::new(texts.add(&to_raw_value(&json!({"type": "string"})).unwrap()));
+        for problems in [unwritten.problems(b"1"), unwritten.problems_strictly(b"1")] {
+            assert_eq!(problems.unwrap_err().row().status, 503);
+        }
+    }
+
     #[test]
     fn every_problem_has_its_line_with_its_place() {
         let wanted = schema(json!({
@@ -175,8 +185,8 @@ mod tests {
             "properties": {"url": {"type": "string"}, "deep": {"type": "object", "properties": {"n": {"maximum": 3}}}},
             "required": ["url"]
         }));
-        wanted.check_strictly(br#"{"url":"x"}"#).unwrap();
-        let lines = wanted.check_strictly(br#"{"deep":{"n":4}}"#).unwrap_err();
+        assert!(wanted.problems_strictly(br#"{"url":"x"}"#).unwrap().is_empty());
+        let lines = wanted.problems_strictly(br#"{"deep":{"n":4}}"#).unwrap();
         assert_eq!(lines.len(), 2, "{lines:?}");
         assert!(lines.iter().any(|line| line.starts_with("/deep/n: ")), "{lines:?}");
         assert!(lines.iter().any(|line| line.contains("url")), "{lines:?}");
@@ -185,7 +195,7 @@ mod tests {
     #[test]
     fn a_pattern_cannot_backtrack_and_nothing_remote_is_fetched() {
         let hard = schema(json!({"type": "string", "pattern": "^(a+)+$"}));
-        assert!(hard.check(format!("\"{}b\"", "a".repeat(50_000)).as_bytes()).is_err());
+        assert!(!fits(&hard, format!("\"{}b\"", "a".repeat(50_000)).as_bytes()));
         for unusable in [json!({"pattern": "(?=a)b"}), json!({"$ref": "http://127.0.0.1:9/x.json"})] {
             assert!(problem(&unusable).is_some(), "{unusable}");
         }
@@ -194,16 +204,16 @@ mod tests {
     #[test]
     fn a_schema_that_allows_everything_needs_no_validator() {
         for silent in [json!(true), json!({}), json!({"title": "x"})] {
-            schema(silent).check(b"[1]").unwrap();
+            assert!(fits(&schema(silent), b"[1]"));
         }
         let object = schema(json!({"type": "object", "additionalProperties": true}));
-        object.check(br#"{"a":1}"#).unwrap();
-        assert!(object.check(b"[1]").is_err());
-        assert!(object.check(b"{").is_err());
-        assert!(object.check_strictly(b"[]").is_err());
+        assert!(fits(&object, br#"{"a":1}"#));
+        assert!(!fits(&object, b"[1]"));
+        assert!(!fits(&object, b"{"));
+        assert!(!object.problems_strictly(b"[]").unwrap().is_empty());
         let loose = Schema::loose(text(&json!({"type": "object", "required": ["a"]})));
-        loose.check(b"{}").unwrap();
-        assert!(loose.check(b"[]").is_err());
+        assert!(fits(&loose, b"{}"));
+        assert!(!fits(&loose, b"[]"));
         assert!(loose.text().unwrap().get().contains("required"), "it is shown as it is");
     }
 }

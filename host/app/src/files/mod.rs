@@ -13,7 +13,7 @@ use std::{sync::Arc, time::Duration};
 use bytes::Bytes;
 use md5::{Digest, Md5};
 use serde::{Deserialize, Serialize};
-use store::{Batch, Collection, CommitError, Document, Field, Found, Kind, Query, Record, Time};
+use store::{Batch, Collection, CommitError, Document, Field, Found, Kind, Query, Record, Terms, Time};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 pub(crate) use answer::{linked, offloaded};
@@ -68,6 +68,17 @@ pub struct File {
     /// What makes an upload the same as another: absent for what tools made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     content: Option<String>,
+}
+
+impl File {
+    /// The `Content-Disposition` with which it is read: to be saved, and its name with every byte that is not plain
+    /// percent-encoded (RFC 6266).
+    #[must_use]
+    pub fn disposition(&self) -> String {
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+        let encode = |byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
+        format!("attachment; filename*=UTF-8''{}", self.name.bytes().map(encode).collect::<String>())
+    }
 }
 
 impl Document for File {
@@ -365,7 +376,9 @@ async fn link(app: &App, project: &Project, id: &str, file: &File, way: Signed) 
     let seconds = project.stored.config.file_url_expiry;
     let lasts = Duration::from_secs(seconds.into());
     let expires_at = Time(app.clock.now().0.saturating_add(i64::from(seconds) * 1_000));
-    let own = app.store.blobs().signed(&blob(id), way, &file.md5, &file.media_type, lasts).await?;
+    let disposition = file.disposition();
+    let terms = Terms { md5: &file.md5, media_type: &file.media_type, disposition: &disposition, lasts };
+    let own = app.store.blobs().signed(&blob(id), way, terms).await?;
     let (url, headers) = match own {
         Some(signed) => (signed.url, signed.headers),
         None => {
@@ -445,6 +458,24 @@ mod tests {
         for text in ["", "text", "/", "text/", "a b/c", "text/plain\r\nx: y", "text/plain; é", "te/xt/x"] {
             assert!(!is_media_type(text), "{text:?}");
         }
+    }
+
+    #[test]
+    fn a_name_cannot_end_its_header_or_begin_another_parameter() {
+        let disposition = |name: &str| {
+            let file = File {
+                toolkit: String::new(),
+                tool: String::new(),
+                name: name.to_owned(),
+                media_type: String::new(),
+                md5: String::new(),
+                state: State::Kept,
+                content: None,
+            };
+            file.disposition()
+        };
+        assert_eq!(disposition("a b\".txt"), "attachment; filename*=UTF-8''a%20b%22.txt");
+        assert_eq!(disposition("é\r\nx"), "attachment; filename*=UTF-8''%C3%A9%0D%0Ax");
     }
 
     #[test]

@@ -97,8 +97,10 @@ pub async fn execute(app: &App, project: &SharedProject, request: Execute) -> Re
             if found.tool.takes_files {
                 (arguments, files) = files::given(app, project, &found.tool, arguments).await?;
             }
-            let check = found.tool.input.check_strictly(&arguments);
-            check.map_err(|problems| Error::ArgumentsInvalid { tool: found.tool.slug.to_string(), problems })?;
+            let problems = found.tool.input.problems_strictly(&arguments)?;
+            if !problems.is_empty() {
+                return Err(Error::ArgumentsInvalid { tool: found.tool.slug.to_string(), problems });
+            }
             Input::Arguments(arguments)
         }
         sentence @ Input::Sentence(_) => sentence,
@@ -258,22 +260,23 @@ async fn offloaded(app: &App, project: &SharedProject, found: &Found, data: Byte
     }
 }
 
-/// Whether a tool's data fit its schema. A large one is read on another thread, so that it holds up nobody.
-async fn check(found: &Found, data: &Bytes) -> std::result::Result<(), Vec<String>> {
+/// What in a tool's data does not fit its schema. Large ones are read on another thread, so that they hold up nobody.
+async fn problems(found: &Found, data: &Bytes) -> Result<Vec<String>> {
     if data.len() <= INLINE {
-        return found.tool.output.check(data);
+        return found.tool.output.problems(data);
     }
     let (tool, data) = (found.tool.clone(), data.clone());
-    let checked = tokio::task::spawn_blocking(move || tool.output.check(&data)).await;
-    checked.unwrap_or_else(|cause| Err(vec![format!("it could not be checked: {cause}")]))
+    let checked = tokio::task::spawn_blocking(move || tool.output.problems(&data)).await;
+    checked.unwrap_or_else(|cause| Err(Error::Unavailable(cause.to_string())))
 }
 
 async fn told(found: &Found, outcome: &Outcome) -> Told {
     let invalid = |message: String| failed(kind::OUTPUT_INVALID, &message, None);
     match &outcome.answer {
-        Ok(Answer::Data(data)) => match check(found, data).await {
-            Ok(()) => Told { data: as_object(data), error: None },
-            Err(problems) => invalid(format!("the tool's answer does not fit its schema: {}", problems.join("; "))),
+        Ok(Answer::Data(data)) => match problems(found, data).await {
+            Ok(problems) if problems.is_empty() => Told { data: as_object(data), error: None },
+            Ok(problems) => invalid(format!("the tool's answer does not fit its schema: {}", problems.join("; "))),
+            Err(cause) => failed(kind::HOST, &format!("the tool ran, but its result cannot be checked: {cause}"), None),
         },
         Ok(_) => invalid("the tool answered as a trigger does".into()),
         Err(failure) => failed(&failure.kind, &failure.message, Some(failure)),

@@ -161,10 +161,10 @@ async fn converse(model: &Model, tool: &Tool, sentence: &Sentence) -> Result<(By
         tokens.completion += usage.completion_tokens;
         let choice = choices.into_iter().next().ok_or_else(|| Error::ModelFailed("it answered nothing".into()))?;
         answer = choice.message.content.unwrap_or_default();
-        problems = match tool.input.check_strictly(answer.as_bytes()) {
-            Ok(()) => return Ok((Bytes::from(answer), tokens)),
-            Err(problems) => problems,
-        };
+        problems = tool.input.problems_strictly(answer.as_bytes())?;
+        if problems.is_empty() {
+            return Ok((Bytes::from(answer), tokens));
+        }
         if choice.finish_reason.as_deref() == Some("length") {
             problems.push("the answer was cut off by `llm.max_tokens`".into());
         }

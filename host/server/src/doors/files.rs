@@ -50,7 +50,7 @@ pub(crate) async fn get(
     let value =
         |text: &str| HeaderValue::from_str(text).map_err(|_| Error::Internal("a file's type is no header".into()));
     headers.insert(header::CONTENT_TYPE, value(&file.media_type)?);
-    headers.insert(header::CONTENT_DISPOSITION, value(&disposition(&file.name))?);
+    headers.insert(header::CONTENT_DISPOSITION, value(&file.disposition())?);
     headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static("sandbox; default-src 'none'"));
     Ok(response)
 }
@@ -65,25 +65,4 @@ fn ticket(server: &Server, way: Signed, project: &str, id: &str, query: &Query) 
         signature: text("signature")?,
     };
     Ok(server.app.files.links.read(way, project, id, &given, server.app.clock.now())?)
-}
-
-/// The name as RFC 6266 wants it: every byte that is not plain is percent-encoded.
-fn disposition(name: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
-    let encoded: String = name
-        .bytes()
-        .map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
-        .collect();
-    format!("attachment; filename*=UTF-8''{encoded}")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_name_cannot_end_its_header_or_begin_another_parameter() {
-        assert_eq!(disposition("a b\".txt"), "attachment; filename*=UTF-8''a%20b%22.txt");
-        assert_eq!(disposition("é\r\nx"), "attachment; filename*=UTF-8''%C3%A9%0D%0Ax");
-    }
 }

@@ -3,7 +3,7 @@
 //! Objects hold the bytes as they were put, so that others may be given a link to one; the checksum stands in their
 //! metadata. A bucket that does not answer is *unavailable* after a few seconds; nothing here waits for it to come back.
 
-use super::{Blobs, Signed, SignedUrl, check};
+use super::{Blobs, Signed, SignedUrl, Terms, check};
 use crate::Error;
 use async_trait::async_trait;
 use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
@@ -232,20 +232,18 @@ impl Blobs for Bucket {
         }
     }
 
-    async fn signed(
-        &self,
-        key: &str,
-        way: Signed,
-        md5: &str,
-        media_type: &str,
-        lasts: Duration,
-    ) -> Result<Option<SignedUrl>, Error> {
+    async fn signed(&self, key: &str, way: Signed, terms: Terms<'_>) -> Result<Option<SignedUrl>, Error> {
         if !self.presigned {
             return Ok(None);
         }
+        let Terms { md5, media_type, disposition, lasts } = terms;
         let path = self.path(key)?;
-        let (method, headers) = match way {
-            Signed::Get => (Method::GET, Vec::new()),
+        let (method, shown, headers) = match way {
+            // A bucket knows neither name nor type of what it holds, and a page in it must not be opened as one.
+            Signed::Get => {
+                let shown = [("response-content-type", media_type), ("response-content-disposition", disposition)];
+                (Method::GET, shown.to_vec(), Vec::new())
+            }
             Signed::Put => {
                 let encoded = BASE64.encode(hex::decode(md5).map_err(|_| Error::Key(md5.to_owned()))?);
                 let bound = [
@@ -253,10 +251,11 @@ impl Blobs for Bucket {
                     ("content-type", media_type.to_owned()),
                     (DIGEST_HEADER, md5.to_owned()),
                 ];
-                (Method::PUT, bound.map(|(name, value)| (name.to_owned(), value)).into())
+                (Method::PUT, Vec::new(), bound.map(|(name, value)| (name.to_owned(), value)).into())
             }
         };
-        let options = headers.iter().try_fold(SignedUrlOptions::new(), |options, (name, value)| {
+        let options = SignedUrlOptions::new().with_query(shown);
+        let options = headers.iter().try_fold(options, |options, (name, value)| {
             let value = HeaderValue::from_str(value).ok()?;
             Some(options.with_signed_header(HeaderName::from_bytes(name.as_bytes()).ok()?, value))
         });

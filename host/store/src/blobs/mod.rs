@@ -45,6 +45,19 @@ pub struct SignedUrl {
     pub headers: Vec<(String, String)>,
 }
 
+/// What a signed link says of its blob.
+#[derive(Debug, Clone, Copy)]
+pub struct Terms<'a> {
+    /// Of the bytes, in hexadecimal. What is put has to have it.
+    pub md5: &'a str,
+    /// What is put has to name it, and what is read comes with it.
+    pub media_type: &'a str,
+    /// The `Content-Disposition` with which it is read (RFC 6266).
+    pub disposition: &'a str,
+    /// How long the link can be used.
+    pub lasts: Duration,
+}
+
 /// A store of byte strings by key.
 ///
 /// A key has 1 to 200 bytes out of `a-z`, `A-Z`, `0-9`, `_`, `-` and `.`, and does not begin with a dot.
@@ -56,16 +69,8 @@ pub trait Blobs: Send + Sync {
     async fn get(&self, key: &str) -> Result<Option<Bytes>, Error>;
     /// Forgets `key`; one that is not there is no error.
     async fn remove(&self, key: &str) -> Result<(), Error>;
-    /// A link for one request past this server, for so long; none where links are not given. Bytes that are put so must have
-    /// this MD5 (in hexadecimal) and media type.
-    async fn signed(
-        &self,
-        _key: &str,
-        _way: Signed,
-        _md5: &str,
-        _media_type: &str,
-        _lasts: Duration,
-    ) -> Result<Option<SignedUrl>, Error> {
+    /// A link for one request past this server; none where links are not given.
+    async fn signed(&self, _key: &str, _way: Signed, _terms: Terms<'_>) -> Result<Option<SignedUrl>, Error> {
         Ok(None)
     }
     /// Every key there is, in order.

@@ -1,16 +1,18 @@
-//! Seeds for the hash maps of `boon`.
+//! Randomness for crates that take it from the system.
 //!
-//! They come from `getrandom`, which on this target knows only a browser; `.cargo/config.toml` of this workspace chooses the
-//! crate's `custom` source instead, and here it is: the platform's randomness. Without it the component would import
-//! functions that no host has, and `toolkit build` would refuse it.
+//! `getrandom` knows only a browser on this target. `toolkit build` chooses its `custom` source instead, which is here: the
+//! platform's randomness. So `rand`, `uuid` and hash maps with seeds work in a toolkit as they are.
+
+#![expect(unsafe_code, reason = "this is how the crate looks for a source")]
 
 use getrandom::Error;
-use toolkit_sdk::random;
+
+use crate::random;
 
 /// What the platform gives at once.
 const CHUNK: usize = 64 * 1024;
 
-/// Fills `length` bytes from `start`.
+/// Fills `length` bytes from `start`. Versions 0.3 and 0.4 of the crate call it, and their errors are the same number.
 ///
 /// # Safety
 /// The bytes belong to the caller; `getrandom` calls this with a slice that it holds.
