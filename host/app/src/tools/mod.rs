@@ -209,7 +209,10 @@ async fn run(
 
 async fn prepare(app: &App, component: Digest) -> Result<()> {
     let bytes = app.store.blobs().get(&catalog::blob(component)).await?;
-    let bytes = bytes.ok_or_else(|| Error::Internal(format!("component {component} is not in the store")))?;
+    let bytes = bytes.ok_or_else(|| {
+        tracing::error!(%component, "a component is missing: servers that share a database have to share a bucket too");
+        Error::Unavailable("the toolkit's component is not among the blobs of this server".into())
+    })?;
     match app.sandbox.install(bytes).await {
         Ok(_) => Ok(()),
         Err(sandbox::InstallError::Unavailable(why)) => Err(Error::Unavailable(why)),
