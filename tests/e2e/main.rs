@@ -74,4 +74,5 @@ mod secrets;
 mod sentences;
 mod signing;
 mod stopping;
+mod ways_out;
 mod words;

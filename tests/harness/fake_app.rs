@@ -192,9 +192,10 @@ async fn answer(
             seen.as_json().to_string().into_response()
         }
         "hang" => std::future::pending().await,
-        kind @ ("redirect" | "redirect307") => {
+        kind if kind.starts_with("redirect") => {
             let to = seen.query.trim_start_matches("to=").to_owned();
-            let status = if kind == "redirect" { StatusCode::FOUND } else { StatusCode::TEMPORARY_REDIRECT };
+            let status = kind.trim_start_matches("redirect").parse().ok();
+            let status = status.and_then(|status| StatusCode::from_u16(status).ok()).unwrap_or(StatusCode::FOUND);
             (status, [(header::LOCATION, to)], "{}").into_response()
         }
         "big" => {

@@ -121,7 +121,7 @@ impl Door {
 }
 
 /// Makes a certificate for the names, and what speaks TLS with it.
-fn acceptor(folder: &Path, hosts: &[&str]) -> TlsAcceptor {
+pub(crate) fn acceptor(folder: &Path, hosts: &[&str]) -> TlsAcceptor {
     let names: Vec<_> = hosts.iter().map(|host| format!("DNS:{host}")).collect();
     let extensions = format!("basicConstraints=CA:FALSE\nsubjectAltName={}\n", names.join(","));
     std::fs::write(folder.join("extensions"), extensions).expect("a file can be written");

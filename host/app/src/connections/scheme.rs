@@ -7,6 +7,7 @@ use manifest::{AuthMode, AuthScheme, FieldProblem, Filled};
 use net::Identity;
 use sandbox::{Credential, Secret, Signing};
 use serde_json::{Map, Value};
+use url::Url;
 
 /// What a person filled in, by field. Unknown names are kept: the contract allows them.
 pub type Values = Map<String, Value>;
@@ -97,9 +98,13 @@ pub(super) fn identity(scheme: &AuthScheme, values: &Values) -> Result<Option<Id
     read.map_err(|failure| format!("{field}: {}", failure.message))
 }
 
-/// Base URL of the application's API, where the scheme has one and its fields are filled.
+/// Base URL of the application's API, where the scheme has one and its fields are filled. A credential goes there, so what people
+/// fill in cannot lead out of the hosts that the scheme names.
 pub(super) fn base_url(scheme: &AuthScheme, values: &Values) -> Option<String> {
-    scheme.filled_base_url(|name| values.get(name).and_then(text))
+    let filled = scheme.filled_base_url(|name| values.get(name).and_then(text))?;
+    let (template, url) = (scheme.base_url.as_deref()?, Url::parse(&filled).ok()?);
+    let inside = url.scheme() == "https" && manifest::leads_to(template, url.domain()?, url.port().unwrap_or(443));
+    inside.then_some(filled)
 }
 
 /// The fields a toolkit may read: declared, and not secret.

@@ -1,0 +1,344 @@
+//! Every way out of the server against every way to mean this machine: nobody comes to where nobody may go, and who tried is told.
+
+use futures::future::join_all;
+use harness::{
+    Answer, Client, Guest, Host, Names, Sentinel, guest,
+    host::Setup,
+    names::{Record, spellings},
+    unique,
+};
+use serde_json::{Value, json};
+
+use crate::given;
+
+/// A way out, on which somebody else says where to.
+#[derive(Debug, Clone, Copy)]
+enum Way {
+    /// A guest asks for an address.
+    Guest,
+    /// A caller's own request with the credential of an account.
+    Passed,
+    /// The body of such a request is to be fetched.
+    Body,
+    /// The proxy of an auth config.
+    Proxy,
+    /// The token endpoint of an application, in an address that people fill in.
+    Token,
+    /// The metadata of an issuer, in an address that people fill in.
+    Metadata,
+    /// Where accounts have their application, in an address that people fill in; what comes along with a call is not stored first.
+    Base,
+}
+
+/// Ways on which the whole address is somebody else's.
+const FREE: [Way; 4] = [Way::Guest, Way::Passed, Way::Body, Way::Proxy];
+/// Ways on which a name below `example.com` is.
+const ALL: [Way; 7] = [Way::Guest, Way::Passed, Way::Body, Way::Proxy, Way::Token, Way::Metadata, Way::Base];
+
+/// A project with an account of each kind that the ways need.
+struct Traveller {
+    project: Client,
+    /// A toolkit that may go to any name below `example.com`, with a key.
+    slug: String,
+    account: String,
+    /// Another, and its auth config, which is given proxies.
+    proxied: (String, String),
+    /// The same with tokens from an endpoint, and from what an issuer says.
+    token: String,
+    metadata: String,
+}
+
+impl Traveller {
+    async fn new(host: &Host) -> Self {
+        let project = host.as_project();
+        let publish = async |mut manifest: Value| {
+            manifest["egress"] = json!([{ "host": "*.example.com" }]);
+            host.publish(Guest::fetch().component(), &manifest).await;
+            manifest["slug"].as_str().unwrap().to_owned()
+        };
+        let site = json!({ "name": "site", "title": "Site", "secret": false });
+        let mut made = Vec::new();
+        for _ in 0..2 {
+            let mut keyed = guest::manifest_with_key(&given::slug(), given::bearer());
+            keyed["auth"][0]["fields"].as_array_mut().unwrap().push(site.clone());
+            keyed["auth"][0]["base_url"] = "https://{site}.example.com".into();
+            let slug = publish(keyed).await;
+            let config = config(&project, &slug, "API_KEY", &json!({})).await;
+            let values = json!({ "api_key": "k-0123456789", "site": "api" });
+            let account = account(&project, &config, "API_KEY", &values).await.expect(201);
+            made.push((slug, config, account["id"].as_str().unwrap().to_owned()));
+        }
+        let ((slug, _, account), (proxied, config, _)) = (made.remove(0), made.remove(0));
+        let proxied = (proxied, config);
+        let credentials = json!({ "client_id": "c", "client_secret": "s-0123456789" });
+        let mut of_flow = Vec::new();
+        for flow in [
+            json!({ "token_url": "https://{site}.example.com/token" }),
+            json!({ "issuer": "https://{site}.example.com" }),
+        ] {
+            let request = json!([{ "in": "header", "name": "authorization", "value": "Bearer {access_token}" }]);
+            let scheme =
+                json!({ "mode": "S2S_OAUTH2", "name": "S2S", "fields": [site], "request": request, "oauth2": flow });
+            let slug = publish(guest::manifest_with_scheme(&given::slug(), scheme)).await;
+            of_flow.push(self::config(&project, &slug, "S2S_OAUTH2", &credentials).await);
+        }
+        let (metadata, token) = (of_flow.pop().unwrap(), of_flow.pop().unwrap());
+        Self { project, slug, account, proxied, token, metadata }
+    }
+
+    /// Goes to a place, an authority, and answers what the application said, or why nobody went.
+    async fn goes(&self, way: Way, place: &str) -> Result<String, String> {
+        let url = format!("https://{place}/echo/way");
+        match way {
+            Way::Guest => ran(self.fetch(&url).await),
+            Way::Passed => passed(self.pass(json!({ "endpoint": url, "method": "GET" })).await),
+            Way::Body => passed(
+                self.pass(json!({ "endpoint": "/echo/x", "method": "POST", "binary_body": { "url": url } })).await,
+            ),
+            Way::Proxy => {
+                let (slug, config) = &self.proxied;
+                let proxy = json!({ "type": "custom", "proxy_config": { "proxy_url": format!("http://{place}") } });
+                let set = self.project.patch(&format!("/auth_configs/{config}"), &proxy).await;
+                if set.status != 200 {
+                    return passed(set);
+                }
+                // What the operator sends elsewhere passes no proxy, so it is asked for another name.
+                let call = json!({ "url": "https://far.example.com/echo/way" });
+                ran(self.project.execute(&guest::tool(slug), call).await)
+            }
+            Way::Token | Way::Metadata => {
+                let config = if matches!(way, Way::Token) { &self.token } else { &self.metadata };
+                passed(account(&self.project, config, "S2S_OAUTH2", &json!({ "site": site(place) })).await)
+            }
+            Way::Base => {
+                let values = json!({ "api_key": "k-0123456789", "site": site(place) });
+                let brought = json!({ "authScheme": "API_KEY", "toolkitSlug": self.slug, "val": values });
+                let body = json!({ "endpoint": "/echo/way", "method": "GET", "custom_connection_data": brought });
+                passed(self.project.post("/tools/execute/proxy", &body).await)
+            }
+        }
+    }
+
+    async fn fetch(&self, url: &str) -> Answer {
+        self.project.execute(&guest::tool(&self.slug), json!({ "url": url })).await
+    }
+
+    async fn pass(&self, mut body: Value) -> Answer {
+        body["connected_account_id"] = self.account.clone().into();
+        self.project.post("/tools/execute/proxy", &body).await
+    }
+}
+
+/// What people fill in to get a name below `example.com`.
+fn site(place: &str) -> &str {
+    place.strip_suffix(".example.com").unwrap_or(place)
+}
+
+async fn config(project: &Client, slug: &str, mode: &str, credentials: &Value) -> String {
+    let config = json!({ "type": "use_custom_auth", "authScheme": mode, "credentials": credentials });
+    let made = project.post("/auth_configs", &json!({ "toolkit": { "slug": slug }, "auth_config": config })).await;
+    made.expect(201)["auth_config"]["id"].as_str().unwrap().to_owned()
+}
+
+async fn account(project: &Client, config: &str, mode: &str, values: &Value) -> Answer {
+    let connection = json!({ "user_id": "default", "state": { "authScheme": mode, "val": values } });
+    project.post("/connected_accounts", &json!({ "auth_config": { "id": config }, "connection": connection })).await
+}
+
+/// How a call ended.
+fn ran(answer: Answer) -> Result<String, String> {
+    assert_eq!(answer.status, 200, "{answer:#?}");
+    if answer["successful"] == true { Ok(answer.text) } else { Err(answer.failure().to_owned()) }
+}
+
+/// How a request to the server ended: with a status that says whose fault it is.
+fn passed(answer: Answer) -> Result<String, String> {
+    if answer.status < 300 {
+        return Ok(answer.text);
+    }
+    answer.assert_envelope();
+    Err(format!("{} {}", answer.status, answer.text))
+}
+
+/// Whether a way was refused as such, not for what happened on it.
+fn refused(way: Way, why: &str) -> bool {
+    match way {
+        Way::Guest => ["denied", "invalid_request"].contains(&why),
+        Way::Proxy => why == "denied" || why.starts_with("400 "),
+        Way::Passed | Way::Base => why.starts_with("400 ") || why.starts_with("403 "),
+        Way::Body | Way::Token | Way::Metadata => why.starts_with("400 "),
+    }
+}
+
+#[tokio::test]
+async fn no_spelling_of_a_private_address_is_reached_on_any_way() {
+    let host = given::with_application().start().await;
+    let traveller = Traveller::new(&host).await;
+    let sentinel = Sentinel::default();
+    let place = sentinel.watch([127, 0, 0, 1], 0).unwrap();
+    // The same door of the other family, where there is one.
+    sentinel.watch([0, 0, 0, 0, 0, 0, 0, 1], place.port()).ok();
+    let std::net::IpAddr::V4(address) = place.ip() else { panic!("{place} is what was asked for") };
+    let spelt = spellings(address).into_iter().map(|host| format!("{host}:{}", place.port()));
+    let hidden = [
+        "api.example.com@HERE",
+        "api.example.com:x@HERE",
+        "HERE\\@api.example.com",
+        "HERE#@api.example.com",
+        "HERE?@api.example.com",
+    ];
+    let hidden = hidden.map(|text| text.replace("HERE", &place.to_string()));
+    let others = ["10.0.0.1", "169.254.169.254", "192.168.1.1", "[fd00:ec2::254]", "api.example.com.", "100.64.0.1"]
+        .map(str::to_owned);
+    for spelling in spelt.chain(hidden).chain(others) {
+        let all = FREE.map(|way| traveller.goes(way, &spelling));
+        for (way, gone) in FREE.into_iter().zip(join_all(all).await) {
+            assert!(gone.as_ref().is_err_and(|why| refused(way, why)), "{way:?} to {spelling}: {gone:?}");
+        }
+    }
+    // What people fill in stays where the toolkit says.
+    for inside in ["HERE/", "HERE#", "HERE?", "HERE\\", "x@HERE/", "HERE", "", "a/b", "%2F", "HERE/x."] {
+        let inside = inside.replace("HERE", &place.to_string());
+        for way in [Way::Token, Way::Metadata, Way::Base] {
+            let gone = traveller.goes(way, &inside).await;
+            assert!(gone.as_ref().is_err_and(|why| refused(way, why)), "{way:?} with {inside:?}: {gone:?}");
+        }
+    }
+    assert_eq!(sentinel.seen(), 0, "somebody came");
+}
+
+#[tokio::test]
+async fn no_redirect_leads_inside_and_no_request_through_the_server_itself_does() {
+    let host = given::with_application().start().await;
+    let traveller = Traveller::new(&host).await;
+    let sentinel = Sentinel::default();
+    let place = sentinel.watch([127, 0, 0, 1], 0).unwrap();
+    let other = sentinel.watch([127, 0, 0, 1], 0).unwrap();
+    for code in [301, 302, 303, 307, 308] {
+        for target in [
+            format!("https://{place}/x"),
+            format!("http://{place}/x"),
+            format!("//{place}/x"),
+            format!("https://api.example.com:{}/x", other.port()),
+        ] {
+            let url = format!("https://api.example.com/redirect{code}/x?to={target}");
+            let guest = ran(traveller.fetch(&url).await);
+            assert!(guest == Err("denied".to_owned()), "{url}: {guest:?}");
+            let gone = passed(traveller.pass(json!({ "endpoint": url, "method": "GET" })).await);
+            assert!(gone.as_ref().is_err_and(|why| why.starts_with("403")), "{url}: {gone:?}");
+            let body = json!({ "endpoint": "/echo/x", "method": "POST", "binary_body": { "url": url } });
+            let gone = passed(traveller.pass(body).await);
+            assert!(gone.as_ref().is_err_and(|why| why.starts_with("400")), "{url}: {gone:?}");
+            let request = json!([{ "in": "header", "name": "authorization", "value": "Bearer {access_token}" }]);
+            let scheme =
+                json!({ "mode": "S2S_OAUTH2", "name": "S2S", "request": request, "oauth2": { "token_url": url } });
+            let slug = given::slug();
+            host.publish(Guest::fetch().component(), &guest::manifest_with_scheme(&slug, scheme)).await;
+            let credentials = json!({ "client_id": "c", "client_secret": "s-0123456789" });
+            let config = config(&traveller.project, &slug, "S2S_OAUTH2", &credentials).await;
+            let gone = passed(account(&traveller.project, &config, "S2S_OAUTH2", &json!({})).await);
+            assert!(gone.as_ref().is_err_and(|why| why.starts_with("400")), "{url}: {gone:?}");
+        }
+    }
+    for request in [
+        format!("GET http://{place}/x HTTP/1.1\r\nhost: {place}\r\nconnection: close\r\n\r\n"),
+        format!("GET http://{place}/api/v3/toolkits HTTP/1.1\r\nhost: {place}\r\nconnection: close\r\n\r\n"),
+        format!("CONNECT {place} HTTP/1.1\r\nhost: {place}\r\nconnection: close\r\n\r\n"),
+    ] {
+        let said = host.anonymous().raw(request.as_bytes()).await;
+        assert!(said.starts_with("HTTP/1.1 4"), "{request}: {said}");
+    }
+    assert_eq!(sentinel.seen(), 0, "somebody came");
+}
+
+#[tokio::test]
+async fn no_name_leads_inside_whatever_it_stands_for_and_one_look_decides() {
+    let certified = ["good.example.com", "turning.example.com", "api.example.com"];
+    let Some(names) = Names::start(Host::application(), &certified) else {
+        eprintln!("nothing was tried: this user may use no low ports, or make no namespace");
+        return;
+    };
+    let sentinel = Sentinel::default();
+    let [inside, outside] = [names.forbidden, names.application].map(std::net::IpAddr::from);
+    for port in [80, 443] {
+        sentinel.watch(inside, port).unwrap();
+        // Where nobody else has it.
+        sentinel.watch([0, 0, 0, 0, 0, 0, 0, 1], port).ok();
+    }
+    let host = names.hold(Setup::new()).start().await;
+    let address = |text: &str| text.parse::<std::net::IpAddr>().unwrap();
+    let to = |all: &[std::net::IpAddr]| Record::To(all.to_vec());
+    let mapped = std::net::IpAddr::from(names.forbidden.to_ipv6_mapped());
+    names.say("api.example.com", to(&[outside]));
+    names.say("good.example.com", to(&[outside]));
+    let traveller = Traveller::new(&host).await;
+    for way in [Way::Guest, Way::Passed, Way::Base] {
+        let gone = traveller.goes(way, "good.example.com").await;
+        assert!(gone.as_ref().is_ok_and(|said| said.contains("/echo/way")), "{way:?}: {gone:?}");
+    }
+
+    let cases = [
+        ("inside", to(&[inside])),
+        ("inside-last", to(&[outside, inside])),
+        ("inside-first", to(&[inside, outside])),
+        ("private", to(&[address("10.0.0.1")])),
+        ("metadata", to(&[address("169.254.169.254")])),
+        ("six", to(&[address("::1")])),
+        ("six-beside-good", to(&[outside, address("fd00::1")])),
+        ("mapped", to(&[mapped])),
+        ("mapped-beside-good", to(&[outside, mapped])),
+        ("translated", to(&[address("64:ff9b::7f00:1")])),
+        ("tunnelled", to(&[address("2002:7f00:1::1")])),
+        ("alias", Record::Alias("inside.example.net".to_owned())),
+        ("alias-of-alias", Record::Alias("alias.example.com".to_owned())),
+        ("turning-good", Record::InTurn(vec![to(&[inside]), to(&[outside])])),
+    ];
+    names.say("inside.example.net", to(&[inside]));
+    for (name, record) in &cases {
+        names.say(&format!("{name}.example.com"), record.clone());
+    }
+    for (name, record) in &cases {
+        for way in ALL {
+            let name = format!("{name}.example.com");
+            // Each way meets a name anew.
+            let fresh = format!("{}.example.com", unique(6));
+            let name = if matches!(record, Record::InTurn(_)) {
+                names.say(&fresh, record.clone());
+                fresh
+            } else {
+                name
+            };
+            let gone = traveller.goes(way, &name).await;
+            assert!(gone.as_ref().is_err_and(|why| refused(way, why)), "{way:?} to {name}: {gone:?}");
+            assert!(names.asked(&name) > 0, "{way:?} to {name}: nobody looked");
+        }
+    }
+
+    // One that is good at the first look, and never again: the first look is the only one.
+    names.say("turning.example.com", Record::InTurn(vec![to(&[outside]), to(&[inside])]));
+    let gone = traveller.goes(Way::Guest, "turning.example.com").await;
+    assert!(gone.is_ok() && names.asked("turning.example.com") == 1, "{gone:?}");
+    for way in [Way::Guest, Way::Passed, Way::Base].into_iter().cycle().take(9) {
+        // The connection that there is, or a new look.
+        let gone = traveller.goes(way, "turning.example.com").await;
+        assert!(gone.is_ok() || gone.as_ref().is_err_and(|why| refused(way, why)), "{way:?}: {gone:?}");
+    }
+
+    names.say("stranger.example.com", to(&[outside]));
+    assert_eq!(traveller.goes(Way::Guest, "stranger.example.com").await, Err("tls".to_owned()));
+    assert_eq!(traveller.goes(Way::Guest, "nowhere.example.com").await, Err("dns".to_owned()));
+
+    // Nobody is asked about names that are refused by themselves, and no name that people fill in is the end of the name.
+    for name in ["evil.example.net", "example.com.evil.example.net"] {
+        names.say(name, to(&[outside]));
+        let filled = ["", "/", "#", "?", "\\", ":443/"].map(|end| format!("{name}{end}"));
+        let tried =
+            filled.iter().flat_map(|name| [Way::Token, Way::Metadata, Way::Base].map(|way| (way, name.as_str())));
+        for (way, name) in [(Way::Guest, name), (Way::Passed, name)].into_iter().chain(tried) {
+            let gone = traveller.goes(way, name).await;
+            assert!(gone.is_err(), "{way:?} to {name}: {gone:?}");
+        }
+        assert_eq!(names.asked(name), 0, "{name}");
+    }
+    assert_eq!(sentinel.seen(), 0, "somebody came");
+}

@@ -1,0 +1,276 @@
+//! Names of the test's own, for servers that ask nobody else about names; an application behind some of them; and a sentinel where
+//! nobody may go.
+//!
+//! All of it is on loopback, on a piece of it that each test takes for itself: `127.x.y.1` is forbidden, `127.x.y.2` is the
+//! application's, which a server takes for public when it is started with [`Names::allowed`].
+
+use std::{
+    collections::HashMap,
+    io,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use tempfile::TempDir;
+use tokio::{io::copy_bidirectional, net::TcpStream, task::JoinSet};
+
+use crate::{FakeApp, host::Setup, room::Room, tunnel};
+
+/// What a name stands for.
+#[derive(Debug, Clone)]
+pub enum Record {
+    /// Addresses, of either kind.
+    To(Vec<IpAddr>),
+    /// Another name (`CNAME`).
+    Alias(String),
+    /// Another record each time it is asked for; the last one from then on.
+    InTurn(Vec<Record>),
+}
+
+/// A server for names, and an application behind them.
+#[derive(Debug)]
+pub struct Names {
+    /// Nobody may connect to it.
+    pub forbidden: Ipv4Addr,
+    /// Where the application is.
+    pub application: Ipv4Addr,
+    shared: Arc<Shared>,
+    folder: TempDir,
+    room: Room,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    zone: Mutex<HashMap<String, Record>>,
+    /// Names that were asked for, as often as for IPv4 addresses.
+    asked: Mutex<Vec<String>>,
+}
+
+/// Counts who comes to where nobody may go.
+#[derive(Debug, Clone, Default)]
+pub struct Sentinel(Arc<AtomicUsize>);
+
+impl Names {
+    /// Starts one, with the application behind these names on port 443; none where this user may not use ports below 1024, or may
+    /// not put a file where the system looks for its server of names.
+    ///
+    /// # Panics
+    /// When there is no `openssl` here.
+    #[must_use]
+    pub fn start(application: &FakeApp, certified: &[&str]) -> Option<Self> {
+        let [x, y] = random();
+        let address = |last| Ipv4Addr::new(127, x, y, last);
+        let shared = Arc::<Shared>::default();
+        let socket = UdpSocket::bind((address(53), 53)).ok()?;
+        let door = TcpListener::bind((address(2), 443)).ok()?;
+        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        let file = |name: &str, text: String| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, text).expect("a file can be written");
+            path
+        };
+        let resolver = file("resolv.conf", format!("nameserver {}\n", address(53)));
+        let order = file("nsswitch.conf", "hosts: files dns\n".to_owned());
+        let script = r#"mount --bind "$0" "$(readlink -f /etc/resolv.conf)" && touch /etc/nsswitch.conf &&
+            mount --bind "$1" "$(readlink -f /etc/nsswitch.conf)""#;
+        let room = Room::furnished(script, &[resolver, order])?;
+        let acceptor = tunnel::acceptor(folder.path(), certified);
+        let origin = application.origin.trim_start_matches("http://").to_owned();
+        let served = shared.clone();
+        std::thread::spawn(move || served.serve(&socket));
+        // A thread and a runtime of its own, as the application has.
+        std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            runtime.expect("a runtime can be made").block_on(async move {
+                door.set_nonblocking(true).expect("a socket can be asked");
+                let door = tokio::net::TcpListener::from_std(door).expect("a socket can be used");
+                let mut open = JoinSet::new();
+                while let Ok((stream, _)) = door.accept().await {
+                    let (acceptor, origin) = (acceptor.clone(), origin.clone());
+                    open.spawn(async move {
+                        let mut plain = acceptor.accept(stream).await?;
+                        let mut application = TcpStream::connect(origin).await?;
+                        copy_bidirectional(&mut plain, &mut application).await.map(drop)
+                    });
+                }
+            });
+        });
+        Some(Self { forbidden: address(1), application: address(2), shared, folder, room })
+    }
+
+    /// The same settings for a server that asks here, trusts the application's certificate, and may go to where it is.
+    #[must_use]
+    pub fn hold(&self, setup: Setup) -> Setup {
+        let authority = self.folder.path().join("certificate").display().to_string();
+        let setup =
+            setup.with_variable("SSL_CERT_FILE", authority).with("net.allow", format!("{}/32", self.application));
+        self.room.hold(setup)
+    }
+
+    /// Says what a name stands for.
+    ///
+    /// # Panics
+    /// When the server of names has panicked.
+    pub fn say(&self, name: &str, record: Record) {
+        self.shared.zone.lock().expect("no panic holds it").insert(name.to_owned(), record);
+    }
+
+    /// How often a name was asked for.
+    ///
+    /// # Panics
+    /// When the server of names has panicked.
+    #[must_use]
+    pub fn asked(&self, name: &str) -> usize {
+        self.shared.asked.lock().expect("no panic holds it").iter().filter(|asked| *asked == name).count()
+    }
+}
+
+impl Sentinel {
+    /// Watches a port of this address.
+    ///
+    /// # Errors
+    /// When the port is taken, or not this user's to use.
+    pub fn watch(&self, address: impl Into<IpAddr>, port: u16) -> io::Result<SocketAddr> {
+        let listener = TcpListener::bind((address.into(), port))?;
+        let (place, came) = (listener.local_addr()?, self.0.clone());
+        std::thread::spawn(move || {
+            while listener.accept().is_ok() {
+                came.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        Ok(place)
+    }
+
+    /// How many came.
+    #[must_use]
+    pub fn seen(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Two numbers that no other test is likely to have.
+fn random() -> [u8; 2] {
+    let mut bytes = [0; 2];
+    getrandom::fill(&mut bytes).expect("the operating system gives random bytes");
+    bytes.map(|byte| byte.clamp(1, 254))
+}
+
+const A: u16 = 1;
+const CNAME: u16 = 5;
+const AAAA: u16 = 28;
+
+impl Shared {
+    fn serve(&self, socket: &UdpSocket) {
+        let mut packet = [0; 512];
+        while let Ok((length, from)) = socket.recv_from(&mut packet) {
+            if let Some(answer) = self.answer(&packet[..length]) {
+                socket.send_to(&answer, from).ok();
+            }
+        }
+    }
+
+    /// The answer to a question (RFC 1035, section 4). Nothing of it may be kept: its time to live is 0.
+    fn answer(&self, packet: &[u8]) -> Option<Vec<u8>> {
+        let mut labels = Vec::new();
+        let mut at = 12;
+        while let Some(length @ 1..) = packet.get(at).map(|length| usize::from(*length)) {
+            labels.push(String::from_utf8_lossy(packet.get(at + 1..at + 1 + length)?).to_lowercase());
+            at += 1 + length;
+        }
+        let (name, end) = (labels.join("."), at + 5);
+        let kind = u16::from_be_bytes([*packet.get(at + 1)?, *packet.get(at + 2)?]);
+        if kind == A {
+            self.asked.lock().expect("no panic holds it").push(name.clone());
+        }
+        let found = self.records(&name, kind);
+        // An answer with authority, to a question that may have wanted more: refused is only what is not there.
+        let code = if found.is_some() { 0 } else { 3 };
+        let found = found.unwrap_or_default();
+        let mut answer = packet.get(..2)?.to_vec();
+        answer.extend([0x85, 0x80 | code, 0, 1, 0, u8::try_from(found.len()).ok()?, 0, 0, 0, 0]);
+        answer.extend(packet.get(12..end)?);
+        for (owner, kind, data) in found {
+            answer.extend(written(&owner));
+            answer.extend(kind.to_be_bytes());
+            answer.extend([0, 1, 0, 0, 0, 0]);
+            answer.extend(u16::try_from(data.len()).ok()?.to_be_bytes());
+            answer.extend(data);
+        }
+        Some(answer)
+    }
+
+    /// The records of a name, and of those that it stands for; none when nobody has said anything of it.
+    fn records(&self, name: &str, kind: u16) -> Option<Vec<(String, u16, Vec<u8>)>> {
+        let turn = self.asked.lock().expect("no panic holds it").iter().filter(|asked| *asked == name).count();
+        let mut record = self.zone.lock().expect("no panic holds it").get(name)?.clone();
+        if let Record::InTurn(records) = record {
+            record = records.get(turn.saturating_sub(1)).or(records.last())?.clone();
+        }
+        match record {
+            Record::To(addresses) => {
+                let data = addresses.into_iter().filter_map(|address| match (address, kind) {
+                    (IpAddr::V4(address), A) => Some(address.octets().to_vec()),
+                    (IpAddr::V6(address), AAAA) => Some(address.octets().to_vec()),
+                    _ => None,
+                });
+                Some(data.map(|data| (name.to_owned(), kind, data)).collect())
+            }
+            Record::Alias(other) => {
+                let mut all = vec![(name.to_owned(), CNAME, written(&other))];
+                all.extend(self.records(&other, kind)?);
+                Some(all)
+            }
+            Record::InTurn(_) => None,
+        }
+    }
+}
+
+/// A name as it goes over the wire.
+fn written(name: &str) -> Vec<u8> {
+    let label = |label: &str| std::iter::once(label.len() as u8).chain(label.bytes()).collect::<Vec<_>>();
+    name.split('.').flat_map(label).chain([0]).collect()
+}
+
+/// Spellings of an address that is not public, each of which some parser somewhere takes for it.
+#[must_use]
+pub fn spellings(address: Ipv4Addr) -> Vec<String> {
+    let [a, b, c, d] = address.octets();
+    let bits = u32::from(address);
+    let (tail, pair) = (bits & 0x00ff_ffff, bits & 0xffff);
+    let [high, low] = [bits >> 16, pair];
+    let teredo = Ipv6Addr::from((0x2001_0000_u128 << 96) | u128::from(!bits));
+    vec![
+        address.to_string(),
+        format!("{address}."),
+        bits.to_string(),
+        format!("{bits:#x}"),
+        format!("0{bits:o}"),
+        format!("{a}.{tail}"),
+        format!("{a:#x}.{tail}"),
+        format!("{a:#x}.{b:#x}.{c:#x}.{d:#x}"),
+        format!("0{a:o}.0{b:o}.0{c:o}.0{d:o}"),
+        format!("{a}.{b}.{pair}"),
+        format!("{a}。{b}。{c}。{d}"),
+        address.to_string().replace('1', "１"),
+        format!("%3{}{}", a / 100, format!("{address}").split_at(1).1),
+        format!("[::ffff:{address}]"),
+        format!("[::ffff:{high:x}:{low:x}]"),
+        format!("[::{address}]"),
+        format!("[64:ff9b::{high:x}:{low:x}]"),
+        format!("[64:ff9b:1::{high:x}:{low:x}]"),
+        format!("[2002:{high:x}:{low:x}::1]"),
+        format!("[{teredo}]"),
+        "[::1]".to_owned(),
+        "[::]".to_owned(),
+        "[fe80::1%25lo]".to_owned(),
+        "[fe80::1]".to_owned(),
+        "0".to_owned(),
+        "localhost".to_owned(),
+        "localhost.".to_owned(),
+        "LOCALHOST".to_owned(),
+        "ⓛocalhost".to_owned(),
+    ]
+}

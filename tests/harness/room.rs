@@ -1,0 +1,63 @@
+//! A mount namespace of its own, in which files are others than outside. Nobody has to be root for it, and nothing of it is left when
+//! its keeper ends.
+
+use std::{
+    ffi::OsStr,
+    io::{BufRead, BufReader, Read},
+    path::PathBuf,
+    process::{Child, ChildStdin, Command, Stdio},
+};
+
+use crate::host::Setup;
+
+const AS_ANYBODY: &[&str] = &["--user", "--map-root-user", "--mount"];
+
+/// A running keeper and the way to it.
+#[derive(Debug)]
+pub(crate) struct Room {
+    keeper: Child,
+    /// The keeper ends when this does.
+    _input: ChildStdin,
+    /// What brings a program there.
+    inside: Vec<String>,
+}
+
+impl Room {
+    /// One that a script with these arguments (`$0`, `$1`, …) has furnished; none where the script fails, or the system lets this
+    /// user make no namespace, as in some containers.
+    pub(crate) fn furnished<A: AsRef<OsStr>>(script: &str, arguments: &[A]) -> Option<Self> {
+        let ways =
+            [(&["--mount"][..], &["--mount"][..]), (AS_ANYBODY, &["--user", "--preserve-credentials", "--mount"])];
+        ways.into_iter().find_map(|(to_make, to_enter)| {
+            let script = format!("{script} && echo furnished && cat");
+            let mut command = Command::new("unshare");
+            command.args(to_make).args(["sh", "-c", &script]).args(arguments);
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+            let mut keeper = command.spawn().ok()?;
+            let (output, input) = (keeper.stdout.take()?, keeper.stdin.take()?);
+            let pid = keeper.id().to_string();
+            let enter = ["nsenter", "--target", &pid].into_iter().chain(to_enter.iter().copied());
+            let room = Self { keeper, _input: input, inside: enter.map(str::to_owned).collect() };
+            let mut said = String::new();
+            BufReader::new(output.take(64)).read_line(&mut said).ok()?;
+            (said == "furnished\n").then_some(room)
+        })
+    }
+
+    /// Its files, seen from outside.
+    pub(crate) fn root(&self) -> PathBuf {
+        PathBuf::from(format!("/proc/{}/root", self.keeper.id()))
+    }
+
+    /// The same settings for a server that runs there.
+    pub(crate) fn hold(&self, setup: Setup) -> Setup {
+        setup.run_by(self.inside.clone())
+    }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        self.keeper.kill().ok();
+        self.keeper.wait().ok();
+    }
+}
