@@ -1,20 +1,10 @@
 //! What comes back from an application, or from whoever pretends to be one: what each case answers, where the account then stands,
 //! and how often the application was asked.
 
-use harness::{Client, Host, client::Exchanged, fake_app::percent, issuer::Fault};
-use reqwest::Method;
+use harness::{Client, Host, fake_app::percent, issuer::Fault};
 use serde_json::json;
 
-use crate::given::Oauth;
-
-async fn open(project: &Client, url: &str) -> Exchanged {
-    project.exchange(Method::GET, url, &[], Vec::new()).await
-}
-
-async fn status(project: &Client, id: &str) -> String {
-    let read = project.get(&format!("/connected_accounts/{id}")).await.expect(200);
-    read["status"].as_str().unwrap_or_default().to_owned()
-}
+use crate::given::{Oauth, open, status};
 
 /// How often a place of the application was asked.
 fn asked(oauth: &Oauth, place: &str) -> usize {

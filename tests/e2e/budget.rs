@@ -126,8 +126,16 @@ const ROWS: &[(&str, &str)] = &[
         "tests/e2e/oauth.rs who_does_not_come_back_in_time_finds_the_account_expired_and_may_still_finish",
     ),
     (
+        "A user's time at an application",
+        "tests/e2e/callbacks.rs a_state_whose_time_is_over_leads_nowhere_and_spends_no_code",
+    ),
+    (
         "Renewing a token",
         "tests/e2e/refresh.rs a_refresh_that_was_cut_off_is_tried_once_more_and_what_was_lost_ends_the_account",
+    ),
+    (
+        "A call's wait for a token",
+        "tests/e2e/renewals.rs who_waits_for_a_slow_application_is_told_to_come_again_and_it_is_asked_once",
     ),
     ("Characters of a sentence", "tests/e2e/budget.rs how_much_a_language_model_is_asked"),
     ("Making arguments", "tests/e2e/budget.rs how_much_a_language_model_is_asked"),

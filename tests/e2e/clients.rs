@@ -5,7 +5,7 @@ use harness::{Answer, BucketService, Client, Host, Postgres, fake_app::Seen, hos
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::given::{self, Oauth};
+use crate::given::{self, Oauth, status};
 
 /// A toolkit whose application knows no client, and an auth config for it that brings none.
 async fn registering(host: &Host, project: &Client) -> Oauth {
@@ -21,10 +21,6 @@ fn posted(oauth: &Oauth, place: &str) -> Vec<Seen> {
 fn client_of(made: &Answer) -> String {
     let url = reqwest::Url::parse(made["redirect_url"].as_str().unwrap()).unwrap();
     url.query_pairs().find(|(name, _)| name == "client_id").unwrap().1.into_owned()
-}
-
-async fn status(project: &Client, id: &str) -> Value {
-    project.get(&format!("/connected_accounts/{id}")).await.expect(200)["status"].clone()
 }
 
 #[tokio::test]

@@ -1,18 +1,10 @@
 //! What connecting an account asks for, what it survives, and what is tried before anything is kept.
 
-use harness::{Client, Guest, Host, Issuer, client::Exchanged, guest, issuer::Fault, wait_until};
+use harness::{Client, Guest, Host, Issuer, guest, issuer::Fault, wait_until};
 use reqwest::Method;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::given::{self, Oauth};
-
-async fn open(project: &Client, url: &str) -> Exchanged {
-    project.exchange(Method::GET, url, &[], Vec::new()).await
-}
-
-async fn status(project: &Client, id: &str) -> Value {
-    project.get(&format!("/connected_accounts/{id}")).await.expect(200)["status"].clone()
-}
+use crate::given::{self, Oauth, open, status};
 
 #[tokio::test]
 async fn the_user_scopes_of_an_auth_config_are_asked_of_the_person() {

@@ -1,7 +1,9 @@
 //! What tests find already done.
 
 use harness::{
-    Answer, Client, FakeApp, Guest, Host, Issuer, fake_app, guest,
+    Answer, Client, FakeApp, Guest, Host, Issuer,
+    client::Exchanged,
+    fake_app, guest,
     host::Setup,
     issuer::{CLIENT_ID, CLIENT_SECRET},
     unique,
@@ -60,6 +62,17 @@ pub(crate) fn account(config: &str, user: &str, key: &str) -> Value {
         "auth_config": { "id": config },
         "connection": { "user_id": user, "state": { "authScheme": "API_KEY", "val": { "api_key": key } } },
     })
+}
+
+/// Opens an address as a browser does, and goes nowhere from there.
+pub(crate) async fn open(client: &Client, url: &str) -> Exchanged {
+    client.exchange(Method::GET, url, &[], Vec::new()).await
+}
+
+/// Where an account stands; empty when there is none.
+pub(crate) async fn status(project: &Client, id: &str) -> String {
+    let read = project.get(&format!("/connected_accounts/{id}")).await;
+    if read.status == 200 { read["status"].as_str().unwrap().to_owned() } else { String::new() }
 }
 
 /// A server of one's own that reaches the application of the shared one.

@@ -4,7 +4,7 @@ use harness::{Client, Guest, Host, Issuer, client::Exchanged, guest, wait_until}
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::given::{self, Oauth};
+use crate::given::{self, Oauth, status};
 
 /// A browser with its one cookie.
 pub(crate) struct Browser<'a> {
@@ -51,10 +51,6 @@ pub(crate) async fn link(project: &Client, config: &str, more: Value) -> (String
     let url = made["redirect_url"].as_str().unwrap().to_owned();
     assert!(url.ends_with(&format!("/link/{}", made["link_token"].as_str().unwrap())), "{made:?}");
     (made["connected_account_id"].as_str().unwrap().to_owned(), url)
-}
-
-async fn status(project: &Client, id: &str) -> Value {
-    project.get(&format!("/connected_accounts/{id}")).await.expect(200)["status"].clone()
 }
 
 #[tokio::test]

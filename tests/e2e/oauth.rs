@@ -1,14 +1,9 @@
 //! Connecting accounts at an application: what a browser goes through, and what it cannot be led into.
 
-use harness::{Answer, Client, Host, Issuer, client::Exchanged, guest, issuer::Fault, wait_until};
-use reqwest::Method;
+use harness::{Answer, Client, Host, Issuer, guest, issuer::Fault, wait_until};
 use serde_json::{Value, json};
 
-use crate::given::{self, Oauth};
-
-async fn open(project: &Client, url: &str) -> Exchanged {
-    project.exchange(Method::GET, url, &[], Vec::new()).await
-}
+use crate::given::{self, Oauth, open};
 
 async fn account(project: &Client, id: &str) -> Answer {
     project.get(&format!("/connected_accounts/{id}")).await.expect(200)

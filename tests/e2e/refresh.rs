@@ -1,7 +1,7 @@
 //! The life of tokens: renewed once however many want it, kept when the application is away, ended when it says so.
 
 use futures::future::join_all;
-use harness::{Answer, BucketService, Client, Host, Postgres, guest, host::Setup, issuer::Fault, wait_until};
+use harness::{Answer, Client, Host, guest, issuer::Fault, wait_until};
 use reqwest::Method;
 use serde_json::json;
 
@@ -51,30 +51,6 @@ async fn a_token_that_has_ended_is_renewed_once_however_many_calls_come_and_rota
     assert_eq!(used.len(), 3 * AT_ONCE);
     assert!(used.iter().all(|token| oauth.issuer.knows(token)), "a token that had ended was sent");
     assert_eq!(status(&project, &id).await.0, "ACTIVE");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn several_servers_on_one_database_renew_a_token_once() {
-    let bucket = BucketService::start();
-    let setup = Setup::embedded().on(Postgres::shared().database(None)).in_bucket(&bucket);
-    let setup = setup.with_application(&harness::fake_app::HOSTS, Host::application());
-    let one = setup.start().await;
-    let two = one.setup().another().start().await;
-    let project = one.as_project();
-    let (oauth, _) = ended(&one, &project).await;
-    let other = two.with_key(project.key());
-    wait_until("the toolkit is seen", || async { other.get(&format!("/toolkits/{}", oauth.slug)).await.status == 200 })
-        .await;
-    oauth.issuer.hold(true);
-    let projects = [project, other];
-    let (answers, ()) = tokio::join!(many(&oauth, &projects), async {
-        wait_until("a refresh is under way", || async { refreshes(&oauth) > 0 }).await;
-        oauth.issuer.hold(false);
-    });
-    for answer in answers {
-        answer.data();
-    }
-    assert_eq!(refreshes(&oauth), 1);
 }
 
 #[tokio::test]

@@ -518,7 +518,11 @@ impl State {
             "authorization_code" => {
                 let agreed = self.codes.remove(&get("code")).ok_or(bad("invalid_grant"))?;
                 let proof = URL_SAFE_NO_PAD.encode(Sha256::digest(get("code_verifier")));
-                let proven = agreed.challenge.is_none_or(|challenge| challenge == proof);
+                // A proof without a challenge tells that somebody took the challenge out (RFC 9700, section 4.8.2).
+                let proven = match agreed.challenge {
+                    Some(challenge) => challenge == proof,
+                    None => !asked.contains_key("code_verifier"),
+                };
                 if !proven || agreed.redirect_uri != get("redirect_uri") || agreed.client != client {
                     return Err(bad("invalid_grant"));
                 }

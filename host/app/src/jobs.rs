@@ -10,7 +10,7 @@
 //! To add a job, add a line to [`JOBS`]: its name, how often it runs, and a function that does one run. In it, put
 //! `lease.fence(batch)` where `batch` would be committed, and nothing else into the job's hands: no state in memory.
 
-use std::{pin::Pin, sync::OnceLock, time::Duration};
+use std::{convert::Infallible, pin::Pin, sync::OnceLock, task::Poll, time::Duration};
 
 use serde::{Deserialize, Serialize};
 use store::{Batch, Collection, CommitError, Document, Record, Store, Time};
@@ -105,20 +105,30 @@ struct Node<'a> {
     started: OnceLock<Time>,
 }
 
-/// Does what is due for as long as it is polled.
+/// Does what is due for as long as it is polled. Each job by itself: one that waits for an application keeps no other waiting.
 pub(crate) async fn work(app: &App) {
     let node = Node { store: &app.store, clock: &app.clock, name: ids::random_text(12), started: OnceLock::new() };
-    loop {
-        for job in JOBS {
-            if let Err(cause) = node.turn(app, job).await {
-                tracing::warn!(%cause, job = job.name, "a job could not be done; it is tried again");
-            }
+    let mut all: Vec<_> = JOBS.iter().map(|job| Box::pin(node.tend(app, job))).collect();
+    std::future::poll_fn(|cx| {
+        for job in &mut all {
+            let Poll::Pending = job.as_mut().poll(cx);
         }
-        tokio::time::sleep(LOOK).await;
-    }
+        Poll::Pending
+    })
+    .await
 }
 
 impl Node<'_> {
+    /// Does a job whenever it is due.
+    async fn tend(&self, app: &App, job: &Job) -> Infallible {
+        loop {
+            if let Err(cause) = self.turn(app, job).await {
+                tracing::warn!(%cause, job = job.name, "a job could not be done; it is tried again");
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
     /// Runs a job if it is due and nobody else does.
     async fn turn(&self, app: &App, job: &Job) -> Result<()> {
         let Some(lease) = self.claim(job).await? else { return Ok(()) };

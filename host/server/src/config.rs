@@ -291,12 +291,17 @@ settings! {
 pub(crate) struct Connections {
     /// Seconds that an account waits for its user to connect it. Default 600, at most 3600.
     pub pending_s: u64,
+    /// Seconds that a user may take at an application before coming back leads nowhere. Default 3600, at most 3600.
+    pub away_s: u64,
     /// A token is renewed so many seconds before its end, or in the last quarter of its life if that is shorter. Default 300, at
     /// most 3600.
     pub refresh_margin_s: u64,
     /// Seconds that a server has for renewing a token before another one may try. Default 90, at most 600; token endpoints get
     /// 30 of them.
     pub refresh_lease_s: u64,
+    /// Seconds that a call waits for a token that is being renewed, or for a client that is being registered. Default 20, at most
+    /// 60.
+    pub refresh_wait_s: u64,
     /// Seconds after its last refresh in which an account is refreshed although nobody uses it, so that refresh tokens do not end
     /// unused. Default 86400, at most 2592000.
     pub idle_refresh_s: u64,
@@ -465,7 +470,14 @@ impl Default for Files {
 
 impl Default for Connections {
     fn default() -> Self {
-        Self { pending_s: 600, refresh_margin_s: 300, refresh_lease_s: 90, idle_refresh_s: 86_400 }
+        Self {
+            pending_s: 600,
+            away_s: 3_600,
+            refresh_margin_s: 300,
+            refresh_lease_s: 90,
+            refresh_wait_s: 20,
+            idle_refresh_s: 86_400,
+        }
     }
 }
 
@@ -639,8 +651,10 @@ impl Config {
         let connections = &self.connections;
         for (key, value, most) in [
             ("pending_s", connections.pending_s, 3_600),
+            ("away_s", connections.away_s, 3_600),
             ("refresh_margin_s", connections.refresh_margin_s, 3_600),
             ("refresh_lease_s", connections.refresh_lease_s, 600),
+            ("refresh_wait_s", connections.refresh_wait_s, 60),
             ("idle_refresh_s", connections.idle_refresh_s, 2_592_000),
         ] {
             ensure!((1..=most).contains(&value), "`connections.{key}` is {value}: it must be 1 to {most}");
@@ -719,10 +733,12 @@ impl Config {
 
     /// How accounts are connected and kept.
     pub(crate) fn connections(&self, net: net::Client) -> ConnectionSettings {
-        let Connections { pending_s, refresh_margin_s, refresh_lease_s, idle_refresh_s } = self.connections;
-        let [pending, margin, lease, idle] =
-            [pending_s, refresh_margin_s, refresh_lease_s, idle_refresh_s].map(Duration::from_secs);
-        ConnectionSettings { net, pending, margin, lease, idle }
+        let Connections { pending_s, away_s, refresh_margin_s, refresh_lease_s, refresh_wait_s, idle_refresh_s } =
+            self.connections;
+        let [pending, away, margin, lease, wait, idle] =
+            [pending_s, away_s, refresh_margin_s, refresh_lease_s, refresh_wait_s, idle_refresh_s]
+                .map(Duration::from_secs);
+        ConnectionSettings { net, pending, away, margin, lease, wait, idle }
     }
 
     /// The operator's clients at applications.

@@ -19,7 +19,7 @@ use super::{
     Keeper, Values,
     flow::{come_back, unbegun},
     protocol::{self, Client, Flow},
-    refresh::{LOOK, WAIT, after},
+    refresh::{LOOK, after},
     scheme::text,
 };
 use crate::{
@@ -90,7 +90,7 @@ impl Keeper {
             reason = "a registration must not be lost with whoever asked for it; it is awaited"
         )]
         let registering = tokio::spawn(self.clone().registered(wanted));
-        match tokio::time::timeout(WAIT, registering).await {
+        match tokio::time::timeout(self.settings.wait, registering).await {
             Ok(Ok(done)) => done,
             Ok(Err(_)) => Err(Error::Internal("a registration has panicked".into())),
             Err(_) => Err(Error::Unavailable("the application takes long to register a client".into())),

@@ -39,8 +39,6 @@ pub(crate) static COLLECTION: Collection = Collection { name: "flows", fields: &
 
 /// How often the job looks for what nobody came back to.
 pub(crate) const EVERY: Duration = Duration::from_secs(5);
-/// How long a user may take at an application.
-const AWAY: Duration = Duration::from_secs(3_600);
 /// How long a project may take to vouch for its user.
 const VOUCHING: Duration = Duration::from_secs(600);
 /// So long a link that has ended says that it has.
@@ -735,7 +733,7 @@ impl Begin<'_> {
             organisation: self.project.organisation.clone(),
             callback_url: self.callback_url,
             browser: self.browser,
-            until: after(now, AWAY),
+            until: after(now, app.accounts.settings.away),
             held: app.seal_held(self.project, &name, &held).await?,
         };
         Ok(Sent { name, flow, url: url.into(), shown })

@@ -20,7 +20,10 @@ use std::{
 use manifest::{AuthMode, AuthScheme};
 use serde::{Deserialize, Serialize};
 use store::{Batch, Collection, CommitError, Document, Field, Kind, Query, Record, Store, Time};
-use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
+use tokio::{
+    sync::{Mutex as AsyncMutex, OwnedMutexGuard},
+    task::JoinSet,
+};
 
 use super::{
     Account, CREDENTIALS_NAME, Event, Status, Values, apps,
@@ -44,8 +47,8 @@ pub(crate) static CREDENTIALS: Collection =
 pub(crate) const EVERY: Duration = Duration::from_secs(5);
 /// Such accounts in one run of the job.
 const IDLE_AT_ONCE: u64 = 50;
-/// How long a call waits for a refresh that another one does.
-pub(super) const WAIT: Duration = Duration::from_secs(20);
+/// So many of them at the same time: an application that does not answer keeps the others' accounts waiting the less.
+const IDLE_TOGETHER: usize = 8;
 /// How often it looks whether another server has done it.
 pub(super) const LOOK: Duration = Duration::from_millis(100);
 /// A token that ends sooner counts as ended: a request takes time to arrive.
@@ -67,10 +70,14 @@ pub struct Settings {
     pub net: net::Client,
     /// How long an account waits for its user.
     pub pending: Duration,
+    /// How long a user may take at an application.
+    pub away: Duration,
     /// A token is renewed so long before its end, or in the last quarter of its life if that is shorter.
     pub margin: Duration,
     /// How long a server may take to renew a token.
     pub lease: Duration,
+    /// How long a call waits for a token that is being renewed, or for a client that is being registered.
+    pub wait: Duration,
     /// An account that nobody uses is refreshed so long after its last refresh.
     pub idle: Duration,
 }
@@ -249,7 +256,7 @@ impl Keeper {
                 Err(_) => return Ok(values),
             }
         } else {
-            let waited = tokio::time::timeout(WAIT, place.lock_owned()).await;
+            let waited = tokio::time::timeout(self.settings.wait, place.lock_owned()).await;
             (waited.map_err(|_| Error::RefreshInProgress(whose.account.to_string()))?, None)
         };
         #[expect(
@@ -260,7 +267,7 @@ impl Keeper {
         if let Some(values) = spare {
             return Ok(values);
         }
-        match tokio::time::timeout(WAIT, renewing).await {
+        match tokio::time::timeout(self.settings.wait, renewing).await {
             Ok(Ok(done)) => done,
             Ok(Err(_)) => Err(Error::Internal("a refresh has panicked".into())),
             Err(_) => Err(Error::RefreshInProgress(whose.account.to_string())),
@@ -589,6 +596,7 @@ impl Whose {
 pub(crate) async fn idle(app: &App, lease: &JobLease) -> Result<()> {
     let now = app.accounts.now().await?;
     let query = Query::everywhere().below("due", now.0.saturating_add(1)).by("due").page(0, IDLE_AT_ONCE);
+    let mut refreshing = JoinSet::new();
     for record in app.store.find::<Credential>(&query).await?.records {
         let account = app.store.get::<Account>(&record.project, &record.id).await?;
         let release = account.as_ref().and_then(|account| app.catalog.release(&account.body.toolkit, LATEST).ok());
@@ -601,8 +609,12 @@ pub(crate) async fn idle(app: &App, lease: &JobLease) -> Result<()> {
                     release,
                     mode: account.body.scheme,
                 };
-                // What went wrong is written with the account, and in the log.
-                let _ = app.accounts.fresh(&whose, Why::Idle).await;
+                if refreshing.len() >= IDLE_TOGETHER {
+                    refreshing.join_next().await;
+                }
+                let keeper = app.accounts.clone();
+                // What goes wrong is written with the account, and in the log.
+                refreshing.spawn(async move { keeper.fresh(&whose, Why::Idle).await.is_ok() });
             }
             _ => {
                 let body = Credential { due: None, ..record.body };
@@ -613,6 +625,7 @@ pub(crate) async fn idle(app: &App, lease: &JobLease) -> Result<()> {
             }
         }
     }
+    while refreshing.join_next().await.is_some() {}
     Ok(())
 }
 

@@ -1,0 +1,202 @@
+//! Many tokens that have ended at once, on several servers, and applications that are slow or away for long: each account costs one
+//! request, and no account is lost.
+
+use std::time::Duration;
+
+use futures::{StreamExt, future::join_all, stream};
+use harness::{
+    Answer, BucketService, Client, Host, Issuer, Postgres,
+    client::Body,
+    fake_app, guest,
+    host::{Setup, size},
+    issuer::Fault,
+    wait_for, wait_until,
+};
+use reqwest::Method;
+use serde_json::json;
+
+use crate::given::Oauth;
+
+/// Accounts whose tokens have ended.
+const ACCOUNTS: usize = 200;
+/// How many calls come to one server at once: as many as a project may have.
+const AT_ONCE: usize = 64;
+/// Pauses of an application that is away, in seconds.
+const PAUSES: [u64; 8] = [30, 60, 120, 240, 480, 960, 1_920, 3_600];
+
+fn settings() -> Setup {
+    Setup::embedded().on(Postgres::shared().database(None)).with_application(&fake_app::HOSTS, Host::application())
+}
+
+/// Three servers on one database, and a project that each of them knows.
+async fn three(bucket: &BucketService) -> ([Host; 3], [Client; 3]) {
+    let one = settings().in_bucket(bucket).start().await;
+    let (two, three) = tokio::join!(one.setup().another().start(), one.setup().another().start());
+    let projects = [&one, &two, &three].map(|host| host.with_key(&one.project_key));
+    ([one, two, three], projects)
+}
+
+/// A toolkit that all of them know; tokens that it gives end at once.
+async fn toolkit(host: &Host, projects: &[Client]) -> Oauth {
+    let oauth = Oauth::of(host, &projects[0], Issuer::credentials(), Issuer::scheme).await;
+    oauth.issuer.set(|settings| settings.lifetime = 1);
+    for project in projects {
+        let path = format!("/toolkits/{}", oauth.slug);
+        wait_until("the toolkit is seen", || async { project.get(&path).await.status == 200 }).await;
+    }
+    oauth
+}
+
+/// Connects an account of a user; its id.
+async fn connect(oauth: &Oauth, project: &Client, user: &str) -> String {
+    let connection = json!({ "user_id": user, "callback_url": "https://app.example/done" });
+    let body = json!({ "auth_config": { "id": oauth.config }, "connection": connection });
+    let made = project.post("/connected_accounts", &body).await.expect(201);
+    let back = oauth.issuer.visit(made["redirect_url"].as_str().unwrap()).await;
+    let landed = project.exchange(Method::GET, &back, &[], Vec::new()).await;
+    assert!(landed.header("location").contains("status=success"), "{landed:?}");
+    made["id"].as_str().unwrap().to_owned()
+}
+
+async fn execute(oauth: &Oauth, project: &Client, user: &str) -> Answer {
+    let body = json!({ "arguments": { "url": oauth.me() }, "user_id": user, "version": "latest" });
+    project.send(Method::POST, &format!("/tools/execute/{}", guest::tool(&oauth.slug)), Body::Json(body), &[]).await
+}
+
+/// Tokens that were there are bad from now on, and the next ones last.
+fn end(oauth: &Oauth) {
+    oauth.issuer.expire();
+    oauth.issuer.set(|settings| settings.lifetime = 3_600);
+}
+
+/// How often the application was asked to renew a token.
+fn asked(oauth: &Oauth) -> usize {
+    let seen = Host::application().seen(&oauth.tag);
+    seen.iter().filter(|seen| String::from_utf8_lossy(&seen.body).contains("grant_type=refresh_token")).count()
+}
+
+async fn statuses(project: &Client) -> Vec<String> {
+    let read = project.get("/connected_accounts?limit=1000").await.expect(200);
+    read["items"].as_array().unwrap().iter().map(|item| item["status"].as_str().unwrap().to_owned()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_hundred_tokens_that_end_together_cost_two_hundred_requests_among_three_servers() {
+    let bucket = BucketService::start();
+    let (hosts, projects) = three(&bucket).await;
+    let oauth = toolkit(&hosts[0], &projects).await;
+    let users: Vec<_> = (0..ACCOUNTS).map(|number| format!("user-{number}")).collect();
+    let connecting = users.iter().map(|user| connect(&oauth, &projects[0], user));
+    stream::iter(connecting).buffer_unordered(16).collect::<Vec<_>>().await;
+    end(&oauth);
+    // A strict application: whoever shows an old refresh token again ends the account.
+    oauth.issuer.fault(Fault::Slow(Duration::from_millis(300)), ACCOUNTS);
+    let workers = size(1, 20);
+    let calls = users.iter().flat_map(|user| (0..3 * workers).map(move |number| (user, number % 3)));
+    let calls = calls.map(|(user, node)| execute(&oauth, &projects[node], user));
+    let answers: Vec<_> = stream::iter(calls).buffer_unordered(2 * AT_ONCE).collect().await;
+    assert_eq!(answers.len(), 3 * workers * ACCOUNTS);
+    for answer in answers {
+        answer.data();
+    }
+    assert_eq!((asked(&oauth), oauth.issuer.granted("refresh_token")), (ACCOUNTS, ACCOUNTS));
+    let statuses = statuses(&projects[1]).await;
+    assert!(statuses.len() == ACCOUNTS && statuses.iter().all(|status| status == "ACTIVE"), "{statuses:?}");
+    assert!(oauth.tokens_used().iter().all(|token| oauth.issuer.knows(token)), "a token that had ended was sent");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_that_three_servers_want_at_once_is_renewed_once_and_so_are_those_that_follow_it() {
+    let bucket = BucketService::start();
+    let (hosts, projects) = three(&bucket).await;
+    let oauth = toolkit(&hosts[0], &projects).await;
+    connect(&oauth, &projects[0], "default").await;
+    end(&oauth);
+    oauth.issuer.hold(true);
+    let calls = (0..AT_ONCE).map(|number| execute(&oauth, &projects[number % 3], "default"));
+    let (answers, ()) = tokio::join!(join_all(calls), async {
+        wait_until("a refresh is under way", || async { asked(&oauth) > 0 }).await;
+        oauth.issuer.hold(false);
+    });
+    for answer in answers {
+        answer.data();
+    }
+    assert_eq!((asked(&oauth), oauth.issuer.granted("refresh_token")), (1, 1));
+}
+
+#[tokio::test]
+async fn who_waits_for_a_slow_application_is_told_to_come_again_and_it_is_asked_once() {
+    let host = crate::given::with_application().with("connections.refresh_wait_s", "1").start().await;
+    let projects = [host.as_project()];
+    let oauth = toolkit(&host, &projects).await;
+    connect(&oauth, &projects[0], "default").await;
+    end(&oauth);
+    oauth.issuer.hold(true);
+    for answer in join_all((0..8).map(|_| execute(&oauth, &projects[0], "default"))).await {
+        let answer = answer.expect(503);
+        assert_eq!(answer["error"]["slug"], "ConnectedAccount_RefreshInProgress");
+        assert!(answer.header("retry-after").parse::<u64>().is_ok_and(|seconds| seconds > 0), "{answer:?}");
+    }
+    oauth.issuer.hold(false);
+    execute(&oauth, &projects[0], "default").await.data();
+    assert_eq!((asked(&oauth), oauth.issuer.granted("refresh_token")), (1, 1));
+    assert_eq!(statuses(&projects[0]).await, ["ACTIVE"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_application_that_is_away_for_hours_is_asked_once_in_each_pause_and_finds_its_accounts_again() {
+    let bucket = BucketService::start();
+    let host = settings().in_bucket(&bucket).start().await;
+    let projects = [host.as_project()];
+    let oauth = toolkit(&host, &projects).await;
+    let id = connect(&oauth, &projects[0], "default").await;
+    end(&oauth);
+    oauth.issuer.fault(Fault::Status(503), 100);
+    // A pause is over when the record says so: nobody waits for hours.
+    let over = format!(
+        "update credentials set body = jsonb_set(body::jsonb, '{{retry_at}}', '1')::json where id = '{id}' returning id"
+    );
+    for (step, pause) in PAUSES.into_iter().enumerate() {
+        for _ in 0..2 {
+            let calls = (0..4).map(|_| execute(&oauth, &projects[0], "default"));
+            for answer in join_all(calls).await {
+                let answer = answer.expect(503);
+                assert_eq!(answer["error"]["slug"], "ConnectedAccount_RefreshUnavailable");
+                let wait: u64 = answer.header("retry-after").parse().unwrap();
+                assert!((pause * 4 / 5 - 10..=pause * 6 / 5).contains(&wait), "{wait} s instead of {pause} s");
+            }
+        }
+        assert_eq!(asked(&oauth), step + 1, "in the pause of {pause} s");
+        assert_eq!(statuses(&projects[0]).await, ["ACTIVE"]);
+        assert_eq!(host.setup().database().say(&over), [id.as_str()]);
+    }
+    oauth.issuer.mend();
+    execute(&oauth, &projects[0], "default").await.data();
+    assert_eq!((asked(&oauth), oauth.issuer.granted("refresh_token")), (PAUSES.len() + 1, 1));
+    assert_eq!(statuses(&projects[0]).await, ["ACTIVE"]);
+    assert_eq!(oauth.tokens_used().len(), 1);
+}
+
+#[tokio::test]
+async fn an_application_that_keeps_refreshes_of_idle_accounts_waiting_keeps_no_other_work_waiting() {
+    let host = crate::given::with_application()
+        .with("connections.idle_refresh_s", "1")
+        .with("connections.pending_s", "1")
+        .with("connections.refresh_wait_s", "60")
+        .start()
+        .await;
+    let projects = [host.as_project()];
+    let oauth = toolkit(&host, &projects).await;
+    connect(&oauth, &projects[0], "idle").await;
+    oauth.issuer.hold(true);
+    wait_until("the idle account is being refreshed", || async { asked(&oauth) > 0 }).await;
+    let begun = oauth.begin(&projects[0], "https://app.example/done").await;
+    let path = format!("/connected_accounts/{}", begun["id"].as_str().unwrap());
+    // Sooner than anybody gives the application up.
+    wait_for(Duration::from_secs(25), "the account that nobody came back to expires", || async {
+        projects[0].get(&path).await.expect(200)["status"] == "EXPIRED"
+    })
+    .await;
+    assert_eq!(asked(&oauth), 1, "the refresh goes on");
+    oauth.issuer.hold(false);
+}
