@@ -176,7 +176,8 @@ create table "connected_accounts" (
     "changed_at" bigint,
     "waits_until" bigint,
     "uuid" text collate "C",
-    "alias_of" text collate "C"
+    "alias_of" text collate "C",
+    "account_type" text collate "C"
 );
 create or replace function "connected_accounts_fields"() returns trigger language plpgsql as $$
 begin
@@ -188,9 +189,10 @@ begin
         case when json_typeof(f."changed_at") = 'number' and f."changed_at" #>> '{}' ~ '^(0|-?[1-9][0-9]{0,18})$' then case when (f."changed_at" #>> '{}')::numeric between -9223372036854775808 and 9223372036854775807 then (f."changed_at" #>> '{}')::bigint end end,
         case when json_typeof(f."waits_until") = 'number' and f."waits_until" #>> '{}' ~ '^(0|-?[1-9][0-9]{0,18})$' then case when (f."waits_until" #>> '{}')::numeric between -9223372036854775808 and 9223372036854775807 then (f."waits_until" #>> '{}')::bigint end end,
         case when json_typeof(f."uuid") in ('string', 'boolean') then f."uuid" #>> '{}' end,
-        case when json_typeof(f."alias_of") in ('string', 'boolean') then f."alias_of" #>> '{}' end
-    into new."user_id", new."toolkit", new."auth_config", new."status", new."changed_at", new."waits_until", new."uuid", new."alias_of"
-    from json_to_record(new.body) as f ("user_id" json, "toolkit" json, "auth_config" json, "status" json, "changed_at" json, "waits_until" json, "uuid" json, "alias_of" json);
+        case when json_typeof(f."alias_of") in ('string', 'boolean') then f."alias_of" #>> '{}' end,
+        case when json_typeof(f."account_type") in ('string', 'boolean') then f."account_type" #>> '{}' end
+    into new."user_id", new."toolkit", new."auth_config", new."status", new."changed_at", new."waits_until", new."uuid", new."alias_of", new."account_type"
+    from json_to_record(new.body) as f ("user_id" json, "toolkit" json, "auth_config" json, "status" json, "changed_at" json, "waits_until" json, "uuid" json, "alias_of" json, "account_type" json);
     return new;
 end
 $$;
@@ -204,6 +206,7 @@ create index "connected_accounts_by_changed_at" on "connected_accounts" (project
 create index "connected_accounts_by_waits_until" on "connected_accounts" (project, "waits_until" nulls first, created_at, id) where deleted_at is null;
 create unique index "connected_accounts_one_uuid" on "connected_accounts" (project, "uuid" nulls first) where deleted_at is null;
 create unique index "connected_accounts_one_alias_of" on "connected_accounts" (project, "alias_of" nulls first) where deleted_at is null;
+create index "connected_accounts_by_account_type" on "connected_accounts" (project, "account_type" nulls first, created_at, id) where deleted_at is null;
 
 create table "credentials" (
     id text collate "C" primary key,

@@ -129,6 +129,7 @@ const ROWS: &[(&str, &str)] = &[
         "A user's time at an application",
         "tests/e2e/callbacks.rs a_state_whose_time_is_over_leads_nowhere_and_spends_no_code",
     ),
+    ("Users in a list of a shared account", "tests/e2e/budget.rs what_a_request_may_be"),
     (
         "Renewing a token",
         "tests/e2e/refresh.rs a_refresh_that_was_cut_off_is_tried_once_more_and_what_was_lost_ends_the_account",
@@ -234,7 +235,7 @@ fn filled(text: &str, bytes: usize) -> String {
 }
 
 #[rustfmt::skip]
-fn cases(slug: &str, tool: &str) -> Vec<Case> {
+fn cases(slug: &str, tool: &str, config: String) -> Vec<Case> {
     let case = |row, most, passes, status, slug, ask: Box<dyn Fn(usize) -> Ask>| Case { row, most, passes, refused: (status, slug), ask };
     let (run, file) = (format!("/tools/execute/{tool}"), format!(r#""toolkit_slug":"{slug}","tool_slug":"{tool}""#));
     let nothing = r#""toolkit":{"slug":"nothing"}"#;
@@ -262,6 +263,10 @@ fn cases(slug: &str, tool: &str) -> Vec<Case> {
         case("Characters of a file's name", 255, 200, 400, "Request_Invalid",
             Box::new(move |n| post("/files/upload/request", format!(
                 r#"{{{file},"filename":"{}","mimetype":"text/plain","md5":"{}"}}"#, "n".repeat(n), "0".repeat(32))))),
+        case("Users in a list of a shared account", 1_000, 201, 400, "Request_Invalid",
+            Box::new(move |n| post("/connected_accounts/link", format!(
+                r#"{{"auth_config_id":"{config}","user_id":"amy","experimental":{{"account_type":"SHARED",
+                "acl_config_for_shared":{{"allowed_user_ids":["x"{}]}}}}}}"#, r#","x""#.repeat(n - 1))))),
     ]
 }
 
@@ -283,7 +288,9 @@ async fn what_a_request_may_be() {
     let project = Host::shared().await.new_project().await;
     let tool = given::shared_echo().await;
     let slug = tool.trim_end_matches("_RUN").to_lowercase();
-    for Case { row, most, passes, refused: (status, slug), ask } in cases(&slug, tool) {
+    for Case { row, most, passes, refused: (status, slug), ask } in
+        cases(&slug, tool, given::auth_config(&project).await)
+    {
         let at = send(&project, ask(most)).await;
         assert_eq!(at.status, passes, "{row}: {}", &at.text[..at.text.len().min(500)]);
         assert_refused(row, &send(&project, ask(most + 1)).await, status, slug);

@@ -74,6 +74,7 @@ mod sandbox;
 mod schemes;
 mod secrets;
 mod sentences;
+mod sharing;
 mod signing;
 mod stopping;
 mod ways_out;

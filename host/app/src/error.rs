@@ -257,6 +257,14 @@ pub enum Error {
         /// As given.
         user: String,
     },
+    /// The account is shared, with others.
+    #[error("connected account {account} is not shared with user `{user}`")]
+    AccountNotShared {
+        /// Id.
+        account: String,
+        /// As given.
+        user: String,
+    },
     /// The account exists and may not be used.
     #[error("connected account {account} is {state}")]
     AccountNotActive {
@@ -462,9 +470,10 @@ impl Error {
             Self::RefreshUnavailable { .. } => row(616, "ConnectedAccount_RefreshUnavailable", 503, "nothing was sent: try again later; the account stays connected"),
             Self::OauthAppNotFound(_) => row(308, "Oauth_App_NotFound", 404, "list the OAuth apps, or keep one with `toolhost oauth-apps set`"),
 
-            Self::NamedAccountNotFound(_) | Self::NoAccount { .. } => row(1810, "ActionExecute_ConnectedAccountNotFound", 404, "connect an account for this user first"),
+            Self::NamedAccountNotFound(_) | Self::NoAccount { .. } => row(1810, "ActionExecute_ConnectedAccountNotFound", 404, "connect an account for this user first, or name one that is shared with the user in `connected_account_id`"),
             Self::AccountUserMissing(_) => row(1811, "ActionExecute_ConnectedAccountEntityIdRequired", 400, "send `user_id` with `connected_account_id`"),
             Self::AccountUserMismatch { .. } => row(1812, "ActionExecute_ConnectedAccountEntityIdMismatch", 400, "send the `user_id` that the account was connected for"),
+            Self::AccountNotShared { .. } => row(1815, "ActionExecute_ConnectedAccountNotShared", 403, "change the account's `experimental.acl_config_for_shared`, or use an account of this user's own"),
             Self::AccountNotActive { .. } => row(1813, "ActionExecute_ConnectedAccountExpired", 422, "enable or reconnect the account, or use another one"),
             Self::ToolNotAllowed { .. } => row(1814, "ActionExecute_ToolNotAllowed", 403, "use a tool that the auth config allows, or change its `tool_access_config`"),
             Self::ArgumentsInvalid { .. } => row(1820, "ActionExecute_ArgumentsInvalid", 400, "correct what `errors` lists; `input_parameters` of the tool is the schema"),
@@ -639,6 +648,7 @@ mod tests {
             Error::NamedAccountNotFound(text()),
             Error::AccountUserMissing(text()),
             Error::AccountUserMismatch { account: text(), user: text() },
+            Error::AccountNotShared { account: text(), user: text() },
             Error::AccountNotActive { account: text(), state: text() },
             Error::ToolNotAllowed { config: text(), tool: text() },
             Error::ArgumentsInvalid { tool: text(), problems: lines() },

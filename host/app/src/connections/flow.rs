@@ -17,7 +17,8 @@ use store::{Batch, Collection, CommitError, Document, Field, Kind, Query, Record
 use url::Url;
 
 use super::{
-    ATTEMPTS, Account, Event, Failure, REDIRECT_URL, Shown, Status, TIMED_OUT, Values, Wanted, alias, being_changed,
+    ATTEMPTS, Account, Event, Failure, REDIRECT_URL, Sharing, SharingChange, Shown, Status, TIMED_OUT, Values, Wanted,
+    alias, being_changed,
     clients::{self, Registration, described_at},
     get, insert, opened,
     protocol::{Away, Code, Flow as Protocol, Refusal, Tokens},
@@ -133,6 +134,8 @@ pub struct NewLink {
     pub values: Values,
     /// A name of the user's own.
     pub alias: Option<String>,
+    /// Who else may use it; nobody, unless it says so.
+    pub sharing: SharingChange,
 }
 
 /// The way to the page.
@@ -146,6 +149,8 @@ pub struct Linked {
     pub expires_at: Time,
     /// The account.
     pub account: AccountId,
+    /// Who may use it.
+    pub sharing: Sharing,
 }
 
 /// What the page shows.
@@ -249,6 +254,7 @@ pub async fn link(app: &App, project: &Project, request: NewLink) -> Result<Link
     let mut wanted = Wanted::of(app, project, &request.auth_config, Some(request.user_id), request.values).await?;
     wanted.vouched(project)?;
     wanted.alias = alias(request.alias)?;
+    wanted.sharing = Sharing::default().with(&request.sharing)?;
     let refused = |why: &str| Error::AccountRefused(format!("auth config {}: {why}", wanted.config.id));
     let scheme = wanted.scheme().ok_or_else(|| refused("the toolkit needs no account"))?;
     if wanted.config.body.managed && !project.stored.config.hosted_links {
@@ -277,7 +283,7 @@ pub async fn link(app: &App, project: &Project, request: NewLink) -> Result<Link
     let more = |batch: Batch| batch.insert(project.id.as_str(), &name, &flow);
     insert(app, project, &wanted, &id, &account, &credential, more).await?;
     let url = format!("{}/link/{token}", app.address());
-    Ok(Linked { token, url, expires_at: until, account: id })
+    Ok(Linked { token, url, expires_at: until, account: id, sharing: wanted.sharing })
 }
 
 /// Has an account connected once more. Answers its status, and where its user goes; an account without redirect stays as it is.

@@ -1,7 +1,7 @@
 //! Which credential a call runs with, and the grant that hands it over at the last moment.
 //!
-//! A named account must be of the project, of the toolkit and of the user; without one the user's newest active account of
-//! the toolkit is taken. The credential is opened for one call and dropped with it. A token that ends soon is renewed before the
+//! A named account must be of the project and of the toolkit, and of the user or shared with the user; without one the user's
+//! newest active account of the toolkit is taken that is nobody else's. The credential is opened for one call and dropped with it. A token that ends soon is renewed before the
 //! call, one that the application does not take is renewed once, and the call goes on with the new one.
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,7 +13,7 @@ use serde_json::Value;
 use store::{Query, Record};
 
 use super::{
-    Account, Keeper, Status, Values, opened, record,
+    Account, AccountType, Keeper, Status, Values, opened, record,
     refresh::{Whose, Why, access_token},
     scheme,
 };
@@ -101,7 +101,7 @@ pub(crate) struct Granted {
 pub(crate) async fn grant(app: &App, project: &Project, found: &Found, user: &str, choice: Choice) -> Result<Granted> {
     match (choice.custom, choice.account) {
         (Some(custom), _) => custom_grant(found, custom),
-        (None, Some(id)) => named(app, project, found, &id, choice.user_id.as_deref()).await,
+        (None, Some(id)) => named(app, project, found, &id, choice.user_id.is_some().then_some(user)).await,
         (None, None) if found.tool.no_auth => Ok(Granted::nothing()),
         (None, None) => newest(app, project, found, user).await,
     }
@@ -115,14 +115,23 @@ async fn named(app: &App, project: &Project, found: &Found, id: &AccountId, user
         Error::AccountNotFound(_) => Error::NamedAccountNotFound(id.to_string()),
         other => other,
     })?;
-    if let Some(user) = user.filter(|user| **user != record.body.user_id) {
-        return Err(Error::AccountUserMismatch { account: id.to_string(), user: crate::cut(user) });
-    }
+    admitted(&record, user)?;
     if *record.body.toolkit != *found.release.slug {
         // It exists, but it is no account for this toolkit.
         return Err(Error::NoAccount { user: record.body.user_id, toolkit: found.release.slug.to_string() });
     }
     of_account(app, project, found, record).await
+}
+
+/// Refuses a user who may not use an account. Without a user it is the project that uses it.
+fn admitted(record: &Record<Account>, user: Option<&str>) -> Result<()> {
+    let Account { user_id, sharing, .. } = &record.body;
+    let Some(user) = user.filter(|user| !sharing.admits(user_id, user)) else { return Ok(()) };
+    let (account, user) = (record.id.clone(), crate::cut(user));
+    Err(match sharing.account_type {
+        AccountType::Private => Error::AccountUserMismatch { account, user },
+        AccountType::Shared => Error::AccountNotShared { account, user },
+    })
 }
 
 async fn newest(app: &App, project: &Project, found: &Found, user: &str) -> Result<Granted> {
@@ -131,6 +140,7 @@ async fn newest(app: &App, project: &Project, found: &Found, user: &str) -> Resu
         .is("user_id", user)
         .is("toolkit", toolkit)
         .is("status", Status::Active.as_str())
+        .is_not("account_type", AccountType::Shared.as_str())
         .newest()
         .page(0, 1);
     match app.store.find::<Account>(&query).await?.records.into_iter().next() {
@@ -263,31 +273,29 @@ pub(crate) struct Passage {
 }
 
 /// Chooses the credential for a request of the caller's own, called `tool` where a config must allow it.
-pub(crate) async fn passage(
-    app: &App,
-    project: &Project,
-    tool: &str,
-    account: Option<AccountId>,
-    custom: Option<Custom>,
-) -> Result<Passage> {
+pub(crate) async fn passage(app: &App, project: &Project, tool: &str, choice: Choice) -> Result<Passage> {
+    let Choice { user_id, account, custom } = choice;
+    let user = user_id.map(|user| super::user(Some(user))).transpose()?;
     if let Some(Custom::Connection { scheme, toolkit, values }) = custom {
         let release = app.catalog.release(&toolkit, LATEST)?;
         let (mode, values) = brought(&release, &scheme, values)?;
         let granted = of_values(&release, mode, &values)?;
-        return Ok(Passage { user: super::user(None)?, base: base(&release, mode, &values), release, granted });
+        let user = user.map_or_else(|| super::user(None), Ok)?;
+        return Ok(Passage { user, base: base(&release, mode, &values), release, granted });
     }
     let id = account.ok_or(Error::AuthContextMissing)?;
     let record = record(app, project, &id).await.map_err(|cause| match cause {
         Error::AccountNotFound(_) => Error::NamedAccountNotFound(id.to_string()),
         other => other,
     })?;
+    admitted(&record, user.as_deref())?;
     let release = app.catalog.release(&record.body.toolkit, LATEST)?;
     let (values, proxy) = usable(app, project, tool, &record).await?;
     let mode = record.body.scheme;
     let mut granted = renewable(app, project, &release, &record, &values)?.through(proxy);
     (granted.account, granted.source) = (Some(id), Source::ConnectedAccount);
     granted.auth_config = Some(record.body.auth_config);
-    Ok(Passage { user: record.body.user_id, base: base(&release, mode, &values), release, granted })
+    Ok(Passage { user: user.unwrap_or(record.body.user_id), base: base(&release, mode, &values), release, granted })
 }
 
 /// What the scheme says, or else the first host that the toolkit names.

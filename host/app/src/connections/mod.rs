@@ -12,6 +12,7 @@ mod grant;
 pub mod protocol;
 mod refresh;
 mod scheme;
+mod sharing;
 mod state;
 
 use std::{sync::Arc, time::Duration};
@@ -36,6 +37,7 @@ pub(crate) use refresh::{CREDENTIALS, EVERY as IDLE_EVERY, idle};
 use refresh::{Credential, Whose, obtains, place};
 pub use refresh::{Keeper, Settings};
 pub use scheme::{Values, mask};
+pub use sharing::{AccountType, AclChange, LISTED, Sharing, SharingChange};
 pub use state::{Event, Status};
 
 use crate::{
@@ -66,6 +68,7 @@ pub(crate) static COLLECTION: Collection = Collection {
         Field::new("waits_until", Kind::Time),
         Field::unique("uuid", Kind::Text),
         Field::unique("alias_of", Kind::Text),
+        Field::new("account_type", Kind::Text),
     ],
 };
 
@@ -110,6 +113,9 @@ pub struct Account {
     /// What the application said when it refused.
     #[serde(default)]
     pub failure: Option<Failure>,
+    /// Who may use it.
+    #[serde(flatten)]
+    pub sharing: Sharing,
 }
 
 /// Why an application did not connect an account.
@@ -149,6 +155,8 @@ pub struct NewAccount {
     pub values: Values,
     /// A name of the user's own.
     pub alias: Option<String>,
+    /// Who else may use it; nobody, unless it says so.
+    pub sharing: SharingChange,
     /// Where the user's browser goes when the application has answered.
     pub callback_url: Option<String>,
     /// Whether the application is asked first if it takes the credential.
@@ -185,6 +193,8 @@ pub struct Filter {
     pub auth_configs: Vec<String>,
     /// These.
     pub ids: Vec<String>,
+    /// Private or shared; absent for both.
+    pub account_type: Option<AccountType>,
     /// By last change instead of creation.
     pub by_change: bool,
     /// Oldest first.
@@ -199,6 +209,7 @@ struct Wanted {
     release: Arc<Release>,
     user_id: String,
     alias: Option<String>,
+    sharing: Sharing,
     /// What was given, over what the auth config shares.
     values: Values,
 }
@@ -222,7 +233,8 @@ impl Wanted {
         for name in ["status", REDIRECT_URL] {
             values.remove(name);
         }
-        Ok(Self { config, release, user_id: crate::connections::user(user)?, alias: None, values })
+        let user_id = crate::connections::user(user)?;
+        Ok(Self { config, release, user_id, alias: None, sharing: Sharing::default(), values })
     }
 
     fn scheme(&self) -> Option<&AuthScheme> {
@@ -256,6 +268,7 @@ impl Wanted {
             attempt: 0,
             waits_until,
             failure: None,
+            sharing: self.sharing.clone(),
         })
     }
 }
@@ -278,6 +291,7 @@ pub async fn create(app: &App, project: &Project, request: NewAccount) -> Result
         )));
     }
     wanted.alias = alias(request.alias)?;
+    wanted.sharing = Sharing::default().with(&request.sharing)?;
     if let Some(scheme) = wanted.scheme() {
         wanted.values = scheme::complete(scheme, wanted.values.clone()).map_err(Error::AccountFields)?;
     }
@@ -361,6 +375,12 @@ pub async fn list(app: &App, project: &Project, filter: &Filter, offset: u64, li
             query = query.any_of(field, wanted.iter().map(String::as_str));
         }
     }
+    query = match filter.account_type {
+        None => query,
+        // Accounts from before they could be shared do not say what they are.
+        Some(AccountType::Private) => query.is_not("account_type", AccountType::Shared.as_str()),
+        Some(AccountType::Shared) => query.is("account_type", AccountType::Shared.as_str()),
+    };
     if let Some(until) = filter.until {
         query = query.below("created_at", until.0.saturating_add(1));
     }
@@ -411,18 +431,25 @@ pub struct Changes {
     pub alias: Option<String>,
     /// The scheme the caller means, and fields of it; null clears one.
     pub fields: Option<(String, Values)>,
+    /// Who may use it.
+    pub sharing: SharingChange,
 }
 
-/// Renames an account, or replaces parts of what was filled in. Answers its status.
+/// Renames an account, says who may use it, or replaces parts of what was filled in. Answers its status.
 ///
 /// # Errors
-/// When there is none, the alias is taken, the fields are not complete, its tokens come from the application, or the store refuses.
+/// When there is none, the alias is taken, it is private and lists are given, the fields are not complete, its tokens come from the
+/// application, or the store refuses.
 pub async fn change(app: &App, project: &Project, id: &AccountId, changes: Changes) -> Result<Status> {
     let alias = changes.alias.map(|alias| self::alias(Some(alias))).transpose()?;
     for _ in 0..ATTEMPTS {
         let now = app.clock.now();
         let mut account = record(app, project, id).await?;
         let mut batch = Batch::at(now);
+        let sharing = account.body.sharing.with(&changes.sharing)?;
+        if sharing != account.body.sharing {
+            (account.body.sharing, account.body.changed_at) = (sharing, now);
+        }
         if let Some(alias) = &alias {
             let body = &mut account.body;
             body.alias_of = alias.as_ref().map(|alias| alias_of(&body.user_id, &body.toolkit, alias));

@@ -16,7 +16,7 @@ use super::log;
 use crate::{
     App, Error, Result,
     catalog::Release,
-    connections::{self, Custom, Granted, Passage},
+    connections::{self, Choice, Custom, Granted, Passage},
     files::{self, Link},
     ids::{AccountId, LogId},
     projects::SharedProject,
@@ -35,6 +35,8 @@ const BINARY: [&str; 7] =
 /// A request to be sent.
 #[derive(Debug)]
 pub struct Proxy {
+    /// On whose behalf; absent for the account's own user.
+    pub user_id: Option<String>,
     /// With this account's credential.
     pub account: Option<AccountId>,
     /// With a credential that came along, a whole one.
@@ -95,8 +97,8 @@ pub enum Said {
 /// # Errors
 /// When nothing may be sent, or the application gave no answer.
 pub async fn proxy(app: &App, project: &SharedProject, request: Proxy) -> Result<Answered> {
-    let Passage { release, user, base, granted } =
-        connections::passage(app, project, NAME, request.account, request.custom).await?;
+    let choice = Choice { user_id: request.user_id, account: request.account, custom: request.custom };
+    let Passage { release, user, base, granted } = connections::passage(app, project, NAME, choice).await?;
     let (mut url, policy) = target(&release, base.as_deref(), &request.endpoint)?;
     if !request.query.is_empty() {
         url.query_pairs_mut().extend_pairs(&request.query);

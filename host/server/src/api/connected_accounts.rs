@@ -5,7 +5,10 @@ use std::sync::Arc;
 use app::{
     Error,
     clock::iso,
-    connections::{self, Changes, Filter, NewAccount, NewLink, Shown, Status, values},
+    connections::{
+        self, AccountType, AclChange, Changes, Filter, NewAccount, NewLink, Sharing, SharingChange, Shown, Status,
+        values,
+    },
     ids::{AccountId, AuthConfigId},
 };
 use axum::{extract::State, response::Response};
@@ -56,6 +59,43 @@ struct Connection {
     /// The older spelling of `callback_url`.
     #[serde(default)]
     redirect_uri: Option<String>,
+    #[serde(default)]
+    experimental: Option<Shared>,
+}
+
+/// Who may use an account besides its own user. Of a change, what is absent stays as it is.
+#[derive(Deserialize, ToSchema)]
+#[schema(as = ShareAccount)]
+struct Shared {
+    /// `PRIVATE` without it: its own user alone.
+    #[serde(default)]
+    account_type: Option<Kind>,
+    /// Only of a shared account; without it only its own user may use that.
+    #[serde(default)]
+    acl_config_for_shared: Option<Lists>,
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "UPPERCASE")]
+#[schema(as = SharedOrNot)]
+enum Kind {
+    Private,
+    Shared,
+}
+
+#[derive(Deserialize, ToSchema)]
+#[schema(as = SharedWith)]
+struct Lists {
+    /// Whoever is not in `not_allowed_user_ids`.
+    #[serde(default)]
+    allow_all_users: Option<bool>,
+    #[schema(max_items = 1000)]
+    #[serde(default)]
+    allowed_user_ids: Option<Vec<String>>,
+    /// Never these, whatever else is said.
+    #[schema(max_items = 1000)]
+    #[serde(default)]
+    not_allowed_user_ids: Option<Vec<String>>,
 }
 
 #[derive(Deserialize, ToSchema)]
@@ -87,6 +127,8 @@ pub(crate) struct Link {
     connection_data: Option<Value>,
     #[serde(default)]
     alias: Option<String>,
+    #[serde(default)]
+    experimental: Option<Shared>,
 }
 
 #[derive(Deserialize, ToSchema)]
@@ -114,6 +156,8 @@ pub(crate) struct Update {
     alias: Option<String>,
     #[serde(default)]
     connection: Option<UpdatedConnection>,
+    #[serde(default)]
+    experimental: Option<Shared>,
 }
 
 #[derive(Deserialize, ToSchema)]
@@ -155,6 +199,7 @@ pub(crate) async fn create(
         scheme,
         values: given,
         alias: connection.alias,
+        sharing: sharing(connection.experimental),
         callback_url: connection.callback_url.or(connection.redirect_uri).filter(|url| !url.is_empty()),
         validate: body.validate_credentials == Some(true),
     };
@@ -167,6 +212,7 @@ pub(crate) async fn create(
         "redirect_url": shown.redirect_url,
         "redirect_uri": shown.redirect_url,
         "deprecated": {"uuid": account.uuid, "authConfigUuid": shown.config_uuid},
+        "experimental": shared(&account.sharing),
     }))
 }
 
@@ -182,7 +228,7 @@ pub(crate) async fn create(
         ("connected_account_ids" = Option<Vec<String>>, Query, explode = false, description = "These accounts"),
         ("order_by" = inline(Option<shapes::AccountOrder>), Query, description = "`created_at` without it"),
         ("order_direction" = inline(Option<shapes::Direction>), Query, description = "`desc` without it"),
-        ("account_type" = inline(Option<shapes::AccountType>), Query, description = "`PRIVATE` without it; accounts are not shared"),
+        ("account_type" = inline(Option<shapes::AccountType>), Query, description = "`PRIVATE` without it"),
         shapes::Paging,
     ),
     responses((status = 200, description = "A page of accounts", body = shapes::Listed<shapes::Account>)),
@@ -195,23 +241,23 @@ pub(crate) async fn list(key: ProjectKey, State(server): State<Arc<Server>>, que
         return Err(Error::invalid(format!("statuses: `{unknown}` is not a status")).into());
     }
     let page = query.page()?;
+    let account_type = match query.choice("account_type", &["PRIVATE", "SHARED", "ALL"])? {
+        None | Some(0) => Some(AccountType::Private),
+        Some(1) => Some(AccountType::Shared),
+        Some(_) => None,
+    };
     let filter = Filter {
         toolkits: query.list("toolkit_slugs")?.into_iter().map(|slug| slug.to_ascii_lowercase()).collect(),
         statuses,
         users: query.list("user_ids")?,
         auth_configs: query.list("auth_config_ids")?,
         ids: query.list("connected_account_ids")?,
+        account_type,
         by_change: query.choice("order_by", &["created_at", "updated_at"])? == Some(1),
         ascending: query.choice("order_direction", &["asc", "desc"])? == Some(0),
         until: page.moment()?,
     };
-    // Accounts are private to their user until they can be shared.
-    let shared = query.choice("account_type", &["PRIVATE", "SHARED", "ALL"])? == Some(1);
-    let (found, total) = if shared {
-        (Vec::new(), 0)
-    } else {
-        connections::list(&server.app, &key.project, &filter, page.offset(), page.limit).await?
-    };
+    let (found, total) = connections::list(&server.app, &key.project, &filter, page.offset(), page.limit).await?;
     let items = found.iter().map(|shown| Value::Object(view(shown, &server.words))).collect();
     // In another order what is new stands elsewhere, or what is changed moves.
     let newest = found.first().filter(|_| !filter.by_change && !filter.ascending);
@@ -257,6 +303,7 @@ pub(crate) async fn link(
         callback_url: body.callback_url.filter(|url| !url.is_empty()),
         values: values("connection_data", body.connection_data)?,
         alias: body.alias,
+        sharing: sharing(body.experimental),
     };
     let made = connections::link(&server.app, &key.project, request).await?;
     created(&json!({
@@ -264,7 +311,7 @@ pub(crate) async fn link(
         "redirect_url": made.url,
         "expires_at": iso(made.expires_at),
         "connected_account_id": made.account,
-        "experimental": {"account_type": "PRIVATE"},
+        "experimental": shared(&made.sharing),
     }))
 }
 
@@ -317,7 +364,7 @@ pub(crate) async fn refresh(
     ok(&json!({"id": id, "status": status.as_str(), "redirect_url": url}))
 }
 
-/// Renames an account, or replaces fields of a credential that was filled in.
+/// Renames an account, says who may use it, or replaces fields of a credential that was filled in.
 #[utoipa::path(
     patch,
     path = "/connected_accounts/{nanoid}",
@@ -332,7 +379,7 @@ pub(crate) async fn update(
 ) -> Reply<Response> {
     let id = AccountId::parse(&id)?;
     let fields = body.connection.map(|connection| (connection.state.auth_scheme, connection.state.val));
-    let changes = Changes { alias: body.alias, fields };
+    let changes = Changes { alias: body.alias, fields, sharing: sharing(body.experimental) };
     let status = connections::change(&server.app, &key.project, &id, changes).await?;
     ok(&json!({"success": true, "id": id, "status": status.as_str()}))
 }
@@ -418,12 +465,35 @@ fn view(shown: &Shown, words: &Words) -> Map<String, Value> {
         "deprecated": {"labels": [], "uuid": account.uuid},
         "word_id": null,
         "alias": account.alias,
-        "experimental": {"account_type": "PRIVATE"},
+        "experimental": shared(&account.sharing),
         "authScheme": account.scheme,
     });
     match view {
         Value::Object(view) => view,
         _ => Map::new(),
+    }
+}
+
+/// What a request says of sharing.
+fn sharing(given: Option<Shared>) -> SharingChange {
+    let Some(Shared { account_type, acl_config_for_shared }) = given else { return SharingChange::default() };
+    let account_type = account_type.map(|kind| match kind {
+        Kind::Private => AccountType::Private,
+        Kind::Shared => AccountType::Shared,
+    });
+    let acl = acl_config_for_shared.map(|lists| AclChange {
+        allow_all_users: lists.allow_all_users,
+        allowed_user_ids: lists.allowed_user_ids,
+        not_allowed_user_ids: lists.not_allowed_user_ids,
+    });
+    SharingChange { account_type, acl }
+}
+
+/// Who may use an account, as answers show it.
+fn shared(sharing: &Sharing) -> Value {
+    match sharing.account_type {
+        AccountType::Private => json!({"account_type": sharing.account_type}),
+        AccountType::Shared => json!(sharing),
     }
 }
 

@@ -358,7 +358,7 @@ struct ExecuteView<'a> {
     request_body = ExecuteBody,
     responses(
         (status = 200, description = "The tool ran; `successful` tells whether it did its work", body = shapes::Execution),
-        (status = 403, description = "The auth config does not allow the tool"),
+        (status = 403, description = "The auth config does not allow the tool, or the account is not shared with the user"),
         (status = 410, description = "The tool is deprecated in every version"),
         (status = 422, description = "The account cannot be used in its state, or a model made no arguments that fit"),
         (status = 501, description = "The server has no language model"),
@@ -428,6 +428,9 @@ pub(crate) struct ProxyBody {
     method: String,
     #[serde(default)]
     connected_account_id: Option<String>,
+    /// On whose behalf; the account's own user without it.
+    #[serde(default)]
+    user_id: Option<String>,
     #[serde(default)]
     body: Option<Value>,
     #[serde(default)]
@@ -463,7 +466,7 @@ struct ProxyParameter {
     request_body = ProxyBody,
     responses(
         (status = 200, description = "What the application answered, whatever its status", body = shapes::Proxied),
-        (status = 403, description = "The auth config lists other tools, or the way leads where it must not"),
+        (status = 403, description = "The auth config lists other tools, the account is not shared with the user, or the way leads where it must not"),
         (status = 404, description = "There is no such account in the project, or no such toolkit"),
         (status = 422, description = "The account cannot be used in its state"),
         (status = 502, description = "The application gave no answer"),
@@ -523,7 +526,10 @@ fn passage(body: ProxyBody) -> Reply<Proxy> {
         }
     }
     let account = body.connected_account_id.filter(|id| !id.trim().is_empty());
+    let user_id = body.user_id.filter(|user| !user.trim().is_empty());
+    no_nul("user_id", user_id.as_deref())?;
     Ok(Proxy {
+        user_id,
         account: account.map(|id| AccountId::parse(id.trim())).transpose()?,
         custom: custom(None, body.custom_connection_data)?,
         endpoint: body.endpoint.trim().to_owned(),

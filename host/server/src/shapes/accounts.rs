@@ -161,6 +161,7 @@ pub(crate) struct NewAccount {
     #[schema(required)]
     redirect_uri: Option<String>,
     deprecated: NewAccountIds,
+    experimental: AccountSharing,
 }
 
 #[derive(ToSchema)]
@@ -235,9 +236,22 @@ struct AccountIds {
     labels: Vec<String>,
 }
 
+/// Who may use an account besides its own user.
 #[derive(ToSchema)]
 struct AccountSharing {
     account_type: Sharing,
+    /// Of a shared account.
+    #[schema(nullable = false)]
+    acl_config_for_shared: Option<AccountAcl>,
+}
+
+#[derive(ToSchema)]
+struct AccountAcl {
+    /// Whoever is not in `not_allowed_user_ids`.
+    allow_all_users: bool,
+    allowed_user_ids: Vec<String>,
+    /// Never these, whatever else is said.
+    not_allowed_user_ids: Vec<String>,
 }
 
 #[derive(Serialize, ToSchema)]

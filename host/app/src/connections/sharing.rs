@@ -1,0 +1,192 @@
+//! Who may use an account.
+//!
+//! [`Sharing::admits`] is the only place that decides it, and whoever uses an account that was named asks it. An account that is
+//! not named is never a shared one: nobody uses what others share without saying so.
+
+use serde::{Deserialize, Serialize};
+
+use super::USER;
+use crate::{Error, Result};
+
+/// Users in one list of an account.
+pub const LISTED: usize = 1_000;
+
+/// Whether an account serves users besides its own.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum AccountType {
+    /// Its own user alone.
+    #[default]
+    Private,
+    /// Its own user, and those whom its lists admit.
+    Shared,
+}
+
+impl AccountType {
+    /// The name on the wire.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Private => "PRIVATE",
+            Self::Shared => "SHARED",
+        }
+    }
+}
+
+/// Who may use an account besides the user it was connected for.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sharing {
+    /// Whether anybody may.
+    #[serde(default)]
+    pub account_type: AccountType,
+    /// Who; of a private account nobody.
+    #[serde(default, rename = "acl_config_for_shared")]
+    pub acl: Acl,
+}
+
+/// Who is admitted to a shared account, and who is not.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Acl {
+    /// Whoever is not named in `not_allowed_user_ids`.
+    pub allow_all_users: bool,
+    /// These, at most 1,000.
+    pub allowed_user_ids: Vec<String>,
+    /// Never these, at most 1,000, whatever else is said.
+    pub not_allowed_user_ids: Vec<String>,
+}
+
+/// What a request says of sharing. Absent parts stay as they are.
+#[derive(Debug, Default)]
+pub struct SharingChange {
+    /// Private takes the lists away.
+    pub account_type: Option<AccountType>,
+    /// Only of a shared account.
+    pub acl: Option<AclChange>,
+}
+
+/// What a request says of the lists. Absent ones stay as they are, an empty one clears.
+#[derive(Debug, Default)]
+pub struct AclChange {
+    /// Whether whoever is not kept out is admitted.
+    pub allow_all_users: Option<bool>,
+    /// Who is admitted.
+    pub allowed_user_ids: Option<Vec<String>>,
+    /// Who is kept out.
+    pub not_allowed_user_ids: Option<Vec<String>>,
+}
+
+impl Sharing {
+    /// Whether a user may use the account of `owner`: the owner always; others if it is shared, they are not kept out, and either
+    /// everybody is admitted or they are.
+    #[must_use]
+    pub fn admits(&self, owner: &str, user: &str) -> bool {
+        let listed = |list: &[String]| list.iter().any(|listed| listed == user);
+        let Acl { allow_all_users, allowed_user_ids, not_allowed_user_ids } = &self.acl;
+        match self.account_type {
+            _ if user == owner => true,
+            AccountType::Private => false,
+            AccountType::Shared => !listed(not_allowed_user_ids) && (*allow_all_users || listed(allowed_user_ids)),
+        }
+    }
+
+    /// The same with a change.
+    ///
+    /// # Errors
+    /// When lists are given for a private account, or one of them is too long or names nobody.
+    pub(super) fn with(&self, change: &SharingChange) -> Result<Self> {
+        let account_type = change.account_type.unwrap_or(self.account_type);
+        if account_type == AccountType::Private {
+            // Clients know this refusal by these words.
+            return match change.acl {
+                None => Ok(Self::default()),
+                Some(_) => Err(Error::AccountRefused(
+                    "acl_config_for_shared is only valid on SHARED accounts; send `account_type` SHARED with it, or leave it out"
+                        .into(),
+                )),
+            };
+        }
+        let mut acl = self.acl.clone();
+        if let Some(change) = &change.acl {
+            acl.allow_all_users = change.allow_all_users.unwrap_or(acl.allow_all_users);
+            for (name, list, given) in [
+                ("allowed_user_ids", &mut acl.allowed_user_ids, &change.allowed_user_ids),
+                ("not_allowed_user_ids", &mut acl.not_allowed_user_ids, &change.not_allowed_user_ids),
+            ] {
+                if let Some(given) = given {
+                    *list = users(name, given)?;
+                }
+            }
+        }
+        Ok(Self { account_type, acl })
+    }
+}
+
+fn users(name: &str, given: &[String]) -> Result<Vec<String>> {
+    let invalid = |why: String| Error::invalid(format!("experimental.acl_config_for_shared.{name}: {why}"));
+    if given.len() > LISTED {
+        return Err(invalid(format!("{} users; at most {LISTED}", given.len())));
+    }
+    let user = |user: &String| match user.trim() {
+        user if (1..=USER).contains(&user.chars().count()) => Ok(user.to_owned()),
+        _ => Err(invalid(format!("each user id must have 1 to {USER} characters"))),
+    };
+    given.iter().map(user).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn list(listed: bool) -> Vec<String> {
+        listed.then(|| "amy".to_owned()).into_iter().collect()
+    }
+
+    /// Every combination of type, lists and user.
+    #[test]
+    fn the_owner_may_always_and_others_when_it_is_shared_and_they_are_admitted_and_not_kept_out() {
+        for number in 0..16 {
+            let bits = [1, 2, 4, 8].map(|bit| number & bit != 0);
+            let [shared, all, allowed, denied] = bits;
+            let account_type = if shared { AccountType::Shared } else { AccountType::Private };
+            let acl = Acl { allow_all_users: all, allowed_user_ids: list(allowed), not_allowed_user_ids: list(denied) };
+            let sharing = Sharing { account_type, acl };
+            assert!(sharing.admits("amy", "amy"), "{sharing:?}");
+            let expected = match bits {
+                [false, ..] | [.., true] | [_, false, false, _] => false,
+                [true, true, _, false] | [true, _, true, false] => true,
+            };
+            assert_eq!(sharing.admits("bob", "amy"), expected, "{sharing:?}");
+            assert_eq!(sharing.admits("bob", "eve"), shared && all, "{sharing:?}");
+            assert_eq!(sharing.admits("bob", "AMY"), shared && all, "names are compared to the letter: {sharing:?}");
+        }
+    }
+
+    #[test]
+    fn what_a_change_does_not_name_stays_and_private_takes_the_lists_away() {
+        let lists = |all: Option<bool>, allowed: Option<&[&str]>, denied: Option<&[&str]>| {
+            let owned = |list: &[&str]| list.iter().map(|user| (*user).to_owned()).collect();
+            Some(AclChange {
+                allow_all_users: all,
+                allowed_user_ids: allowed.map(owned),
+                not_allowed_user_ids: denied.map(owned),
+            })
+        };
+        let shared = |acl| SharingChange { account_type: Some(AccountType::Shared), acl };
+        let same = |acl| SharingChange { account_type: None, acl };
+        let first = Sharing::default().with(&shared(lists(None, Some(&[" amy "]), Some(&["eve"])))).unwrap();
+        let second = first.with(&same(lists(Some(true), Some(&[]), None))).unwrap();
+        assert_eq!((first.acl.allowed_user_ids, first.acl.allow_all_users), (vec!["amy".to_owned()], false));
+        assert!(second.acl.allowed_user_ids.is_empty() && second.acl.allow_all_users);
+        assert_eq!(second.acl.not_allowed_user_ids, ["eve"]);
+        assert_eq!(second.with(&SharingChange::default()).unwrap(), second);
+        let private = SharingChange { account_type: Some(AccountType::Private), acl: None };
+        assert_eq!(second.with(&private).unwrap(), Sharing::default());
+        let refused = Sharing::default().with(&same(lists(None, None, None))).unwrap_err();
+        assert!(refused.to_string().contains("acl_config_for_shared is only valid on SHARED"), "{refused}");
+        for list in [&[""][..], &[&*"a".repeat(257)], &["a"; 1_001]] {
+            assert!(second.with(&same(lists(None, None, Some(list)))).is_err(), "{}", list.len());
+        }
+        second.with(&same(lists(None, Some(&["a"; 1_000]), None))).unwrap();
+    }
+}
