@@ -1,6 +1,6 @@
 //! Applications that know accounts by client certificates: each connection shows that of its account, and no other one does.
 
-use harness::{Answer, Client, Guarded, Guest, Host, guarded::Certificate, guest, host::Setup};
+use harness::{Answer, Client, Guarded, Guest, Host, Tunnel, guarded::Certificate, guest, host::Setup};
 use serde_json::{Value, json};
 
 use crate::given;
@@ -81,12 +81,55 @@ async fn without_a_certificate_nobody_is_let_in_and_one_that_cannot_be_read_conn
     let body = json!({ "toolkit": { "slug": slug }, "auth_config": config });
     let config = project.post("/auth_configs", &body).await.expect(201)["auth_config"]["id"].clone();
     let half = &own.key[..own.key.len() / 2];
-    for key in [half, &other.certificate] {
-        let state = json!({ "authScheme": "API_KEY", "val": { "certificate": own.certificate, "private_key": key } });
-        let body = json!({ "auth_config": { "id": config }, "connection": { "state": state } });
-        let refused = project.post("/connected_accounts", &body).await.expect(400);
-        assert!(refused.text.contains("client certificate") && !refused.text.contains("BEGIN"), "{refused:?}");
+    let state =
+        |key: &str| json!({ "authScheme": "API_KEY", "val": { "certificate": own.certificate, "private_key": key } });
+    let connection = |key: &str| json!({ "auth_config": { "id": config }, "connection": { "state": state(key) } });
+    let made = project.post("/connected_accounts", &connection(&own.key)).await.expect(201);
+    let id = made["id"].as_str().unwrap();
+    for (key, why) in [(half, "PEM"), (&other.certificate, "PEM"), (&other.key, "belong together")] {
+        let path = format!("/connected_accounts/{id}");
+        let made = project.post("/connected_accounts", &connection(key)).await;
+        let patched = project.patch(&path, &json!({ "connection": { "state": state(key) } })).await;
+        for refused in [made, patched] {
+            let refused = refused.expect(400);
+            let said = refused.problems().concat();
+            assert!(said.starts_with("certificate: ") && said.contains(why), "{refused:?}");
+            assert!(!refused.text.contains("BEGIN"), "{refused:?}");
+        }
     }
+    assert_eq!(project.get("/connected_accounts").await.expect(200)["total_items"], 2);
+    assert_eq!(
+        whoami(&project, &slug, "default").await.data()["certificate"],
+        own.fingerprint,
+        "it has its own key still"
+    );
+}
+
+#[tokio::test]
+async fn an_account_shows_its_certificate_through_the_proxy_which_cannot_show_it_for_another() {
+    let application = Guarded::start().await;
+    let tunnel = Tunnel::to(&application.origin);
+    let setup = Setup::new().with_variable("SSL_CERT_FILE", application.authority()).with("net.allow", "127.0.0.0/8");
+    let host = setup.start().await;
+    let (project, slug) = (host.as_project(), given::slug());
+    host.publish(Guest::fetch().component(), &guest::manifest_with_scheme(&slug, scheme())).await;
+    let config = json!({
+        "type": "use_custom_auth", "authScheme": "API_KEY", "credentials": {}, "proxy_config": { "proxy_url": tunnel.address },
+    });
+    let body = json!({ "toolkit": { "slug": slug }, "auth_config": config });
+    let config = project.post("/auth_configs", &body).await.expect(201)["auth_config"]["id"].clone();
+    let own = ["amy", "bob"].map(|user| (user, application.certificate(user)));
+    for (user, own) in &own {
+        let state = json!({ "authScheme": "API_KEY", "val": values(own) });
+        let body = json!({ "auth_config": { "id": config }, "connection": { "user_id": user, "state": state } });
+        project.post("/connected_accounts", &body).await.expect(201);
+    }
+    for (user, own) in own.iter().chain(&own) {
+        assert_eq!(whoami(&project, &slug, user).await.data()["certificate"], own.fingerprint, "{user}");
+    }
+    let asked = tunnel.asked();
+    assert_eq!(asked.len(), 2, "each account has a tunnel of its own: {asked:?}");
+    assert!(asked.iter().all(|head| head.starts_with("CONNECT api.example.com:443 ")), "{asked:?}");
 }
 
 #[tokio::test]

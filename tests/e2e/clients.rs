@@ -163,11 +163,20 @@ async fn the_api_says_who_its_issuer_is_and_that_one_names_itself_in_every_callb
     oauth.issuer.set(|settings| settings.names_issuer = true);
     oauth.connect(&project).await;
     oauth.execute(&project).await.data();
-    let made = oauth.begin(&project, "https://app.example/done").await;
-    let back = oauth.issuer.visit(made["redirect_url"].as_str().unwrap()).await;
-    let (unsigned, _) = back.split_once("&iss=").unwrap();
     let exchanges = posted(&oauth, "/token").len();
-    let landed = project.exchange(Method::GET, unsigned, &[], Vec::new()).await;
-    assert!(landed.header("location").ends_with("&error=issuer_mismatch"), "{landed:?}");
+    for (more, error) in [
+        ("", "issuer_mismatch"),
+        ("&error=access_denied", "issuer_mismatch"),
+        ("&error=access_denied&iss=https%3A%2F%2Fevil.example", "issuer_mismatch"),
+        ("&error=access_denied&iss=ISS", "access_denied"),
+    ] {
+        let made = oauth.begin(&project, "https://app.example/done").await;
+        let back = oauth.issuer.visit(made["redirect_url"].as_str().unwrap()).await;
+        let (unsigned, issuer) = back.split_once("&iss=").unwrap();
+        let answered = format!("{unsigned}{}", more.replace("ISS", issuer));
+        let landed = project.exchange(Method::GET, &answered, &[], Vec::new()).await;
+        assert!(landed.header("location").ends_with(&format!("&error={error}")), "{more}: {landed:?}");
+        assert_eq!(status(&project, made["id"].as_str().unwrap()).await, "FAILED");
+    }
     assert_eq!(posted(&oauth, "/token").len(), exchanges, "a code was sent");
 }

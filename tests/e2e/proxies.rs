@@ -90,6 +90,23 @@ async fn tokens_are_got_and_renewed_through_the_proxy() {
 }
 
 #[tokio::test]
+async fn a_client_is_found_and_registered_through_the_proxy() {
+    let tunnel = Tunnel::start(Host::application(), &["api.example.com"], None);
+    let host = behind(&tunnel).start().await;
+    let project = host.as_project();
+    let oauth = given::Oauth::of(&host, &project, json!({}), |issuer| issuer.discovered("DCR_OAUTH")).await;
+    let connection = json!({ "auth_config": { "id": oauth.config }, "connection": {} });
+    let unreached = project.post("/connected_accounts", &connection).await;
+    assert!(unreached.status >= 400, "there is no other way: {unreached:?}");
+    assert_eq!((oauth.issuer.granted("registration"), tunnel.asked().len()), (0, 0));
+    set(&project, &oauth.config, json!({ "proxy_url": tunnel.address })).await.expect(200);
+    oauth.connect(&project).await;
+    oauth.execute(&project).await.data();
+    assert_eq!(oauth.issuer.granted("registration"), 1);
+    assert!(names(&tunnel).iter().all(|name| name == "api.example.com:443"), "{:?}", names(&tunnel));
+}
+
+#[tokio::test]
 async fn a_proxy_inside_the_network_is_refused_unless_the_operator_lists_it_and_opens_no_other_door() {
     let tunnel = Tunnel::start(Host::application(), &["api.example.com"], None);
     let host = Setup::new().with_variable("SSL_CERT_FILE", tunnel.authority()).start().await;

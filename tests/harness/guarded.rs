@@ -50,7 +50,7 @@ impl Guarded {
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
         let root = ["req", "-x509", "-subj", "/CN=root", "-keyout", "root.key", "-out", "root.crt"];
         openssl(folder.path(), &[&root[..], &NEW].concat());
-        issue(folder.path(), "server", Some("subjectAltName=IP:127.0.0.1"));
+        issue(folder.path(), "server", Some("subjectAltName=IP:127.0.0.1,DNS:api.example.com"));
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback can be used");
         let origin = format!("https://{}", listener.local_addr().expect("a bound socket has an address"));
         let acceptor = TlsAcceptor::from(Arc::new(settings(folder.path())));

@@ -1,7 +1,8 @@
 //! A proxy that tunnels (RFC 9110, section 9.3.6) to an application with TLS, all on loopback.
 //!
 //! Whatever name it is asked for leads to the one application, as a proxy with names of its own would do it. The certificate is
-//! made for each proxy; a server trusts it that is started with [`Tunnel::authority`] in `SSL_CERT_FILE`.
+//! made for each proxy; a server trusts it that is started with [`Tunnel::authority`] in `SSL_CERT_FILE`. One that is made with
+//! [`Tunnel::to`] passes on what it is sent and reads nothing of it.
 
 use std::{
     io,
@@ -33,7 +34,7 @@ pub struct Tunnel {
     /// `http://127.0.0.1:port`
     pub address: String,
     asked: Arc<Mutex<Vec<String>>>,
-    certificates: TempDir,
+    certificates: Option<TempDir>,
 }
 
 impl Tunnel {
@@ -45,13 +46,24 @@ impl Tunnel {
     pub fn start(application: &FakeApp, hosts: &[&str], authorization: Option<&str>) -> Self {
         let certificates = tempfile::tempdir().expect("a temporary folder can be made");
         let acceptor = acceptor(certificates.path(), hosts);
-        let asked = Arc::new(Mutex::new(Vec::new()));
         let door = Door {
-            acceptor,
+            acceptor: Some(acceptor),
             application: application.origin.trim_start_matches("http://").to_owned(),
             authorization: authorization.map(str::to_owned),
-            asked: Arc::clone(&asked),
+            asked: Arc::default(),
         };
+        Self { certificates: Some(certificates), ..Self::open(door) }
+    }
+
+    /// Starts one on a free port, to an application that speaks TLS itself at `https://127.0.0.1:port`.
+    #[must_use]
+    pub fn to(origin: &str) -> Self {
+        let application = origin.trim_start_matches("https://").to_owned();
+        Self::open(Door { acceptor: None, application, authorization: None, asked: Arc::default() })
+    }
+
+    fn open(door: Door) -> Self {
+        let asked = Arc::clone(&door.asked);
         let (port, bound) = std::sync::mpsc::channel();
         // A thread and a runtime of its own, as the application has.
         std::thread::spawn(move || {
@@ -66,13 +78,17 @@ impl Tunnel {
             });
         });
         let port = bound.recv().expect("the proxy starts");
-        Self { address: format!("http://127.0.0.1:{port}"), asked, certificates }
+        Self { address: format!("http://127.0.0.1:{port}"), asked, certificates: None }
     }
 
     /// The file of the authority that vouches for the application.
+    ///
+    /// # Panics
+    /// When it is the application itself that speaks TLS.
     #[must_use]
     pub fn authority(&self) -> String {
-        self.certificates.path().join("certificate").display().to_string()
+        let certificates = self.certificates.as_ref().expect("it has a certificate of its own");
+        certificates.path().join("certificate").display().to_string()
     }
 
     /// What the proxy was asked, oldest first: heads of requests, as they came.
@@ -86,7 +102,8 @@ impl Tunnel {
 }
 
 struct Door {
-    acceptor: TlsAcceptor,
+    /// None where the application speaks TLS itself.
+    acceptor: Option<TlsAcceptor>,
     application: String,
     authorization: Option<String>,
     asked: Arc<Mutex<Vec<String>>>,
@@ -114,9 +131,11 @@ impl Door {
             return stream.write_all(b"HTTP/1.1 405 Method Not Allowed\r\ncontent-length: 0\r\n\r\n").await;
         }
         stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await?;
-        let mut plain = self.acceptor.accept(stream).await?;
         let mut application = TcpStream::connect(&self.application).await?;
-        copy_bidirectional(&mut plain, &mut application).await.map(drop)
+        match &self.acceptor {
+            Some(acceptor) => copy_bidirectional(&mut acceptor.accept(stream).await?, &mut application).await.map(drop),
+            None => copy_bidirectional(stream, &mut application).await.map(drop),
+        }
     }
 }
 

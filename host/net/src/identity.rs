@@ -32,7 +32,7 @@ impl Identity {
     /// Reads a certificate, or a chain that begins with it, and its key, all PEM. What forms made of line ends is mended.
     ///
     /// # Errors
-    /// When one of them is not PEM, or they do not belong together.
+    /// When one of them is not PEM.
     pub fn from_pem(certificate: &str, key: &str) -> Result<Self, Error> {
         let all = Zeroizing::new(format!("{}{}", &*mended(certificate), &*mended(key)));
         let own = reqwest::Identity::from_pem(all.as_bytes()).map_err(|_| Error {
@@ -40,6 +40,20 @@ impl Identity {
             message: "the client certificate or its key cannot be read; give both as PEM, whole".to_owned(),
         })?;
         Ok(Self { digest: Sha256::digest(all.as_bytes()).into(), own })
+    }
+
+    /// Refuses a certificate and a key that do not belong together, which otherwise the first connection would notice.
+    ///
+    /// # Errors
+    /// When they do not, or are of a kind that no connection can show.
+    pub fn check(&self) -> Result<(), Error> {
+        crate::build("", None, Some(self), None).map(drop).map_err(|_| Error {
+            kind: ErrorKind::Tls,
+            message:
+                "the client certificate and its key do not belong together, or are of a kind that cannot be shown; \
+                      give the key that the certificate was made with"
+                    .to_owned(),
+        })
     }
 
     pub(crate) fn own(&self) -> reqwest::Identity {

@@ -531,11 +531,6 @@ async fn brought(
     query: &[(String, String)],
 ) -> std::result::Result<Tokens, Failure> {
     let failure = |error: &str, description: String| Failure { error: error.to_owned(), description };
-    // Nobody has said how OAuth 1 says no; these are the ways that applications found.
-    if let Some(error) = query.iter().find(|(name, _)| ["error", "oauth_problem"].contains(&name.as_str())) {
-        let description = only(query, "error_description").map(said).unwrap_or_default();
-        return Err(Failure { error: said(&error.1), description });
-    }
     let scheme = whose.scheme().map_err(|cause| failure("toolkit_gone", cause.to_string()))?;
     let config = auth_configs::find(app, project, &whose.auth_config).await;
     let config = config.ok().flatten();
@@ -545,7 +540,13 @@ async fn brought(
     let protocol = Protocol { net: &net, now: app.clock.now(), scheme, client: &client, values: &held.values };
     let scheme = app.accounts.issuers.described(&protocol).await;
     let scheme = &scheme.map_err(|refusal| failure("issuer_unknown", said(&refusal.to_string())))?;
+    // Before anything else of the answer is read, also of one that says no (RFC 9207, section 2.4).
     issued(scheme, query).map_err(|why| failure("issuer_mismatch", why))?;
+    // Nobody has said how OAuth 1 says no; these are the ways that applications found.
+    if let Some(error) = query.iter().find(|(name, _)| ["error", "oauth_problem"].contains(&name.as_str())) {
+        let description = only(query, "error_description").map(said).unwrap_or_default();
+        return Err(Failure { error: said(&error.1), description });
+    }
     let named = match &scheme.oauth1 {
         Some(_) => "oauth_verifier",
         None => scheme.oauth2.as_ref().map_or("code", OAuth2::code_param),

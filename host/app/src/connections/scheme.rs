@@ -55,7 +55,8 @@ pub(super) fn complete(scheme: &AuthScheme, mut given: Values) -> Result<Values,
     for (field, value) in values {
         given.insert(field.name.clone(), Value::String(value));
     }
-    identity(scheme, &given).map_err(|problem| vec![problem])?;
+    let shown = identity(scheme, &given).map_err(|problem| vec![problem])?;
+    shown.map_or(Ok(()), |shown| shown.check()).map_err(|failure| vec![of_certificate(scheme, &failure.message)])?;
     Ok(given)
 }
 
@@ -93,9 +94,14 @@ pub(super) fn credential(scheme: &AuthScheme, values: &Values) -> Credential {
 /// What connections show, where the scheme says so.
 pub(super) fn identity(scheme: &AuthScheme, values: &Values) -> Result<Option<Identity>, String> {
     let filled = scheme.filled_certificate(|name| values.get(name).and_then(text));
-    let field = scheme.client_certificate.as_ref().map_or("", |about| about.certificate.as_str());
     let read = filled.map(|(certificate, key)| Identity::from_pem(&certificate, &key)).transpose();
-    read.map_err(|failure| format!("{field}: {}", failure.message))
+    read.map_err(|failure| of_certificate(scheme, &failure.message))
+}
+
+/// What is wrong with a certificate, as a line about its field.
+fn of_certificate(scheme: &AuthScheme, problem: &str) -> String {
+    let field = scheme.client_certificate.as_ref().map_or("", |about| about.certificate.as_str());
+    format!("{field}: {problem}")
 }
 
 /// Base URL of the application's API, where the scheme has one and its fields are filled. A credential goes there, so what people

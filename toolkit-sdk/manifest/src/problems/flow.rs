@@ -97,6 +97,7 @@ impl<'a> Checked<'a, '_> {
         self.check_response(&mut report.at("response"));
         self.check_callback(&mut report.at("callback"));
         self.check_assertion(&mut report.at("assertion"));
+        self.check_client();
         self.check_steps(&flow.steps, false, &mut report.at("steps"));
         self.check_steps(&flow.after_connect, true, &mut report.at("after_connect"));
         if let Some(identity) = &flow.identity {
@@ -258,6 +259,16 @@ impl<'a> Checked<'a, '_> {
         if !(1..=LONGEST_LIFETIME).contains(&assertion.lifetime) {
             report.at("lifetime").add(format_args!("is not between 1 and {LONGEST_LIFETIME} seconds"));
         }
+    }
+
+    /// A client that the person brings shows itself without being named anywhere.
+    fn check_client(&mut self) {
+        let shown: &[&str] = match self.flow.client_auth {
+            ClientAuth::Body | ClientAuth::Basic | ClientAuth::SecretAsUser => &["client_id", "client_secret"],
+            ClientAuth::PrivateKeyJwt => &["client_id"],
+            ClientAuth::None => &[],
+        };
+        self.used.extend(self.fields.iter().filter(|name| shown.contains(name)));
     }
 
     fn check_steps(&mut self, steps: &'a [Step], keeps: bool, report: &mut Report) {

@@ -478,6 +478,22 @@ fn what_a_flow_says_besides_is_checked_member_by_member() {
     ] {
         refused("/auth", with(more), &format!("{at}{place}"), why);
     }
+    let client = json!([
+        { "name": "client_id", "title": "Id" },
+        { "name": "client_secret", "title": "Secret", "secret": true },
+    ]);
+    for (shown, used) in
+        [("body", true), ("basic", true), ("secret_as_user", true), ("private_key_jwt", false), ("none", false)]
+    {
+        let mut brought = scheme(json!({ "client_auth": shown }));
+        brought[0]["fields"] = client.clone();
+        let found = self::with("/auth", brought);
+        assert_eq!(
+            !found.iter().any(|line| line.contains("client_secret: this secret goes nowhere")),
+            used,
+            "{found:?}"
+        );
+    }
     let mut unused = scheme(json!({ "response": keep }));
     refused("/auth", unused.clone(), "auth.OAUTH2.fields.pin", "goes nowhere");
     unused[0]["mode"] = json!("S2S_OAUTH2");

@@ -34,11 +34,18 @@ pub(super) fn tokens(now: Time, about: &OAuth2, whole: &Value) -> Result<Tokens>
     for (name, path) in [
         ("access_token", path(&about.access_token, "access_token")),
         ("refresh_token", path(&about.refresh_token, "refresh_token")),
-        ("token_type", "token_type".to_owned()),
-        ("scope", "scope".to_owned()),
         ("id_token", "id_token".to_owned()),
     ] {
-        values.extend(read(within, &path).map(|value| (name.to_owned(), Value::String(value))));
+        match manifest::at(within, &path) {
+            None | Some(Value::Null) => {}
+            Some(Value::String(token)) if token.is_empty() => {}
+            Some(token @ Value::String(_)) => drop(values.insert(name.to_owned(), token.clone())),
+            // A number or a list at its place is something else, which applications count or number tokens by.
+            Some(_) => return Err(Refusal::malformed(format!("its `{name}` is no text"))),
+        }
+    }
+    for name in ["token_type", "scope"] {
+        values.extend(read(within, name).map(|value| (name.to_owned(), Value::String(value))));
     }
     let Some(token) = values.get("access_token").and_then(Value::as_str) else {
         return Err(Refusal::malformed("it holds no access token"));
