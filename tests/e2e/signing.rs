@@ -5,7 +5,7 @@ use harness::{
     client::Exchanged,
     guest,
     host::Setup,
-    signed::{CONSUMER_SECRET, hmac_sha256, is_signed_by_aws_key},
+    signed::{CONSUMER_KEY, CONSUMER_SECRET, hmac_sha256, is_signed_by_aws_key, private_key},
     unique,
 };
 use reqwest::Method;
@@ -28,9 +28,16 @@ impl Signed {
     async fn new(host: &Host, project: &Client, method: &str) -> Self {
         let (slug, tag) = (given::slug(), unique(8));
         let provider = Host::application().provider(&tag);
-        provider.signs_with(method);
+        let mut credentials = Provider::credentials();
+        if method == "RSA-SHA1" {
+            let key = private_key(2_048, false);
+            provider.knows_key(&key);
+            credentials = json!({ "consumer_key": CONSUMER_KEY, "private_key": key });
+        } else {
+            provider.signs_with(method);
+        }
         host.publish(Guest::fetch().component(), &guest::manifest_with_scheme(&slug, provider.scheme())).await;
-        let config = config(project, &slug, "OAUTH1", Provider::credentials()).await;
+        let config = config(project, &slug, "OAUTH1", credentials).await;
         Self { tag, slug, config, provider }
     }
 
@@ -91,7 +98,7 @@ async fn proxy(project: &Client, account: &str, more: Value) -> Answer {
 #[tokio::test]
 async fn a_user_agrees_and_from_then_on_every_request_is_signed_for_that_account() {
     let host = Host::shared().await;
-    for method in ["HMAC-SHA1", "HMAC-SHA256", "PLAINTEXT"] {
+    for method in ["HMAC-SHA1", "HMAC-SHA256", "RSA-SHA1", "PLAINTEXT"] {
         let project = host.new_project().await;
         let signed = Signed::new(host, &project, method).await;
         let made = signed.begin(&project).await;
@@ -126,6 +133,98 @@ async fn a_user_agrees_and_from_then_on_every_request_is_signed_for_that_account
         project.delete(&format!("/connected_accounts/{id}")).await.expect(200);
         signed.execute(&project, me).await.expect(404);
     }
+}
+
+#[tokio::test]
+async fn a_private_key_signs_in_either_form_and_what_is_no_key_is_refused_before_it_is_kept() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let signed = Signed::new(host, &project, "RSA-SHA1").await;
+    let detail = project.get(&format!("/toolkits/{}", signed.slug)).await.expect(200);
+    let asked = &detail["auth_config_details"][0]["fields"]["auth_config_creation"]["required"];
+    assert_eq!((&asked[0]["name"], &asked[1]["name"]), (&"consumer_key".into(), &"private_key".into()), "{asked}");
+    let path = format!("/auth_configs/{}", signed.config);
+    let client = |key: &str| json!({ "consumer_key": CONSUMER_KEY, "private_key": key });
+    let traditional = private_key(1_024, true);
+    for (key, why) in [
+        ("k-0123456789", "none of RSA"),
+        (&traditional[..traditional.len() / 2], "none of RSA"),
+        (&private_key(512, false), "512 bits"),
+        ("", "private_key are required"),
+    ] {
+        let config = json!({ "type": "use_custom_auth", "authScheme": "OAUTH1", "credentials": client(key) });
+        let made = json!({ "toolkit": { "slug": signed.slug }, "auth_config": config });
+        let changed = json!({ "type": "custom", "credentials": client(key) });
+        for refused in [project.post("/auth_configs", &made).await, project.patch(&path, &changed).await] {
+            refused.assert_envelope();
+            let refused = refused.expect(400);
+            assert!(refused.problems().concat().contains(why) && !refused.text.contains("0123456789"), "{refused:?}");
+        }
+    }
+    signed.connect(&project).await;
+    let me = format!("{}/api/me", signed.provider.url());
+    signed.execute(&project, me.clone()).await.data();
+    signed.provider.knows_key(&traditional);
+    let refused = signed.execute(&project, me.clone()).await.data();
+    assert_eq!(refused["path"], Value::Null, "it signs with the key that it has");
+    let changed = json!({ "type": "custom", "credentials": client(&traditional.replace('\n', "\\n")) });
+    project.patch(&path, &changed).await.expect(200);
+    signed.execute(&project, me).await.data();
+    let shown = project.get(&path).await.expect(200);
+    assert!(!shown.text.contains(traditional.lines().nth(2).unwrap()), "{}", shown.text);
+}
+
+#[tokio::test]
+async fn a_client_that_signs_assertions_has_a_key_of_the_kind_that_the_application_takes() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let slug = given::slug();
+    let mut scheme = Host::application().issuer(&unique(8)).scheme();
+    scheme["oauth2"]["client_auth"] = "private_key_jwt".into();
+    scheme["oauth2"]["assertion"] = json!({ "algorithm": "RS256", "key": "{client_private_key}", "claims": {} });
+    host.publish(Guest::fetch().component(), &guest::manifest_with_scheme(&slug, scheme)).await;
+    let good = private_key(2_048, false);
+    for (key, status) in [(&*good, 201), (&private_key(1_024, false), 400), ("k-0123456789", 400)] {
+        let credentials = json!({ "client_id": "robot", "private_key": key });
+        let config = json!({ "type": "use_custom_auth", "authScheme": "OAUTH2", "credentials": credentials });
+        let body = json!({ "toolkit": { "slug": slug }, "auth_config": config });
+        let made = project.post("/auth_configs", &body).await.expect(status);
+        let said = made.problems().concat();
+        assert!(
+            status == 201 || said.contains("private_key: cannot sign; the application takes one of RSA"),
+            "{made:?}"
+        );
+        assert!(!made.text.contains("0123456789") && !made.text.contains("BEGIN PRIVATE KEY"), "{made:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_account_may_bring_its_own_private_key_which_is_refused_when_it_is_none() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let slug = given::slug();
+    let fields = json!([{ "name": "consumer", "title": "Id" }, { "name": "pem", "title": "Key", "secret": true }]);
+    let sign = json!({
+        "with": "oauth1", "method": "RSA-SHA1", "consumer_key": "{consumer}", "private_key": "{pem}", "token": "",
+    });
+    let scheme = json!({ "mode": "API_KEY", "name": "Keys", "fields": fields, "sign": sign });
+    host.publish(Guest::fetch().component(), &guest::manifest_with_scheme(&slug, scheme)).await;
+    let config = config(&project, &slug, "API_KEY", json!({})).await;
+    let connect = async |key: &str| {
+        let state = json!({ "authScheme": "API_KEY", "val": { "consumer": CONSUMER_KEY, "pem": key } });
+        let body = json!({ "auth_config": { "id": config }, "connection": { "state": state } });
+        project.post("/connected_accounts", &body).await
+    };
+    let refused = connect("k-0123456789").await.expect(400);
+    assert!(refused.problems()[0].starts_with("pem: the private key is none of RSA"), "{refused:?}");
+    let made = connect(&private_key(2_048, true)).await.expect(201);
+    let tag = unique(8);
+    project.execute(&guest::tool(&slug), json!({ "url": format!("https://api.example.com/echo/{tag}") })).await.data();
+    let sent = Host::application().seen(&tag)[0].header("authorization").to_owned();
+    assert!(sent.contains("oauth_signature_method=\"RSA-SHA1\"") && !sent.contains("PRIVATE"), "{sent}");
+    let state = json!({ "authScheme": "API_KEY", "val": { "pem": "another" } });
+    let path = format!("/connected_accounts/{}", made["id"].as_str().unwrap());
+    project.patch(&path, &json!({ "connection": { "state": state } })).await.expect(400);
 }
 
 #[tokio::test]

@@ -6,9 +6,11 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
+    process::Command,
     sync::{Arc, Mutex, MutexGuard},
 };
 
+use aws_lc_rs::signature::{RSA_PKCS1_1024_8192_SHA1_FOR_LEGACY_USE_ONLY, UnparsedPublicKey};
 use axum::{
     http::{StatusCode, header},
     response::{IntoResponse, Response},
@@ -41,6 +43,8 @@ pub struct Provider {
 struct State {
     /// As the manifest names it.
     method: String,
+    /// The client's public key, where that is how requests are signed.
+    public_key: Vec<u8>,
     agrees: bool,
     /// Secret, callback and verifier of temporary tokens.
     temporary: HashMap<String, Temporary>,
@@ -60,6 +64,7 @@ impl Provider {
     pub(crate) fn new(origin: &str, tag: &str) -> Self {
         let state = State {
             method: "HMAC-SHA1".to_owned(),
+            public_key: Vec::new(),
             agrees: true,
             temporary: HashMap::new(),
             accounts: HashMap::new(),
@@ -93,6 +98,12 @@ impl Provider {
     /// From now on requests are signed so.
     pub fn signs_with(&self, method: &str) {
         self.state().method = method.to_owned();
+    }
+
+    /// From now on requests are signed with the key of which this is the private half, in PEM.
+    pub fn knows_key(&self, pem: &str) {
+        let mut state = self.state();
+        (state.method, state.public_key) = ("RSA-SHA1".to_owned(), public_key(pem));
     }
 
     /// The person says no from now on.
@@ -152,12 +163,17 @@ impl State {
         let secret = secret(self, &get("oauth_token")).ok_or("the token is not known")?;
         let key = format!("{}&{}", encoded(CONSUMER_SECRET), encoded(&secret));
         let text = base_string(seen, &given);
-        let expected = match self.method.as_str() {
-            "HMAC-SHA1" => STANDARD.encode(mac::<Hmac<Sha1>>(key.as_bytes(), &text)),
-            "HMAC-SHA256" => STANDARD.encode(mac::<Hmac<Sha256>>(key.as_bytes(), &text)),
-            _ => key,
+        let signature = get("oauth_signature");
+        let good = match self.method.as_str() {
+            "HMAC-SHA1" => STANDARD.encode(mac::<Hmac<Sha1>>(key.as_bytes(), &text)) == signature,
+            "HMAC-SHA256" => STANDARD.encode(mac::<Hmac<Sha256>>(key.as_bytes(), &text)) == signature,
+            "RSA-SHA1" => {
+                let key = UnparsedPublicKey::new(&RSA_PKCS1_1024_8192_SHA1_FOR_LEGACY_USE_ONLY, &self.public_key);
+                STANDARD.decode(&signature).is_ok_and(|signature| key.verify(text.as_bytes(), &signature).is_ok())
+            }
+            _ => key == signature,
         };
-        if expected == get("oauth_signature") { Ok(given) } else { Err(format!("the signature is not over {text}")) }
+        if good { Ok(given) } else { Err(format!("the signature is not over {text}")) }
     }
 
     fn request(&mut self, seen: &Seen) -> Response {
@@ -203,6 +219,31 @@ impl State {
         self.accounts.insert(token, secret);
         answer.into_response()
     }
+}
+
+/// A new private key of RSA in PEM: PKCS#8, or PKCS#1 if it is `traditional`.
+///
+/// # Panics
+/// When there is no `openssl` here.
+pub fn private_key(bits: u32, traditional: bool) -> String {
+    let bits = bits.to_string();
+    let form: &[&str] = if traditional { &["-traditional"] } else { &[] };
+    String::from_utf8(openssl(&[&["genrsa"], form, &[&bits]].concat())).expect("PEM is text")
+}
+
+/// The public half of a private key in PEM, as DER (RFC 8017).
+pub(crate) fn public_key(pem: &str) -> Vec<u8> {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let file = folder.path().join("key");
+    std::fs::write(&file, pem).expect("a file can be written");
+    let file = file.display().to_string();
+    openssl(&["rsa", "-in", &file, "-RSAPublicKey_out", "-outform", "DER"])
+}
+
+fn openssl(arguments: &[&str]) -> Vec<u8> {
+    let made = Command::new("openssl").args(arguments).output().expect("`openssl` can be run");
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    made.stdout
 }
 
 fn refused(why: &str) -> Response {

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
-use manifest::AuthMode;
+use manifest::{AuthMode, AuthScheme, Sign};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use store::{Batch, Collection, CommitError, Document, Field, Found, Kind, Query, Record, Store, Time};
@@ -176,7 +176,7 @@ pub async fn create(app: &App, project: &Project, request: NewAuthConfig) -> Res
         None if apps::is_managed(app, &release).await? => AuthMode::Oauth2,
         None => return Err(Error::NoManagedAuth(release.slug.to_string())),
     };
-    check_client(scheme, managed, &request.credentials.own)?;
+    check_client(scheme, release.scheme(scheme), managed, &request.credentials.own)?;
     request.credentials.proxy.as_ref().map(Proxy::way).transpose()?;
     let (id, now) = (AuthConfigId::random(), app.clock.now());
     let name = match request.name.map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()) {
@@ -270,7 +270,10 @@ pub async fn change(app: &App, project: &Project, id: &AuthConfigId, changes: Ch
             values.extend(changed.clone());
             values.retain(|_, value| !value.is_null() && value.as_array().is_none_or(|list| !list.is_empty()));
         }
-        check_client(record.body.scheme, record.body.managed, &credentials.own)?;
+        // A toolkit that is gone asks for nothing.
+        let release = app.catalog.release(&record.body.toolkit, LATEST).ok();
+        let about = release.as_ref().and_then(|release| release.scheme(record.body.scheme));
+        check_client(record.body.scheme, about, record.body.managed, &credentials.own)?;
         let now = app.clock.now();
         let key = app.vault.key(project.id.as_str(), now).await?;
         let body = &mut record.body;
@@ -313,13 +316,24 @@ fn folded(name: &str, id: &str) -> String {
 }
 
 /// What a config with a client of the project's own must name.
-fn check_client(scheme: AuthMode, managed: bool, own: &Map<String, Value>) -> Result<()> {
-    if scheme == AuthMode::Oauth2 && !managed && Client::of(own).is_none() {
+fn check_client(mode: AuthMode, about: Option<&AuthScheme>, managed: bool, own: &Map<String, Value>) -> Result<()> {
+    let client = Client::of(own);
+    if mode == AuthMode::Oauth2 && !managed && client.is_none() {
         return Err(Error::invalid("auth_config.credentials.client_id: is required with OAUTH2"));
     }
-    if scheme == AuthMode::Oauth1 && Client::of(own).is_none_or(|client| client.secret.is_none()) {
-        let text = "auth_config.credentials: consumer_key and consumer_secret are required with OAUTH1";
-        return Err(Error::invalid(text));
+    if mode == AuthMode::Oauth1 {
+        let signs = about.and_then(|scheme| scheme.sign.as_ref()).is_some_and(Sign::has_private_key);
+        let proof =
+            client.as_ref().and_then(|client| if signs { client.private_key.as_ref() } else { client.secret.as_ref() });
+        if proof.is_none() {
+            let proof = if signs { "private_key" } else { "consumer_secret" };
+            let text = format!("auth_config.credentials: consumer_key and {proof} are required with OAUTH1");
+            return Err(Error::invalid(text));
+        }
+    }
+    if let (Some(client), Some(scheme)) = (&client, about) {
+        let checked = client.check_key(scheme);
+        checked.map_err(|why| Error::invalid(format!("auth_config.credentials.private_key: {why}")))?;
     }
     for name in ["scopes", "user_scopes"] {
         let text = |value: &Value| value.is_string();

@@ -7,7 +7,8 @@ use crate::auth::Scheme;
 use crate::oauth2::object;
 
 /// What templates of the scheme may name beside its fields.
-pub(crate) const VALUES: [&str; 4] = ["consumer_key", "consumer_secret", "oauth_token", "oauth_token_secret"];
+pub(crate) const VALUES: [&str; 5] =
+    ["consumer_key", "consumer_secret", "consumer_private_key", "oauth_token", "oauth_token_secret"];
 
 /// The expression that builds the `OAuth1`, for the mode that has one.
 pub(crate) fn expression(scheme: &Scheme) -> syn::Result<Option<TokenStream>> {

@@ -8,8 +8,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::Placement;
 
-/// What templates of a scheme of mode `OAUTH1` may name beside its fields: the client's two, and those of the account.
-pub const OAUTH1_VALUES: [&str; 4] = ["consumer_key", "consumer_secret", "oauth_token", "oauth_token_secret"];
+/// What templates of a scheme of mode `OAUTH1` may name beside its fields: the client's, and those of the account.
+pub const OAUTH1_VALUES: [&str; 5] =
+    ["consumer_key", "consumer_secret", "consumer_private_key", "oauth_token", "oauth_token_secret"];
 
 /// What templates of [`Sign::Template`] know of the request beside the fields of their scheme. `query` is as it is sent,
 /// `sorted_query` the same by name and then by value; `body_sha256` is lower-case hex; `random` is the same all over one request.
@@ -28,13 +29,16 @@ pub enum Sign {
         /// Template of the client's identifier.
         #[serde(default = "consumer_key")]
         consumer_key: String,
-        /// Template of its shared secret.
+        /// Template of its shared secret; not looked at with [`SignatureMethod::RsaSha1`].
         #[serde(default = "consumer_secret")]
         consumer_secret: String,
+        /// Template of its private key, PEM; looked at with [`SignatureMethod::RsaSha1`] alone.
+        #[serde(default = "consumer_private_key", skip_serializing_if = "is_consumer_private_key")]
+        private_key: String,
         /// Template of the account's identifier; empty where a client signs for itself.
         #[serde(default = "oauth_token")]
         token: String,
-        /// Template of its shared secret.
+        /// Template of its shared secret; not looked at with [`SignatureMethod::RsaSha1`].
         #[serde(default = "oauth_token_secret")]
         token_secret: String,
         /// Template of the protection realm (RFC 5849, section 3.5.1).
@@ -62,8 +66,7 @@ pub enum Sign {
     },
 }
 
-/// How a request of OAuth 1.0 is signed (RFC 5849, section 3.4). RSA-SHA1 is not among them: libraries that are kept well do not
-/// sign with SHA-1 any more.
+/// How a request of OAuth 1.0 is signed (RFC 5849, section 3.4).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SignatureMethod {
     /// Section 3.4.2.
@@ -73,6 +76,9 @@ pub enum SignatureMethod {
     /// The same with SHA-256, as many applications want it.
     #[serde(rename = "HMAC-SHA256")]
     HmacSha256,
+    /// Section 3.4.3: with the client's private key, of 1,024 to 8,192 bits.
+    #[serde(rename = "RSA-SHA1")]
+    RsaSha1,
     /// Section 3.4.4: the secrets themselves, which TLS alone protects.
     #[serde(rename = "PLAINTEXT")]
     Plaintext,
@@ -85,6 +91,7 @@ impl SignatureMethod {
         match self {
             Self::HmacSha1 => "HMAC-SHA1",
             Self::HmacSha256 => "HMAC-SHA256",
+            Self::RsaSha1 => "RSA-SHA1",
             Self::Plaintext => "PLAINTEXT",
         }
     }
@@ -98,25 +105,31 @@ impl Sign {
             method: SignatureMethod::default(),
             consumer_key: consumer_key(),
             consumer_secret: consumer_secret(),
+            private_key: consumer_private_key(),
             token: oauth_token(),
             token_secret: oauth_token_secret(),
             realm: None,
         }
     }
 
-    /// Every template, with the member that holds it.
+    /// Whether a client signs with a private key.
+    #[must_use]
+    pub fn has_private_key(&self) -> bool {
+        matches!(self, Self::Oauth1 { method: SignatureMethod::RsaSha1, .. })
+    }
+
+    /// Every template that is looked at, with the member that holds it.
     #[must_use]
     pub fn templates(&self) -> Vec<(&str, &str)> {
         match self {
-            Self::Oauth1 { method: _, consumer_key, consumer_secret, token, token_secret, realm } => {
-                let own = [
-                    ("consumer_key", consumer_key),
-                    ("consumer_secret", consumer_secret),
-                    ("token", token),
-                    ("token_secret", token_secret),
-                ];
+            Self::Oauth1 { method, consumer_key, consumer_secret, private_key, token, token_secret, realm } => {
+                let proof = match method {
+                    SignatureMethod::RsaSha1 => vec![("private_key", private_key)],
+                    _ => vec![("consumer_secret", consumer_secret), ("token_secret", token_secret)],
+                };
+                let own = [("consumer_key", consumer_key), ("token", token)].into_iter().chain(proof);
                 let realm = realm.iter().map(|realm| ("realm", realm));
-                own.into_iter().chain(realm).map(|(name, template)| (name, template.as_str())).collect()
+                own.chain(realm).map(|(name, template)| (name, template.as_str())).collect()
             }
             Self::AwsSigv4 { access_key_id, secret_access_key, session_token, region, service } => {
                 let own = [
@@ -176,6 +189,14 @@ fn consumer_key() -> String {
 
 fn consumer_secret() -> String {
     "{consumer_secret}".to_owned()
+}
+
+fn consumer_private_key() -> String {
+    "{consumer_private_key}".to_owned()
+}
+
+fn is_consumer_private_key(template: &str) -> bool {
+    template == "{consumer_private_key}"
 }
 
 fn oauth_token() -> String {

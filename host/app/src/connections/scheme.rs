@@ -57,6 +57,7 @@ pub(super) fn complete(scheme: &AuthScheme, mut given: Values) -> Result<Values,
     }
     let shown = identity(scheme, &given).map_err(|problem| vec![problem])?;
     shown.map_or(Ok(()), |shown| shown.check()).map_err(|failure| vec![of_certificate(scheme, &failure.message)])?;
+    signs(scheme, &given).map_err(|why| vec![format!("{}: {why}", signing_field(scheme))])?;
     Ok(given)
 }
 
@@ -89,6 +90,19 @@ pub(super) fn credential(scheme: &AuthScheme, values: &Values) -> Credential {
     // That it can be read was seen when it was filled in.
     let identity = identity(scheme, values).ok().flatten();
     Credential { placements, secrets, sign, identity, ..Credential::default() }
+}
+
+/// Refuses a key that cannot sign the requests of the scheme, if there is one already.
+pub(super) fn signs(scheme: &AuthScheme, values: &Values) -> Result<(), String> {
+    credential(scheme, values).sign.map_or(Ok(()), |sign| sign.check())
+}
+
+/// The field with the private key that signs.
+fn signing_field(scheme: &AuthScheme) -> &str {
+    let templates = scheme.sign.iter().flat_map(|sign| sign.templates());
+    let key = templates.filter(|(name, _)| *name == "private_key").map(|(_, template)| template).next();
+    let named = |name: &str| key.is_some_and(|template| template.contains(&format!("{{{name}}}")));
+    scheme.fields.iter().map(|field| field.name.as_str()).find(|name| named(name)).unwrap_or("private_key")
 }
 
 /// What connections show, where the scheme says so.

@@ -6,6 +6,7 @@
 
 mod aws;
 mod oauth1;
+mod rsa;
 mod template;
 
 use std::fmt;
@@ -13,7 +14,7 @@ use std::fmt;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use chrono::{DateTime, Utc};
 use hmac::{Hmac, KeyInit, Mac};
-use manifest::{Digest, Hash, Sign};
+use manifest::{Digest, Hash, Sign, SignatureMethod};
 use net::{
     HeaderMap, Url,
     header::{CONTENT_TYPE, HeaderValue},
@@ -68,6 +69,20 @@ impl Signing {
         self.how.query_names()
     }
 
+    /// Refuses a key that cannot sign, as far as there is one: those of most ways to sign are any text.
+    ///
+    /// # Errors
+    /// When a private key is none; for people, without the key.
+    pub fn check(&self) -> Result<(), String> {
+        match &self.how {
+            Sign::Oauth1 { method: SignatureMethod::RsaSha1, private_key, .. } => match self.filled(private_key) {
+                Ok(key) => rsa::Key::from_pem(key.expose()).map(drop).map_err(|Unsigned(why)| why),
+                Err(_) => Ok(()),
+            },
+            Sign::Oauth1 { .. } | Sign::AwsSigv4 { .. } | Sign::Template { .. } => Ok(()),
+        }
+    }
+
     /// Signs a request that is complete otherwise, in the place of a signature that it has. `protocol` are further parameters of
     /// the OAuth 1 protocol. Answers what an application must not give back: whoever reads a signature can send the request once
     /// more, in some schemes at any time.
@@ -81,13 +96,21 @@ impl Signing {
         at: &Moment,
     ) -> Result<Vec<Secret>, Unsigned> {
         match &self.how {
-            Sign::Oauth1 { method, consumer_key, consumer_secret, token, token_secret, realm } => {
+            Sign::Oauth1 { method, consumer_key, consumer_secret, private_key, token, token_secret, realm } => {
+                let secrets = || Ok(oauth1::both(&self.filled(consumer_secret)?, &self.filled(token_secret)?));
+                let proof = match method {
+                    SignatureMethod::Plaintext => oauth1::Proof::Secrets(secrets()?),
+                    SignatureMethod::HmacSha1 => oauth1::Proof::Hmac(Hash::Sha1, secrets()?),
+                    SignatureMethod::HmacSha256 => oauth1::Proof::Hmac(Hash::Sha256, secrets()?),
+                    SignatureMethod::RsaSha1 => {
+                        oauth1::Proof::Key(rsa::Key::from_pem(self.filled(private_key)?.expose())?)
+                    }
+                };
                 let keys = oauth1::Keys {
                     method: *method,
                     consumer_key: self.filled(consumer_key)?,
-                    consumer_secret: self.filled(consumer_secret)?,
                     token: self.filled(token)?,
-                    token_secret: self.filled(token_secret)?,
+                    proof,
                     realm: realm.as_ref().map(|realm| self.filled(realm)).transpose()?,
                 };
                 oauth1::sign(&keys, request, protocol, at)

@@ -5,17 +5,31 @@ use manifest::{Hash, SignatureMethod};
 use net::{Url, header::AUTHORIZATION};
 use url::form_urlencoded;
 
-use super::{Moment, Unsigned, body, header, hmac, host, is_form, percent};
+use super::{Moment, Unsigned, body, header, hmac, host, is_form, percent, rsa};
 use crate::Secret;
 
 pub(super) struct Keys {
     pub(super) method: SignatureMethod,
     pub(super) consumer_key: Secret,
-    pub(super) consumer_secret: Secret,
     /// Empty where there is no account yet, or none at all.
     pub(super) token: Secret,
-    pub(super) token_secret: Secret,
+    pub(super) proof: Proof,
     pub(super) realm: Option<Secret>,
+}
+
+/// What makes a signature.
+pub(super) enum Proof {
+    /// The secrets of client and account are one (section 3.4.4).
+    Secrets(Secret),
+    /// They are a key of one (section 3.4.2).
+    Hmac(Hash, Secret),
+    /// The client's private key; the account's secret is not used (section 3.4.3).
+    Key(rsa::Key),
+}
+
+/// The secrets of client and account as one text.
+pub(super) fn both(client: &Secret, account: &Secret) -> Secret {
+    Secret::from(format!("{}&{}", percent(client.expose()), percent(account.expose())))
 }
 
 pub(super) fn sign(
@@ -34,16 +48,13 @@ pub(super) fn sign(
     ];
     protocol.extend(Some(("oauth_token", keys.token.expose())).filter(|(_, token)| !token.is_empty()));
     protocol.extend(more);
-    let key =
-        Secret::from(format!("{}&{}", percent(keys.consumer_secret.expose()), percent(keys.token_secret.expose())));
-    let signed = |hash| {
-        let base = base(request, &protocol);
-        hmac(hash, key.expose().as_bytes(), base.as_bytes()).map(|bytes| Secret::from(STANDARD.encode(bytes)))
-    };
-    let signature = match keys.method {
-        SignatureMethod::Plaintext => key.clone(),
-        SignatureMethod::HmacSha1 => signed(Hash::Sha1)?,
-        SignatureMethod::HmacSha256 => signed(Hash::Sha256)?,
+    let signature = match &keys.proof {
+        Proof::Secrets(secrets) => secrets.clone(),
+        Proof::Hmac(hash, key) => {
+            let made = hmac(*hash, key.expose().as_bytes(), base(request, &protocol).as_bytes())?;
+            STANDARD.encode(made).into()
+        }
+        Proof::Key(key) => STANDARD.encode(key.sign(base(request, &protocol).as_bytes())?).into(),
     };
     protocol.push(("oauth_signature", signature.expose()));
     // The realm is a quoted string and no part of what is signed (section 3.5.1).

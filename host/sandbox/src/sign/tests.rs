@@ -40,6 +40,7 @@ mod oauth1 {
             ("consumer_secret", "j49sk3j29djd&"),
             ("oauth_token", "kkk9d7dh3k39sjv7"),
             ("oauth_token_secret", "dh893hdasih9"),
+            ("consumer_private_key", rsa::tests::PKCS8),
         ];
         let made = signing(how, &values).sign(request, more, at).unwrap();
         let [signature] = &made[..] else { panic!("{} signatures", made.len()) };
@@ -60,6 +61,11 @@ mod oauth1 {
         assert_eq!(of(SignatureMethod::HmacSha1), "fF813vGJCP7hNvk+DR+jxQ4IkqI=");
         assert_eq!(of(SignatureMethod::HmacSha256), "VC5Jk0EX4vsvbFn7ZZgtDG6dZfeIrnxjeToJUg3uYR0=");
         assert_eq!(of(SignatureMethod::Plaintext), "j49sk3j29djd%26&dh893hdasih9");
+        assert_eq!(
+            of(SignatureMethod::RsaSha1),
+            "LvskFr+B+TroegTTPJkvR/G2Z5vs5Ny1FfUnrdWe4JRvZC6aIZyIDIaKH9Md2AAx11an5NhPkNIYeIA/qsoeH8\
+             t5k3Q30okwx+/t1RrOVYsje8ewbc93oP5QPnfbztGSYGl5xGga1wdZWJYcN+Es0AkHPndMWPuQOH3ZcWg8SfI="
+        );
     }
 
     #[test]

@@ -456,7 +456,10 @@ fn scheme_view(mode: AuthMode, scheme: Option<&AuthScheme>) -> Value {
     let oauth1 = scheme.and_then(|scheme| scheme.oauth1.as_ref());
     let (client, asked) = match (flow, oauth1) {
         (Some(_), _) => client_fields(mode, scopes),
-        (None, Some(_)) => (consumer_fields(), Vec::new()),
+        (None, Some(_)) => {
+            let signs = scheme.and_then(|scheme| scheme.sign.as_ref()).is_some_and(|sign| sign.has_private_key());
+            (consumer_fields(signs), Vec::new())
+        }
         (None, None) => (Vec::new(), Vec::new()),
     };
     let mut view = json!({
@@ -483,14 +486,20 @@ fn scheme_view(mode: AuthMode, scheme: Option<&AuthScheme>) -> Value {
     view
 }
 
-/// What an auth config of OAuth 1.0 needs.
-fn consumer_fields() -> Vec<Value> {
-    let field = |name: &str, title: &str, secret| {
-        let (name, title) = (name.to_owned(), title.to_owned());
-        let description = "As the application gave it to you.".to_owned();
+/// What an auth config of OAuth 1.0 needs: a private key where that `signs`, else a secret.
+fn consumer_fields(signs: bool) -> Vec<Value> {
+    let field = |name: &str, title: &str, description: &str, secret| {
+        let (name, title, description) = (name.to_owned(), title.to_owned(), description.to_owned());
         field_view(&Field { name, title, description, secret, ..Field::default() })
     };
-    vec![field("consumer_key", "Consumer key", false), field("consumer_secret", "Consumer secret", true)]
+    let given = "As the application gave it to you.";
+    let own = "In PEM; the application has the public key that belongs to it.";
+    let proof = if signs {
+        field("private_key", "Private key", own, true)
+    } else {
+        field("consumer_secret", "Consumer secret", given, true)
+    };
+    vec![field("consumer_key", "Consumer key", given, false), proof]
 }
 
 /// What an auth config of OAuth 2.0 needs, and what it may say.

@@ -31,7 +31,7 @@ pub(super) fn check<'a>(scheme: &'a AuthScheme, known: &[&str], report: &mut Rep
             report.add(format_args!("writes the header `{name}`, and so does `request`; leave it out there"));
         }
     }
-    let used = match sign {
+    let mut used: BTreeSet<&str> = match sign {
         Sign::Template { request } => check_request(request, known, &mut report.at("request")),
         Sign::Oauth1 { .. } | Sign::AwsSigv4 { .. } => {
             let templates = sign.templates().into_iter();
@@ -39,12 +39,19 @@ pub(super) fn check<'a>(scheme: &'a AuthScheme, known: &[&str], report: &mut Rep
         }
     };
     let needed: &[&str] = match sign {
+        Sign::Oauth1 { .. } if sign.has_private_key() => &["consumer_key", "private_key"],
         Sign::Oauth1 { .. } => &["consumer_key", "consumer_secret"],
         Sign::AwsSigv4 { .. } => &["access_key_id", "secret_access_key", "region", "service"],
         Sign::Template { .. } => &[],
     };
     for (name, _) in sign.templates().into_iter().filter(|(name, value)| needed.contains(name) && value.is_empty()) {
         report.at(name).add("is empty; name a field, as in {key}");
+    }
+    // What a client or a token has for other methods than its own is no mistake of the scheme's.
+    if scheme.mode == AuthMode::Oauth1 {
+        let others: &[&str] =
+            if sign.has_private_key() { &["consumer_secret", "oauth_token_secret"] } else { &["consumer_private_key"] };
+        used.extend(others);
     }
     used
 }

@@ -517,7 +517,10 @@ fn a_signature_is_over_values_that_there_are_and_stands_where_nothing_else_does(
         "with": "aws_sigv4", "access_key_id": "{id}", "secret_access_key": "{key}", "region": "eu-central-1", "service": "s3",
     });
     let two_legged = json!({ "with": "oauth1", "consumer_key": "{id}", "consumer_secret": "{key}", "token": "", "token_secret": "" });
-    for good in [&aws, &two_legged, &written("{hmac_sha512_base64({key},{method}{path}{id})}")] {
+    let of_key = json!({
+        "with": "oauth1", "method": "RSA-SHA1", "consumer_key": "{id}", "private_key": "{key}", "token": "",
+    });
+    for good in [&aws, &two_legged, &of_key, &written("{hmac_sha512_base64({key},{method}{path}{id})}")] {
         accepted("/auth", sign(good.clone()));
     }
     let at = "auth.API_KEY.sign";
@@ -539,6 +542,9 @@ fn a_signature_is_over_values_that_there_are_and_stands_where_nothing_else_does(
     ] {
         refused("/auth", sign(wrong), &format!("{at}{place}"), why);
     }
+    let mut keyless = of_key.clone();
+    keyless["private_key"] = json!("");
+    refused("/auth", sign(keyless), &format!("{at}.private_key"), "is empty");
     let mut nowhere = aws.clone();
     nowhere["region"] = json!("");
     refused("/auth", sign(nowhere), &format!("{at}.region"), "is empty");

@@ -14,12 +14,7 @@ const SKEW: i64 = 30;
 pub(super) fn signed(variables: &Variables<'_>, about: &Assertion) -> Result<String> {
     let missing = || Refusal::unsent("the key that signs for this account is missing");
     let key = zeroize::Zeroizing::new(manifest::fill(&about.key, variables).ok_or_else(missing)?);
-    let (algorithm, key) = match about.algorithm {
-        Algorithm::Rs256 => (jsonwebtoken::Algorithm::RS256, EncodingKey::from_rsa_pem(pem(&key).as_bytes())),
-        Algorithm::Ps256 => (jsonwebtoken::Algorithm::PS256, EncodingKey::from_rsa_pem(pem(&key).as_bytes())),
-        Algorithm::Es256 => (jsonwebtoken::Algorithm::ES256, EncodingKey::from_ec_pem(pem(&key).as_bytes())),
-        Algorithm::Hs256 => (jsonwebtoken::Algorithm::HS256, Ok(EncodingKey::from_secret(key.as_bytes()))),
-    };
+    let (algorithm, key) = read(about.algorithm, &key);
     let unusable = |_| Refusal::unsent("the key that signs for this account cannot be read; give it as PEM, whole");
     let key = key.map_err(unusable)?;
     let mut header = Header::new(algorithm);
@@ -35,6 +30,30 @@ pub(super) fn signed(variables: &Variables<'_>, about: &Assertion) -> Result<Str
     let given = about.claims.iter();
     claims.extend(given.filter_map(|(name, claim)| Some((name.clone(), manifest::fill(claim, variables)?.into()))));
     jsonwebtoken::encode(&header, &claims, &key).map_err(unusable)
+}
+
+/// Refuses a key with which nothing can be signed so. The text is for people, without the key.
+pub(super) fn check(algorithm: Algorithm, key: &str) -> std::result::Result<(), String> {
+    let (kind, key) = read(algorithm, key);
+    let signs = key.and_then(|key| jsonwebtoken::crypto::sign(b"", &key, kind));
+    let wanted = match algorithm {
+        Algorithm::Rs256 | Algorithm::Ps256 => "one of RSA, of 2048 bits or more",
+        Algorithm::Es256 => "one of the curve P-256, as PKCS#8",
+        Algorithm::Hs256 => "a shared secret",
+    };
+    signs
+        .map(drop)
+        .map_err(|_| format!("cannot sign; the application takes {wanted}, in PEM, whole and without a password"))
+}
+
+fn read(algorithm: Algorithm, key: &str) -> (jsonwebtoken::Algorithm, jsonwebtoken::errors::Result<EncodingKey>) {
+    let pem = pem(key);
+    match algorithm {
+        Algorithm::Rs256 => (jsonwebtoken::Algorithm::RS256, EncodingKey::from_rsa_pem(pem.as_bytes())),
+        Algorithm::Ps256 => (jsonwebtoken::Algorithm::PS256, EncodingKey::from_rsa_pem(pem.as_bytes())),
+        Algorithm::Es256 => (jsonwebtoken::Algorithm::ES256, EncodingKey::from_ec_pem(pem.as_bytes())),
+        Algorithm::Hs256 => (jsonwebtoken::Algorithm::HS256, Ok(EncodingKey::from_secret(key.as_bytes()))),
+    }
 }
 
 /// People paste keys out of JSON, with `\n` where lines end.

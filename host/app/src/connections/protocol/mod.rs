@@ -389,6 +389,20 @@ impl Client {
         })
     }
 
+    /// Refuses a private key that cannot make the signatures that the scheme makes with it. The text is for people, without the key.
+    ///
+    /// # Errors
+    /// When there is a key, and it is none or of another kind.
+    pub fn check_key(&self, scheme: &AuthScheme) -> std::result::Result<(), String> {
+        let Some(key) = &self.private_key else { return Ok(()) };
+        super::scheme::signs(scheme, &self.beside(Values::new()))?;
+        let assertion = scheme.oauth2.as_ref().and_then(|flow| flow.assertion.as_ref());
+        match assertion.filter(|assertion| assertion.key == "{client_private_key}") {
+            Some(assertion) => assertion::check(assertion.algorithm, key),
+            None => Ok(()),
+        }
+    }
+
     /// The values of an account with those of the client, under the names that OAuth 1 has for them.
     #[must_use]
     pub fn beside(&self, mut values: Values) -> Values {
@@ -397,6 +411,9 @@ impl Client {
         }
         if let Some(secret) = &self.secret {
             values.insert("consumer_secret".to_owned(), secret.to_string().into());
+        }
+        if let Some(key) = &self.private_key {
+            values.insert("consumer_private_key".to_owned(), key.to_string().into());
         }
         values
     }
