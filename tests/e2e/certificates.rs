@@ -3,7 +3,7 @@
 use harness::{Answer, Client, Guarded, Guest, Host, Tunnel, guarded::Certificate, guest, host::Setup};
 use serde_json::{Value, json};
 
-use crate::given;
+use crate::{given, schemes};
 
 /// A server whose `api.example.com` is an application that wants certificates, and the application.
 async fn start() -> (Host, Guarded) {
@@ -103,6 +103,27 @@ async fn without_a_certificate_nobody_is_let_in_and_one_that_cannot_be_read_conn
         own.fingerprint,
         "it has its own key still"
     );
+}
+
+#[tokio::test]
+async fn an_account_with_a_certificate_lives_as_the_table_says() {
+    let (host, application) = start().await;
+    let (project, slug, own) = (host.as_project(), given::slug(), application.certificate("own"));
+    host.publish(Guest::fetch().component(), &guest::manifest_with_scheme(&slug, scheme())).await;
+    let id = project.connect(&slug, "API_KEY", "default", values(&own)).await;
+    let call = async || whoami(&project, &slug, "default").await;
+    assert_eq!(call().await.data()["certificate"], own.fingerprint);
+    project.post(&format!("/connected_accounts/{id}/revoke"), &json!({})).await.expect(200);
+    let read = project.get(&format!("/connected_accounts/{id}")).await.expect(200);
+    assert_eq!(read["state"]["val"], json!({ "status": "REVOKED" }));
+    call().await.expect(404);
+    let id = project.connect(&slug, "API_KEY", "default", values(&own)).await;
+    assert_eq!(call().await.data()["certificate"], own.fingerprint);
+    project.delete(&format!("/connected_accounts/{id}?revoke_on_delete=true")).await.expect(200);
+    project.get(&format!("/connected_accounts/{id}")).await.expect(404);
+    call().await.expect(404);
+    let cells = ["at once", "shown by its connections", "not needed", "erased", "erased"];
+    assert_eq!(schemes::table()[schemes::CERTIFICATE], cells);
 }
 
 #[tokio::test]

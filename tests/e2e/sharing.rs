@@ -1,6 +1,7 @@
-//! Accounts that serve users besides their own: those whom the project admits, and nobody by chance.
+//! Accounts that serve users besides their own: those whom the project admits, and nobody by chance. And what all accounts of an
+//! auth config have in common.
 
-use harness::{Answer, Client, Host, guest, unique};
+use harness::{Answer, Client, Guest, Host, guest, unique};
 use serde_json::{Value, json};
 
 use crate::{
@@ -214,4 +215,38 @@ async fn an_account_that_a_user_connects_on_the_page_is_shared_as_its_link_says(
     let mut others = early.clone();
     others["user_id"] = "eve".into();
     project.post(&path, &others).await.expect(403);
+}
+
+#[tokio::test]
+async fn what_an_auth_config_shares_stands_under_what_an_account_says() {
+    let host = Host::shared().await;
+    let (project, slug, tag) = (host.new_project().await, given::slug(), unique(8));
+    let field = |name: &str, secret: bool| json!({ "name": name, "title": name, "secret": secret });
+    let placed = |name: &str, value: &str| json!({ "in": "header", "name": name, "value": value });
+    let scheme = json!({
+        "mode": "API_KEY", "name": "Keys", "fields": [field("team", false), field("team_key", true), field("own_key", true)],
+        "request": [placed("x-team", "{team}:{team_key}"), placed("authorization", "{own_key}")],
+    });
+    host.publish(Guest::fetch().component(), &guest::manifest_with_scheme(&slug, scheme)).await;
+    let common = json!({ "team": "a-team", "team_key": "team-0123456789" });
+    let config =
+        json!({ "type": "use_custom_auth", "authScheme": "API_KEY", "credentials": {}, "shared_credentials": common });
+    let made = project.post("/auth_configs", &json!({ "toolkit": { "slug": slug }, "auth_config": config })).await;
+    let config = made.expect(201)["auth_config"]["id"].clone();
+    for (own, sent) in [
+        (json!({ "own_key": "k-0123456789" }), "a-team:team-0123456789"),
+        (json!({ "own_key": "k-0123456789", "team": "b-team" }), "b-team:team-0123456789"),
+    ] {
+        let state = json!({ "authScheme": "API_KEY", "val": own });
+        let body = json!({ "auth_config": { "id": config }, "connection": { "user_id": "default", "state": state } });
+        project.post("/connected_accounts", &body).await.expect(201);
+        let url = format!("https://api.example.com/echo/{tag}");
+        project.execute(&guest::tool(&slug), json!({ "url": url })).await.data();
+        let seen = Host::application().seen(&tag).pop().unwrap();
+        assert_eq!((seen.header("x-team"), seen.header("authorization")), (sent, "k-0123456789"));
+    }
+    let lacking =
+        json!({ "auth_config": { "id": config }, "connection": { "state": { "authScheme": "API_KEY", "val": {} } } });
+    let refused = project.post("/connected_accounts", &lacking).await.expect(400);
+    assert_eq!(refused.problems().len(), 1, "{refused:?}");
 }

@@ -11,6 +11,7 @@ use std::{
     time::Duration,
 };
 
+use aws_lc_rs::signature::{RSA_PKCS1_2048_8192_SHA256, UnparsedPublicKey};
 use axum::{
     http::{StatusCode, header},
     response::{Html, IntoResponse, Response},
@@ -25,6 +26,7 @@ use tokio::sync::watch;
 
 use crate::{
     fake_app::{Seen, percent},
+    signed::public_key,
     unique,
 };
 
@@ -32,6 +34,11 @@ use crate::{
 pub const CLIENT_ID: &str = "client-1";
 /// Its secret.
 pub const CLIENT_SECRET: &str = "client-secret-0123456789";
+
+/// By which it knows a client without a secret.
+pub const PUBLIC_CLIENT_ID: &str = "public-1";
+/// What it exchanges for a token of its own (RFC 8693).
+pub const SUBJECT_TOKEN: &str = "subject-0123456789";
 
 /// An authorization server; cloning shares it.
 #[derive(Debug, Clone)]
@@ -63,6 +70,8 @@ struct State {
     granted: BTreeMap<String, usize>,
     /// Those that registered, and those that are described elsewhere; the secret of each that has one.
     clients: HashMap<String, Option<String>>,
+    /// The public key of the project's client, if it signs (RFC 7523).
+    client_key: Vec<u8>,
     /// Requests that are to be caught, and those that were.
     to_catch: usize,
     caught: usize,
@@ -168,7 +177,11 @@ impl Issuer {
             access: HashMap::new(),
             revoked: Vec::new(),
             granted: BTreeMap::new(),
-            clients: HashMap::from([(CLIENT_ID.to_owned(), Some(CLIENT_SECRET.to_owned()))]),
+            clients: HashMap::from([
+                (CLIENT_ID.to_owned(), Some(CLIENT_SECRET.to_owned())),
+                (PUBLIC_CLIENT_ID.to_owned(), None),
+            ]),
+            client_key: Vec::new(),
             to_catch: 0,
             caught: 0,
             secrets: Vec::new(),
@@ -206,7 +219,12 @@ impl Issuer {
 
     /// Forgets every client that registered.
     pub fn forget_clients(&self) {
-        self.state().clients.retain(|id, _| id == CLIENT_ID);
+        self.state().clients.retain(|id, _| [CLIENT_ID, PUBLIC_CLIENT_ID].contains(&id.as_str()));
+    }
+
+    /// From now on the project's client may sign with the key of which this is the private half, in PEM.
+    pub fn knows_key(&self, pem: &str) {
+        self.state().client_key = public_key(pem);
     }
 
     /// Changes how it behaves.
@@ -544,6 +562,8 @@ impl State {
             "client_credentials" => (unique(8), get("scope"), false),
             "password" if get("password") == "pass" => (unique(8), get("scope"), true),
             "password" => return Err(bad("invalid_grant")),
+            TOKEN_EXCHANGE if get("subject_token") == SUBJECT_TOKEN => (unique(8), get("scope"), false),
+            TOKEN_EXCHANGE => return Err(bad("invalid_grant")),
             JWT_BEARER if get("assertion").split('.').count() == 3 => (unique(8), get("scope"), false),
             SAML_BEARER if is_saml(&get("assertion")) => (unique(8), get("scope"), false),
             JWT_BEARER | SAML_BEARER => return Err(bad("invalid_grant")),
@@ -566,6 +586,7 @@ impl State {
     }
 }
 
+const TOKEN_EXCHANGE: &str = "urn:ietf:params:oauth:grant-type:token-exchange";
 const SAML_BEARER: &str = "urn:ietf:params:oauth:grant-type:saml2-bearer";
 
 /// Whether a person of this application is asserted (RFC 7522, section 2.1).
@@ -575,15 +596,24 @@ fn is_saml(assertion: &str) -> bool {
 }
 
 impl State {
-    /// Who asks: by the header or by the body, not by both (RFC 6749, section 2.3); one without a secret by its name alone.
+    /// Who asks: by the header or by the body, not by both (RFC 6749, section 2.3); one without a secret by its name alone, one
+    /// that signs by that alone (RFC 7523, section 2.2).
     fn client(&self, seen: &Seen, asked: &BTreeMap<String, String>) -> Option<String> {
+        if let Some(assertion) = asked.get("client_assertion") {
+            let (signed, signature) = assertion.rsplit_once('.')?;
+            let signature = URL_SAFE_NO_PAD.decode(signature).ok()?;
+            let key = UnparsedPublicKey::new(&RSA_PKCS1_2048_8192_SHA256, &self.client_key);
+            let good = !asked.contains_key("client_secret") && key.verify(signed.as_bytes(), &signature).is_ok();
+            return good.then(|| CLIENT_ID.to_owned());
+        }
         let header = seen.header("authorization");
         let (named, shown) = (asked.get("client_id"), asked.get("client_secret"));
         let found = self.clients.iter().find(|(id, secret)| match secret {
             None => named == Some(id) && shown.is_none() && header.is_empty(),
             Some(secret) => {
                 let pair = format!("{}:{}", percent_word(id), percent_word(secret));
-                let by_header = header == format!("Basic {}", STANDARD.encode(pair));
+                let as_user = format!("{secret}:");
+                let by_header = [pair, as_user].iter().any(|pair| header == format!("Basic {}", STANDARD.encode(pair)));
                 let by_body = named == Some(id) && shown == Some(secret);
                 by_header != by_body && (by_body || shown.is_none())
             }
