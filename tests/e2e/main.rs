@@ -72,6 +72,7 @@ mod renewals;
 mod rotation;
 mod sandbox;
 mod schemes;
+mod seals;
 mod secrets;
 mod sentences;
 mod sharing;

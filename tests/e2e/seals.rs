@@ -1,0 +1,253 @@
+//! What is kept under seal: it opens where it was sealed, unchanged, with the key that sealed it, and in no other way.
+
+use base64::{Engine, engine::general_purpose::STANDARD_NO_PAD as BASE64};
+use harness::{
+    BucketService, Client, Database, Guest, Host, Issuer, Postgres,
+    client::Body,
+    fake_app, guest,
+    host::{Setup, on_postgres},
+    unique,
+};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::given::{self, Oauth};
+
+/// What no answer may hold when a seal does not open.
+const SECRET: &str = "k-canary-0123456789";
+
+/// A sealed member of the records of a table, and a request that needs one of them.
+struct Kept {
+    table: &'static str,
+    /// As PostgreSQL writes a path.
+    member: &'static str,
+    client: Client,
+    method: Method,
+    path: String,
+    body: Value,
+    headers: Vec<(&'static str, String)>,
+}
+
+/// Every sealed member of every table of a database, as table and path.
+fn sealed(database: &Database) -> Vec<String> {
+    let tables = database.say("select tablename from pg_tables where schemaname = 'public'");
+    let of = |table: &String| {
+        database.say(&format!(
+            "with recursive parts(path, value) as (
+                select array[]::text[], body::jsonb from \"{table}\" where json_typeof(body) = 'object'
+                union all
+                select path || key, each.value from parts,
+                    jsonb_each(case when jsonb_typeof(parts.value) = 'object' then parts.value else '{{}}' end) as each
+            )
+            select distinct '{table} ' || path::text from parts
+            where jsonb_typeof(value) = 'string' and value #>> '{{}}' ~ '^v1\\.[^.]+\\.[A-Za-z0-9+/_-]+$'"
+        ))
+    };
+    let mut all: Vec<_> = tables.iter().filter(|table| has_body(database, table)).flat_map(of).collect();
+    all.sort();
+    all
+}
+
+fn has_body(database: &Database, table: &str) -> bool {
+    let columns =
+        format!("select 1 from information_schema.columns where table_name = '{table}' and column_name = 'body'");
+    !database.say(&columns).is_empty()
+}
+
+/// The sealed texts of a table, by the id of the record.
+fn texts(database: &Database, table: &str, member: &str) -> Vec<(String, String)> {
+    let rows = database.say(&format!(
+        "select id || ' ' || (body #>> '{member}') from \"{table}\"
+         where body #>> '{member}' is not null and deleted_at is null order by id"
+    ));
+    rows.iter().map(|row| row.split_once(' ').map(|(id, text)| (id.to_owned(), text.to_owned())).unwrap()).collect()
+}
+
+/// Puts others in their place.
+fn put(database: &Database, table: &str, member: &str, texts: &[(String, String)]) {
+    let rows: Vec<_> = texts.iter().map(|(id, text)| format!("('{id}', '{text}')")).collect();
+    database.say(&format!(
+        "update \"{table}\" t set body = jsonb_set(t.body::jsonb, '{member}', to_jsonb(v.text))::json
+         from (values {}) as v(id, text) where t.id = v.id",
+        rows.join(", ")
+    ));
+}
+
+impl Kept {
+    async fn read(&self) -> harness::Answer {
+        let headers: Vec<_> = self.headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        let body = if self.body.is_null() { Body::None } else { Body::Json(self.body.clone()) };
+        self.client.send(self.method.clone(), &self.path, body, &headers).await
+    }
+}
+
+/// A text with one byte of what it holds changed.
+fn flipped(text: &str, at: usize) -> String {
+    let (head, value) = text.rsplit_once('.').unwrap();
+    let mut bytes = BASE64.decode(value).unwrap();
+    let at = at % bytes.len();
+    bytes[at] ^= 1;
+    format!("{head}.{}", BASE64.encode(bytes))
+}
+
+/// A project with a record of every kind; what needs each of them.
+async fn furnished(host: &Host, project: Client, tool: &str, toolkits: [&str; 2]) -> Vec<Kept> {
+    let [slug, managed] = toolkits;
+    let config = json!({
+        "type": "use_custom_auth", "authScheme": "API_KEY", "credentials": { "own": SECRET },
+        "shared_credentials": { "all": SECRET },
+        "proxy_config": { "proxy_url": "http://proxy.example", "proxy_auth_key": SECRET },
+    });
+    let made = project.post("/auth_configs", &json!({ "toolkit": { "slug": slug }, "auth_config": config })).await;
+    let config = made.expect(201)["auth_config"]["id"].as_str().unwrap().to_owned();
+    let account = project.post("/connected_accounts", &given::account(&config, "amy", SECRET)).await.expect(201);
+    let account = account["id"].as_str().unwrap().to_owned();
+    let ran = project.execute(tool, json!({ "said": SECRET })).await;
+    let log = ran.expect(200)["log_id"].as_str().unwrap().to_owned();
+    let info = project.get("/auth/session/info").await.expect(200);
+    let id = info["project"]["nano_id"].as_str().unwrap().to_owned();
+    let of_operator = project.post("/auth_configs", &json!({ "toolkit": { "slug": managed } })).await.expect(201);
+    let begin = json!({ "auth_config": { "id": of_operator["auth_config"]["id"] }, "connection": {} });
+    project.post("/connected_accounts", &begin).await.expect(201);
+    let registered = Oauth::of(host, &project, json!({}), |issuer: &Issuer| issuer.discovered("DCR_OAUTH")).await;
+    let register = json!({ "auth_config": { "id": registered.config }, "connection": {} });
+    project.post("/connected_accounts", &register).await.expect(201);
+    let again = json!({ "toolkit": { "slug": slug }, "auth_config": { "type": "use_custom_auth", "authScheme": "API_KEY", "credentials": {} } });
+    let key = vec![("idempotency-key", unique(8))];
+    let get = |table, member, path: String| {
+        let client = project.clone();
+        Kept { table, member, client, method: Method::GET, path, body: Value::Null, headers: Vec::new() }
+    };
+    let post = |table, member, path: &str, body: Value| Kept {
+        method: Method::POST,
+        body,
+        ..get(table, member, path.to_owned())
+    };
+    let all = vec![
+        get("auth_configs", "{credentials}", format!("/auth_configs/{config}")),
+        get("auth_configs", "{proxy}", format!("/auth_configs/{config}")),
+        get("auth_configs", "{shared}", format!("/auth_configs/{config}")),
+        get("credentials", "{values}", format!("/connected_accounts/{account}")),
+        get("execution_cassettes", "{sealed}", format!("/logs/tool_execution/{log}/cassette")),
+        get("execution_details", "{sealed}", format!("/logs/tool_execution/{log}")),
+        Kept { client: host.as_org(), ..get("api_keys", "{secret}", format!("/org/owner/project/{id}")) },
+        post("clients", "{answer}", "/connected_accounts", register),
+        post("oauth_apps", "{secret}", "/connected_accounts", begin),
+        Kept { headers: key, ..post("idempotency_keys", "{state,done,answer}", "/auth_configs", again) },
+    ];
+    for kept in &all {
+        let answer = kept.read().await;
+        assert!(answer.status < 300, "{} {}: {answer:#?}", kept.table, kept.member);
+    }
+    all
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_seal_opens_elsewhere_or_changed_and_nothing_is_answered_in_place_of_what_it_holds() {
+    let bucket = BucketService::start();
+    let setup =
+        Setup::embedded().on(Postgres::shared().database(None)).in_bucket(&bucket).with("logs.cassettes", "all");
+    let host = setup.with_application(&fake_app::HOSTS, Host::application()).start().await;
+    let tool = given::echo(&host).await;
+    let slugs = [given::slug(), given::slug()];
+    for slug in &slugs {
+        host.publish(Guest::fetch().component(), &guest::manifest_with_key(slug, given::bearer())).await;
+    }
+    let mut managed = Vec::new();
+    for _ in 0..2 {
+        let (slug, ..) = given::oauth_toolkit(&host).await;
+        host.as_org().put_json(&format!("/org/oauth_apps/{slug}"), &given::oauth_app()).await.expect(200);
+        managed.push(slug);
+    }
+    let mine = furnished(&host, host.as_project(), &tool, [&slugs[0], &managed[0]]).await;
+    furnished(&host, host.new_project().await, &tool, [&slugs[1], &managed[1]]).await;
+    let database = host.setup().database();
+    // These two are opened by what no request repeats: what a browser brings back, and the first use of a project.
+    let mut known: Vec<_> = mine.iter().map(|kept| format!("{} {}", kept.table, kept.member)).collect();
+    known.extend(["data_keys {key}".to_owned(), "flows {held}".to_owned()]);
+    known.sort();
+    assert_eq!(sealed(database), known, "every sealed member is tried");
+
+    let all: Vec<_> = mine.iter().map(|kept| texts(database, kept.table, kept.member)).collect();
+    for (number, kept) in mine.iter().enumerate() {
+        let (texts, put) = (&all[number], |texts: &[_]| put(database, kept.table, kept.member, texts));
+        assert!(texts.len() > 1, "{} {}", kept.table, kept.member);
+        let others = &all[(number + 1) % all.len()];
+        let each = |change: &dyn Fn(usize, &str) -> String| -> Vec<_> {
+            texts.iter().enumerate().map(|(at, (id, text))| (id.clone(), change(at, text))).collect()
+        };
+        let wrong = [
+            ("the nonce is changed", each(&|_, text| flipped(text, 3))),
+            ("the value is changed", each(&|_, text| flipped(text, 30))),
+            ("the tag is changed", each(&|_, text| flipped(text, usize::MAX))),
+            ("it is cut", each(&|_, text| text[..text.len() - 4].to_owned())),
+            ("its version is another", each(&|_, text| text.replacen("v1.", "v2.", 1))),
+            ("its key is another", each(&|_, text| text.replacen("v1.", "v1.dk_", 1))),
+            ("it is another record's", each(&|at, _| texts[(at + 1) % texts.len()].1.clone())),
+            ("it is another field's", each(&|at, _| others[at % others.len()].1.clone())),
+        ];
+        for (case, texts) in wrong {
+            put(&texts);
+            let answer = kept.read().await;
+            let place = format!("{} {}: {case}: {answer:#?}", kept.table, kept.member);
+            assert!(answer.status == 500 && !answer.text.contains("canary"), "{place}");
+            answer.assert_envelope();
+        }
+        put(texts);
+        let answer = kept.read().await;
+        assert!(answer.status < 300, "{} {}: {answer:#?}", kept.table, kept.member);
+    }
+
+    // Keys of projects, swapped and changed, found when a server opens them first.
+    let right = texts(database, "data_keys", "{key}");
+    let swapped: Vec<_> =
+        (0..right.len()).map(|at| (right[at].0.clone(), right[(at + 1) % right.len()].1.clone())).collect();
+    let setup = host.kill();
+    put(setup.database(), "data_keys", "{key}", &swapped);
+    let refused = setup.clone().try_start().await.unwrap_err();
+    assert_eq!(refused.code, Some(78), "{}", refused.output);
+    put(setup.database(), "data_keys", "{key}", &right);
+    let host = setup.start().await;
+    for kept in mine.iter().filter(|kept| kept.table == "credentials") {
+        host.with_key(kept.client.key()).get(&kept.path).await.expect(200);
+    }
+}
+
+/// A copy of an installation under another name is as good as the first with its key, and nothing without.
+#[tokio::test]
+async fn a_copy_opens_with_its_key_and_with_no_other_and_what_does_not_open_keeps_all_it_holds() {
+    let host = given::with_application().start().await;
+    let project = host.as_project();
+    let slug = given::slug();
+    host.publish(Guest::fetch().component(), &guest::manifest_with_key(&slug, given::bearer())).await;
+    project.connect(&slug, "API_KEY", "default", json!({ "api_key": SECRET })).await;
+    let (setup, status) = host.terminate().await;
+    assert!(status.success(), "{status}");
+    let copy = setup.copy();
+    let key = copy.data().with_extension("key");
+    let own = std::fs::read(&key).unwrap();
+    let (stranger, _) = Setup::new().start().await.terminate().await;
+    let others = std::fs::read(stranger.data().with_extension("key")).unwrap();
+    // Opening the embedded store is work for its own files; what they hold is the same.
+    let state = || if on_postgres() { copy.database().rows() } else { vec![copy.command(&["verify"]).succeeded()] };
+    let before = state();
+    let away = key.with_extension("away");
+    for (wrong, said) in [(Some(&others), "is not the one of"), (None, "key")] {
+        match wrong {
+            Some(wrong) => std::fs::write(&key, wrong).unwrap(),
+            None => std::fs::rename(&key, &away).unwrap(),
+        }
+        let refused = copy.clone().try_start().await.unwrap_err();
+        assert_eq!(refused.code, Some(78), "{}", refused.output);
+        assert!(refused.output.contains(said), "{}", refused.output);
+        assert_eq!(key.exists(), wrong.is_some(), "no new key takes the place of one that is missing");
+        assert_eq!(state(), before);
+    }
+    std::fs::rename(&away, &key).unwrap();
+    std::fs::write(&key, own).unwrap();
+    let tag = unique(8);
+    let copied = copy.start().await;
+    let url = format!("https://api.example.com/echo/{tag}");
+    copied.as_project().execute(&guest::tool(&slug), json!({ "url": url })).await.data();
+    assert_eq!(Host::application().seen(&tag)[0].header("authorization"), format!("Bearer {SECRET}"));
+}
