@@ -22,7 +22,7 @@ test: ## every test: units, toolkits, and the real server over HTTP, on each sto
 	target/debug/toolkit build --all
 	target/debug/toolkit check --all
 	$(CARGO) test --workspace
-	TEST_STORE=postgres $(CARGO) test --workspace --test e2e -- $(STORELESS)
+	TEST_LOG=trace TEST_STORE=postgres $(CARGO) test --workspace --test e2e -- $(STORELESS)
 	$(CARGO) test --manifest-path toolkits/Cargo.toml --target-dir target/toolkits
 
 soak: ## the tests over HTTP with as many kills, cuts and damages as before a release: hours

@@ -4,6 +4,8 @@ use harness::{Answer, Client, Host, unique};
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
+const KEY: &str = harness::marked!("k-");
+
 /// Publishes the kept component once on the shared server.
 async fn published() -> &'static Host {
     static DONE: OnceCell<()> = OnceCell::const_new();
@@ -21,7 +23,7 @@ async fn published() -> &'static Host {
 /// A project with an account that has a key.
 async fn connected() -> Client {
     let project = published().await.new_project().await;
-    project.connect("abi", "API_KEY", "default", json!({ "api_key": "k-0123456789" })).await;
+    project.connect("abi", "API_KEY", "default", json!({ "api_key": KEY })).await;
     project
 }
 
@@ -47,7 +49,7 @@ async fn http_sends_methods_headers_and_bodies() {
         assert_eq!(data["status"], 200);
         let seen = &Host::application().seen(&tag)[0];
         assert_eq!((seen.method.as_str(), seen.query.as_str(), seen.header("x-own")), (method, "q=1", "yes"));
-        assert_eq!(seen.header("authorization"), "Bearer k-0123456789");
+        assert_eq!(seen.header("authorization"), format!("Bearer {KEY}"));
         if !body.is_null() {
             assert_eq!(serde_json::from_slice::<Value>(&seen.body).unwrap(), body);
         }

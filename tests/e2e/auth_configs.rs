@@ -30,11 +30,11 @@ async fn made_read_listed_and_deleted() {
 async fn a_disabled_config_hides_and_starts_no_connections() {
     let project = Host::shared().await.new_project().await;
     let id = given::auth_config(&project).await;
-    project.post("/connected_accounts", &given::account(&id, "amy", "k-0123456789")).await.expect(201);
+    project.post("/connected_accounts", &given::account(&id, "amy", &harness::secret())).await.expect(201);
     project.patch(&format!("/auth_configs/{id}/DISABLED"), &json!({})).await.expect(200);
     assert_eq!(project.get("/auth_configs").await.expect(200)["total_items"], 0);
     assert_eq!(project.get("/auth_configs?show_disabled=true").await.expect(200)["items"][0]["status"], "DISABLED");
-    let refused = project.post("/connected_accounts", &given::account(&id, "bob", "k-0123456789")).await;
+    let refused = project.post("/connected_accounts", &given::account(&id, "bob", &harness::secret())).await;
     assert!((400..500).contains(&refused.status), "{refused:?}");
     let accounts = project.get("/connected_accounts").await.expect(200);
     assert_eq!(accounts["items"][0]["auth_config"]["is_disabled"], true);
@@ -104,7 +104,7 @@ async fn active_accounts_are_counted() {
     let project = Host::shared().await.new_project().await;
     let id = given::auth_config(&project).await;
     for user in ["amy", "bob"] {
-        project.post("/connected_accounts", &given::account(&id, user, "k-0123456789")).await.expect(201);
+        project.post("/connected_accounts", &given::account(&id, user, &harness::secret())).await.expect(201);
     }
     let path = format!("/auth_configs/{id}");
     assert_eq!(project.get(&path).await.expect(200)["no_of_connections"], 2);
@@ -117,7 +117,7 @@ async fn active_accounts_are_counted() {
 async fn accounts_of_a_deleted_config_stay_but_do_not_execute() {
     let project = Host::shared().await.new_project().await;
     let id = given::auth_config(&project).await;
-    project.post("/connected_accounts", &given::account(&id, "default", "k-0123456789")).await.expect(201);
+    project.post("/connected_accounts", &given::account(&id, "default", &harness::secret())).await.expect(201);
     project.delete(&format!("/auth_configs/{id}")).await.expect(200);
     assert_eq!(project.get("/connected_accounts").await.expect(200)["total_items"], 1);
     let tool = harness::guest::tool(given::keyed().await);

@@ -207,7 +207,7 @@ async fn pages_of_what_is_stored_neither_repeat_nor_pass_over_whatever_is_made_b
     let config = given::auth_config(&project).await;
     let made = async |user: &str| {
         given::auth_config(&project).await;
-        project.post("/connected_accounts", &given::account(&config, user, "k-0123456789")).await.expect(201);
+        project.post("/connected_accounts", &given::account(&config, user, &harness::secret())).await.expect(201);
     };
     for user in ["a", "b", "c", "d"] {
         made(user).await;

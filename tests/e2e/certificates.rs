@@ -71,7 +71,7 @@ async fn without_a_certificate_nobody_is_let_in_and_one_that_cannot_be_read_conn
     let project = host.as_project();
     let slug = given::slug();
     host.publish(Guest::fetch().component(), &guest::manifest_with_key(&slug, given::bearer())).await;
-    project.connect(&slug, "API_KEY", "default", json!({ "api_key": "k-0123456789" })).await;
+    project.connect(&slug, "API_KEY", "default", json!({ "api_key": harness::secret() })).await;
     let refused = whoami(&project, &slug, "default").await.expect(200);
     assert!(["tls", "connect", "protocol"].contains(&refused.failure()), "{refused:?}");
     let slug = given::slug();

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::given;
 
-const KEY: &str = "sk-live-0123456789abcdef";
+const KEY: &str = harness::marked!("sk-live-");
 
 #[tokio::test]
 async fn connected_at_once_and_masked_everywhere() {
@@ -39,7 +39,7 @@ async fn short_secrets_are_hidden_whole_and_masking_can_be_turned_off() {
         "config": { "mask_secret_keys_in_connected_account": false },
     });
     let open = host.as_org().post("/org/owner/project/new", &body).await.expect(200);
-    let open = host.with_key(open["api_key"].as_str().unwrap());
+    let open = host.with_key(open["api_key"].as_str().unwrap()).may_show_secrets("masking is off");
     let config = given::auth_config(&open).await;
     let made = open.post("/connected_accounts", &given::account(&config, "amy", KEY)).await.expect(201);
     let path = format!("/connected_accounts/{}", made["id"].as_str().unwrap());
@@ -130,12 +130,12 @@ async fn the_newest_active_account_of_the_user_is_taken() {
     let project = host.new_project().await;
     let slug = given::keyed().await;
     let tag = harness::unique(8);
-    for key in ["first-0123456789", "second-0123456789"] {
+    for key in [harness::marked!("first-"), harness::marked!("second-")] {
         project.connect(slug, "API_KEY", "default", json!({ "api_key": key })).await;
     }
     let url = format!("https://api.example.com/echo/{tag}");
     project.execute(&guest::tool(slug), json!({ "url": url })).await.data();
-    assert_eq!(Host::application().seen(&tag)[0].header("authorization"), "Bearer second-0123456789");
+    assert_eq!(Host::application().seen(&tag)[0].header("authorization"), harness::marked!("Bearer second-"));
 }
 
 #[tokio::test]
@@ -148,8 +148,8 @@ async fn bearer_and_basic_accounts_connect_and_reach_the_application() {
             "BEARER_TOKEN",
             json!([field("token", true)]),
             given_placement("Bearer {token}"),
-            json!({ "token": "tok-0123456789" }),
-            "Bearer tok-0123456789",
+            json!({ "token": harness::marked!("tok-") }),
+            harness::marked!("Bearer tok-"),
         ),
         (
             "BASIC",

@@ -235,7 +235,7 @@ async fn successes(host: &Host, seen: &mut Seen) {
         "auth_config": { "type": "use_custom_auth", "authScheme": "API_KEY", "name": "mine", "credentials": {} },
     });
     let config = text(&seen.call(&project, "auth_configs_create", no, config).await.expect(201)["auth_config"]["id"]);
-    let account = given::account(&config, "amy", "k-0123456789");
+    let account = given::account(&config, "amy", &harness::secret());
     let account = text(&seen.call(&project, "connected_accounts_create", no, account).await.expect(201)["id"]);
     let (config, account) = ([("nanoid", &*config), ("status", "DISABLED")], [("nanoid", &*account)]);
     seen.call(&project, "auth_configs_list", no, none.clone()).await.expect(200);
@@ -320,14 +320,14 @@ async fn particular_refusals(host: &Host, seen: &mut Seen) {
     let restricted = seen.call(&project, "auth_configs_create", no, restricted).await.expect(201);
     let open = seen.call(&project, "auth_configs_create", no, config(&slug)).await.expect(201);
     let connect = async |config: &Answer, user: &str| {
-        let body = given::account(config["auth_config"]["id"].as_str().unwrap(), user, "k-0123456789");
+        let body = given::account(config["auth_config"]["id"].as_str().unwrap(), user, &harness::secret());
         text(&project.post("/connected_accounts", &body).await.expect(201)["id"])
     };
     connect(&restricted, "bob").await;
     let paused = connect(&open, "eve").await;
-    let unknown = given::account("ac_AAAAAAAAAAAA", "amy", "k-0123456789");
+    let unknown = given::account("ac_AAAAAAAAAAAA", "amy", &harness::secret());
     seen.call(&project, "connected_accounts_create", no, unknown).await.expect(404);
-    let mut tested = given::account(open["auth_config"]["id"].as_str().unwrap(), "amy", "k-0123456789");
+    let mut tested = given::account(open["auth_config"]["id"].as_str().unwrap(), "amy", &harness::secret());
     tested["validate_credentials"] = json!(true);
     seen.call(&project, "connected_accounts_create", no, tested).await.expect(501);
     let tested = json!({ "validate_credentials": true });
@@ -387,7 +387,7 @@ async fn with_an_application(seen: &mut Seen) {
     let (project, no) = (host.as_project(), &[][..]);
     let slug = given::slug();
     host.publish(Guest::echo().component(), &guest::manifest_with_key(&slug, given::bearer())).await;
-    let account = project.connect(&slug, "API_KEY", "default", json!({ "api_key": "k-0123456789" })).await;
+    let account = project.connect(&slug, "API_KEY", "default", json!({ "api_key": harness::secret() })).await;
     let call = |account: &str, endpoint: &str| json!({ "connected_account_id": account, "endpoint": endpoint, "method": "GET" });
     for (endpoint, status) in [
         ("/echo/x", 200),

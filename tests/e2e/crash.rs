@@ -166,9 +166,10 @@ impl Worker {
         let config = self.things.iter().find_map(usable).filter(|_| self.dice.below(4) > 0);
         let own = unique(8);
         let (kind, body) = match config {
-            Some(config) => {
-                (Kind::Account, given::account(&config, &own, &format!("k-01{}", "x".repeat(self.load.secret))))
-            }
+            Some(config) => (
+                Kind::Account,
+                given::account(&config, &own, &format!("k-01{}{}", harness::secret(), "x".repeat(self.load.secret))),
+            ),
             None => {
                 let config =
                     json!({ "type": "use_custom_auth", "authScheme": "API_KEY", "name": own, "credentials": {} });

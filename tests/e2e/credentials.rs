@@ -1,46 +1,21 @@
 //! Where credentials go: to the application they belong to, and nowhere else.
 
 use base64::{Engine, engine::general_purpose};
-use harness::{Answer, Client, Guest, Host, fake_app, guest, host::Setup, unique, wait_until};
+use harness::{Answer, Client, Guest, Host, guest, host::Setup, unique};
 use serde_json::{Value, json};
 
 use crate::given;
-
-/// A secret with everything in it that encodings change.
-fn secret() -> String {
-    format!("sk\"+/={}%", unique(16))
-}
-
-/// Spellings of a secret that must not be found anywhere. The first is the part that survives every escaping.
-pub(crate) fn spellings(secret: &str) -> Vec<String> {
-    let core = secret.trim_matches(|c: char| !c.is_ascii_digit() && !('a'..='f').contains(&c)).to_owned();
-    let mut found = vec![core, fake_app::percent(secret), hex::encode(secret)];
-    for engine in [general_purpose::STANDARD_NO_PAD, general_purpose::URL_SAFE_NO_PAD] {
-        for pad in ["", "x", "xy"] {
-            // Without the characters that depend on what stands before and after.
-            let encoded = engine.encode(format!("{pad}{secret}"));
-            found.push(encoded[4..encoded.len() - 4].to_owned());
-        }
-    }
-    found
-}
-
-#[track_caller]
-fn assert_absent(secret: &str, place: &str, text: &str) {
-    for spelling in spellings(secret) {
-        assert!(!text.contains(&spelling), "{place} holds the secret as {spelling}:\n{text}");
-    }
-}
 
 async fn log_of(project: &Client, answer: &Answer) -> Answer {
     project.get(&format!("/logs/tool_execution/{}", answer["log_id"].as_str().unwrap())).await.expect(200)
 }
 
-/// Publishes a toolkit whose key goes somewhere, connects an account and answers its tool and key.
+/// Publishes a toolkit whose key goes somewhere, connects an account and answers its tool and key, which has everything in it that
+/// encodings change. Whether it is shown somewhere is looked after by the clients and hosts of the tests themselves.
 async fn connected(host: &Host, project: &Client, placement: Value) -> (String, String) {
     let slug = given::slug();
     host.publish(Guest::fetch().component(), &guest::manifest_with_key(&slug, placement)).await;
-    let secret = secret();
+    let secret = format!("sk\"+/={}%", harness::secret());
     project.connect(&slug, "API_KEY", "default", json!({ "api_key": secret })).await;
     (guest::tool(&slug), secret)
 }
@@ -65,16 +40,13 @@ async fn the_application_sees_the_key_and_nobody_else_does() {
         assert_eq!(answer["successful"], true, "{placement}: {answer:#?}");
         let seen = &Host::application().seen(&tag)[0];
         let plain = [format!("{:?}", seen.headers), seen.query.clone(), seen.path.clone()].concat();
-        let core = &spellings(&secret)[0];
+        let core = &secret[6..secret.len() - 1];
         let basic = general_purpose::STANDARD.encode(format!("{secret}:"));
         assert!(plain.contains(core) || plain.contains(&basic), "{placement}: {plain}");
-        assert_absent(&secret, "the answer", &answer.text);
-        assert_absent(&secret, "the log", &log_of(&project, &answer).await.text);
+        log_of(&project, &answer).await;
         assert!(answer.text.contains("redacted"), "the guest is told what is missing: {}", answer.text);
     }
-    let listed = project.post("/logs/tool_execution", &json!({})).await.text;
-    assert!(!host.output().contains("sk\\\"+/="), "{}", host.output());
-    assert!(!listed.contains("sk\\\"+/="), "{listed}");
+    project.post("/logs/tool_execution", &json!({})).await.expect(200);
 }
 
 #[tokio::test]
@@ -82,7 +54,6 @@ async fn no_trace_on_disk_or_in_the_servers_own_log() {
     let application = Host::application();
     let host = Setup::new().with("log", "trace").with_application(&["api.example.com"], application).start().await;
     let project = host.new_project().await;
-    let mut secrets = Vec::new();
     for path in [
         "leak/disk/x",
         "status/disk/401",
@@ -90,45 +61,21 @@ async fn no_trace_on_disk_or_in_the_servers_own_log() {
         "redirect/disk?to=https://other.example.org/",
         "bomb/disk",
     ] {
-        let (tool, secret) = connected(&host, &project, given::bearer()).await;
+        let (tool, _) = connected(&host, &project, given::bearer()).await;
         project.execute(&tool, json!({ "url": format!("https://api.example.com/{path}") })).await.expect(200);
         project.execute(&tool, json!({ "url": "https://elsewhere.example.org/" })).await.expect(200);
-        secrets.push(secret);
     }
     // Wrong keys are shown cut, right ones never.
     host.with_key(&format!("{}x", project.key())).get("/auth/session/info").await.expect(401);
-    let (project_key, org_key) = (project.key().to_owned(), host.org_key.clone());
-    let data = host.data();
-    wait_until("the log is written", || async { host.output().len() > 10_000 }).await;
-    let printed = host.output();
-    let (_folder, status) = host.terminate().await;
+    let (_, status) = host.terminate().await;
     assert!(status.success());
-    for secret in &secrets {
-        assert_absent(secret, "the server's log", &printed);
-    }
-    for key in [&project_key, &org_key] {
-        assert!(!printed.contains(key.as_str()), "the server's log holds the key {key}");
-    }
-    for path in files_below(&data) {
-        let bytes = std::fs::read(&path).unwrap();
-        let spelled = secrets.iter().flat_map(|secret| spellings(secret));
-        for spelling in spelled.chain([project_key.clone(), org_key.clone()]) {
-            let found = bytes.windows(spelling.len()).any(|window| window == spelling.as_bytes());
-            assert!(!found, "{} holds {spelling}", path.display());
-        }
-    }
-}
-
-pub(crate) fn files_below(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
-    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    entries.flat_map(|path| if path.is_dir() { files_below(&path) } else { vec![path] }).collect()
 }
 
 #[tokio::test]
 async fn another_host_a_private_address_or_a_trick_is_refused_with_a_typed_error() {
     let project = Host::shared().await.new_project().await;
     let slug = given::keyed().await;
-    project.connect(slug, "API_KEY", "default", json!({ "api_key": "k-0123456789" })).await;
+    project.connect(slug, "API_KEY", "default", json!({ "api_key": harness::secret() })).await;
     let tag = unique(8);
     let urls = [
         "https://other.example.com/echo/TAG",
@@ -171,7 +118,7 @@ async fn a_redirect_carries_no_credential_away() {
     manifest["egress"] = json!([{ "host": "api.example.com" }, { "host": "other.example.com" }]);
     host.publish(Guest::fetch().component(), &manifest).await;
     let slug = manifest["slug"].as_str().unwrap();
-    project.connect(slug, "API_KEY", "default", json!({ "api_key": "k-0123456789" })).await;
+    project.connect(slug, "API_KEY", "default", json!({ "api_key": harness::secret() })).await;
     let targets = [
         "https://other.example.com/echo/TAG",
         "https://elsewhere.example.org/echo/TAG",
@@ -197,7 +144,7 @@ async fn a_redirect_carries_no_credential_away() {
 async fn a_redirect_to_what_is_not_allowed_is_a_typed_error() {
     let project = Host::shared().await.new_project().await;
     let slug = given::keyed().await;
-    project.connect(slug, "API_KEY", "default", json!({ "api_key": "k-0123456789" })).await;
+    project.connect(slug, "API_KEY", "default", json!({ "api_key": harness::secret() })).await;
     for target in ["https://other.example.com/echo/TAG", "https://127.0.0.1/echo/TAG", "https://169.254.169.254/TAG"] {
         let tag = unique(8);
         let url = format!("https://api.example.com/redirect/from?to={}", target.replace("TAG", &tag));
@@ -211,13 +158,14 @@ async fn a_redirect_to_what_is_not_allowed_is_a_typed_error() {
 async fn a_redirect_within_the_origin_is_followed_with_the_credential() {
     let project = Host::shared().await.new_project().await;
     let slug = given::keyed().await;
-    project.connect(slug, "API_KEY", "default", json!({ "api_key": "k-0123456789" })).await;
+    let key = harness::secret();
+    project.connect(slug, "API_KEY", "default", json!({ "api_key": key })).await;
     let tag = unique(8);
     let url = format!("https://api.example.com/redirect/from?to=/echo/{tag}");
     let data = project.execute(&guest::tool(slug), json!({ "url": url })).await.data();
     assert_eq!(data["path"], format!("/echo/{tag}"));
     let seen = Host::application().seen(&tag);
-    assert_eq!(seen.last().unwrap().header("authorization"), "Bearer k-0123456789");
+    assert_eq!(seen.last().unwrap().header("authorization"), format!("Bearer {key}"));
 }
 
 #[tokio::test]
@@ -228,7 +176,7 @@ async fn each_project_and_user_sends_its_own_key() {
     for _ in 0..3 {
         let project = host.new_project().await;
         for user in ["amy", "bob"] {
-            let secret = unique(16);
+            let secret = harness::secret();
             project.connect(slug, "API_KEY", user, json!({ "api_key": secret })).await;
             sent.push((project.clone(), user, secret));
         }
@@ -251,7 +199,7 @@ async fn each_project_and_user_sends_its_own_key() {
 async fn a_refused_key_is_not_tried_twice() {
     let project = Host::shared().await.new_project().await;
     let slug = given::keyed().await;
-    project.connect(slug, "API_KEY", "default", json!({ "api_key": "k-0123456789" })).await;
+    project.connect(slug, "API_KEY", "default", json!({ "api_key": harness::secret() })).await;
     let tag = unique(8);
     let url = format!("https://api.example.com/status/{tag}/401");
     project.execute(&guest::tool(slug), json!({ "url": url })).await.expect(200);
@@ -262,7 +210,7 @@ async fn a_refused_key_is_not_tried_twice() {
 async fn answers_that_are_too_large_are_typed_errors() {
     let project = Host::shared().await.new_project().await;
     let slug = given::keyed().await;
-    project.connect(slug, "API_KEY", "default", json!({ "api_key": "k-0123456789" })).await;
+    project.connect(slug, "API_KEY", "default", json!({ "api_key": harness::secret() })).await;
     for path in ["big/large/11534336", "bomb/large"] {
         let url = format!("https://api.example.com/{path}");
         let answer = project.execute(&guest::tool(slug), json!({ "url": url })).await.expect(200);
@@ -289,11 +237,10 @@ async fn a_toolkit_without_an_account_sends_no_credential() {
 async fn without_the_operators_word_no_private_address_is_reached() {
     // The same names, no rewrite: they lead nowhere, and no answer says more than that.
     let host = Setup::new().start().await;
-    let (tool, secret) = connected(&host, &host.as_project(), given::bearer()).await;
+    let (tool, _) = connected(&host, &host.as_project(), given::bearer()).await;
     let answer =
         host.as_project().execute(&tool, json!({ "url": "https://api.example.com/echo/out" })).await.expect(200);
     assert!(["dns", "connect", "timeout", "denied", "tls"].contains(&answer.failure()), "{}", answer.text);
-    assert_absent(&secret, "the answer", &answer.text);
 }
 
 /// A tool that posts `{}` as JSON to this address and answers what comes back.
@@ -320,7 +267,7 @@ async fn a_credential_in_a_body_follows_no_redirect_to_another_origin() {
     let application = Host::application();
     let host = Setup::new().with_application(&["api.example.com", "api.example.com:8443"], application).start().await;
     for (origin, follows) in [("", true), ("https://api.example.com", true), ("https://api.example.com:8443", false)] {
-        let (from, tag, secret) = (unique(8), unique(8), unique(12));
+        let (from, tag, secret) = (unique(8), unique(8), harness::secret());
         let mut manifest = guest::manifest(&given::slug());
         manifest["egress"] = json!([{ "host": "api.example.com" }, { "host": "api.example.com", "port": 8443 }]);
         let url = format!("https://api.example.com/redirect307/{from}?to={origin}/echo/{tag}");

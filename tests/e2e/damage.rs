@@ -45,7 +45,7 @@ async fn filled(records: usize) -> (Setup, Vec<String>) {
         let (project, config) = (project.clone(), config.clone());
         async move {
             let user = format!("user-{record:04}");
-            project.post("/connected_accounts", &given::account(&config, &user, "k-0123456789")).await.expect(201);
+            project.post("/connected_accounts", &given::account(&config, &user, &harness::secret())).await.expect(201);
             project.execute("KEPT_RUN", json!({ "record": record, "filler": "x".repeat(500) })).await.data();
         }
     });

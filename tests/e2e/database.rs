@@ -11,7 +11,7 @@ use std::{
 
 use futures::future::join_all;
 use harness::{
-    Client, Guest, Host, Postgres,
+    Client, Guest, Host, MARK, Postgres,
     client::Body,
     guest,
     host::{Setup, size},
@@ -207,12 +207,12 @@ async fn tables_that_a_newer_version_adds_to_do_not_disturb_an_older_one_at_work
 async fn a_database_that_cannot_be_used_is_refused_in_words_and_without_its_password() {
     let server = Postgres::shared().database(None).url();
     let (address, _) = server.rsplit_once('/').unwrap();
-    let guarded = address.replace("postgres@", "guarded:0pen-sesame@");
+    let guarded = address.replace("postgres@", &format!("guarded:{MARK}@"));
     for (store, said) in [
-        ("postgres://someone:0pen-sesame@127.0.0.1:1/x".to_owned(), "check that the server runs"),
-        (format!("{address}/nowhere?password=0pen-sesame"), "there is no such database"),
+        (format!("postgres://someone:{MARK}@127.0.0.1:1/x"), "check that the server runs"),
+        (format!("{address}/nowhere?password={MARK}"), "there is no such database"),
         (format!("{guarded}/postgres"), "the password is wrong"),
-        ("mysql://someone:0pen-sesame@127.0.0.1/x".to_owned(), "postgres://user:password@host/database"),
+        (format!("mysql://someone:{MARK}@127.0.0.1/x"), "postgres://user:password@host/database"),
     ] {
         let setup = Setup::embedded().with("store", &store).with("log", "debug");
         let refused = setup.clone().try_start().await.expect_err("a server without a database");
@@ -220,7 +220,7 @@ async fn a_database_that_cannot_be_used_is_refused_in_words_and_without_its_pass
         let doctor = setup.command(&["doctor"]);
         let told = format!("{}{}", doctor.stdout, doctor.stderr);
         assert!(doctor.code == Some(1) && told.contains(said), "{doctor:#?}");
-        assert!(!told.contains("sesame") && !refused.output.contains("sesame"), "{told}{}", refused.output);
+        assert!(!told.contains(MARK) && !refused.output.contains(MARK), "{told}{}", refused.output);
     }
 }
 

@@ -8,11 +8,12 @@ const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../toolkits/dist");
 
 /// A server that published the built toolkits at its start.
 async fn host() -> &'static Host {
-    static HOST: OnceCell<Host> = OnceCell::const_new();
+    static HOST: OnceCell<&Host> = OnceCell::const_new();
     HOST.get_or_init(|| async {
         let built = std::fs::read_dir(FOLDER).map_or(0, Iterator::count);
         assert!(built > 0, "nothing is built in {FOLDER}: `cargo toolkit build --all` first");
-        Setup::new().with("toolkits", FOLDER).with_application(&["api.resend.com"], Host::application()).start().await
+        let setup = Setup::new().with("toolkits", FOLDER).with_application(&["api.resend.com"], Host::application());
+        setup.start().await.for_good()
     })
     .await
 }
@@ -73,7 +74,8 @@ async fn a_toolkit_that_needs_an_account_says_so() {
 
 #[tokio::test]
 async fn a_credential_that_comes_with_a_call_goes_into_headers_query_and_body_and_is_not_seen_again() {
-    let (project, tag, secrets) = (project().await, unique(8), [unique(12), unique(12), unique(12)]);
+    let (project, tag, secrets) =
+        (project().await, unique(8), [harness::secret(), harness::secret(), harness::secret()]);
     let custom = json!({
         "parameters": [
             { "name": "X-Key", "in": "header", "value": secrets[0] },

@@ -9,7 +9,7 @@ use tokio::sync::OnceCell;
 use crate::given;
 
 /// Publishes a toolkit whose tool copies the file it is given; its slug.
-async fn copier(host: &Host) -> String {
+pub(crate) async fn copier(host: &Host) -> String {
     let slug = given::slug();
     let mut manifest = guest::manifest(&slug);
     let file = |mark: &str, place: &str| {
@@ -38,7 +38,7 @@ fn hex_md5(bytes: &[u8]) -> String {
     hex::encode(Md5::digest(bytes))
 }
 
-async fn ask(project: &Client, slug: &str, bytes: &[u8], changes: Value) -> Answer {
+pub(crate) async fn ask(project: &Client, slug: &str, bytes: &[u8], changes: Value) -> Answer {
     let mut body = json!({
         "toolkit_slug": slug, "tool_slug": guest::tool(slug), "filename": "note é.txt", "mimetype": "text/plain",
         "md5": hex_md5(bytes),
@@ -49,7 +49,7 @@ async fn ask(project: &Client, slug: &str, bytes: &[u8], changes: Value) -> Answ
     project.post("/files/upload/request", &body).await
 }
 
-fn url(answer: &Answer) -> &str {
+pub(crate) fn url(answer: &Answer) -> &str {
     answer["new_presigned_url"].as_str().unwrap()
 }
 

@@ -18,7 +18,7 @@ async fn fetching(application: &FakeApp) -> (Host, impl Fn(&str) -> (String, Val
     let host = Setup::new().with_application(&["api.example.com"], application).start().await;
     let slug = given::slug();
     host.publish(Guest::fetch().component(), &guest::manifest_with_key(&slug, given::bearer())).await;
-    host.as_project().connect(&slug, "API_KEY", "default", json!({ "api_key": "k-0123456789" })).await;
+    host.as_project().connect(&slug, "API_KEY", "default", json!({ "api_key": harness::secret() })).await;
     let path = format!("/tools/execute/{}", guest::tool(&slug));
     let call = move |url: &str| (path.clone(), json!({ "arguments": { "url": url }, "version": "latest" }));
     (host, call)
@@ -28,7 +28,7 @@ async fn fetching(application: &FakeApp) -> (Host, impl Fn(&str) -> (String, Val
 async fn a_creation_sent_again_answers_the_same_and_creates_nothing() {
     let project = Host::shared().await.new_project().await;
     let config = given::auth_config(&project).await;
-    let body = given::account(&config, "ada", "k-0123456789");
+    let body = given::account(&config, "ada", &harness::secret());
     let first = send(&project, "/connected_accounts", &body, "one").await.expect(201);
     let again = send(&project, "/connected_accounts", &body, "one").await.expect(201);
     assert_eq!(again.text, first.text);

@@ -24,7 +24,7 @@ impl Possessions {
         let client = host.new_project().await;
         let config = given::auth_config(&client).await;
         let made =
-            client.post("/connected_accounts", &given::account(&config, "amy", "k-0123456789")).await.expect(201);
+            client.post("/connected_accounts", &given::account(&config, "amy", &harness::secret())).await.expect(201);
         let ran = client.execute(given::shared_echo().await, json!({ "word": "private" })).await.expect(200);
         let text = |value: &Value| value.as_str().unwrap().to_owned();
         let ids = [("ac", config), ("ca", text(&made["id"])), ("log", text(&ran["log_id"]))].into();
@@ -85,7 +85,7 @@ fn places(wanted: &str) -> Vec<(&'static str, String, Value)> {
     }
     match wanted {
         "ac" => {
-            places.push(("POST", "/connected_accounts".into(), given::account("ID", "eve", "k-0123456789")));
+            places.push(("POST", "/connected_accounts".into(), given::account("ID", "eve", &harness::secret())));
             let link = json!({ "auth_config_id": "ID", "user_id": "eve" });
             places.push(("POST", "/connected_accounts/link".into(), link));
         }

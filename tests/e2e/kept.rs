@@ -39,7 +39,7 @@ async fn keep(name: &str, application: &FakeApp) {
     let slug = manifest["slug"].as_str().unwrap();
     host.as_org().delete(&format!("/toolkits/{slug}/versions/20200101_00")).await.expect(200);
     let project = host.new_project().await;
-    let secret = format!("sk-{}", unique(16));
+    let secret = format!("sk-{}", harness::secret());
     let account = project.connect(slug, "API_KEY", "ada", json!({ "api_key": secret })).await;
     let gone = project.connect(slug, "API_KEY", "bob", json!({ "api_key": secret })).await;
     project.delete(&format!("/connected_accounts/{gone}")).await.expect(200);

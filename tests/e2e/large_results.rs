@@ -87,7 +87,7 @@ async fn a_large_result_lies_in_the_bucket_where_there_is_one() {
 #[tokio::test]
 async fn no_secret_is_in_the_file_of_a_large_result() {
     let project = Host::shared().await.new_project().await;
-    let (slug, secret) = (given::keyed().await, unique(16));
+    let (slug, secret) = (given::keyed().await, harness::secret());
     project.connect(slug, "API_KEY", "default", json!({ "api_key": secret })).await;
     let url = format!("https://api.example.com/leak/{}/{INLINE}", unique(8));
     let data = project.execute(&guest::tool(slug), json!({ "url": url })).await.data();

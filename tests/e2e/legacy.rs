@@ -15,7 +15,7 @@ async fn asked(project: &Client, kind: &str, uuid: &str) -> Answer {
 async fn the_uuid_of_an_object_leads_to_its_id_until_it_is_deleted_and_says_so_then() {
     let host = Host::shared().await;
     let (project, other) = (host.new_project().await, host.new_project().await);
-    let values = json!({ "api_key": "k-0123456789" });
+    let values = json!({ "api_key": harness::secret() });
     let account = project.connect(given::keyed().await, "API_KEY", "amy", values).await;
     let shown = project.get(&format!("/connected_accounts/{account}")).await.expect(200);
     let config = shown["auth_config"]["id"].as_str().unwrap().to_owned();
@@ -55,7 +55,7 @@ async fn the_operator_loads_the_ids_of_an_older_system_wholly_or_not_at_all() {
     let slug = given::slug();
     let manifest = harness::guest::manifest_with_key(&slug, given::bearer());
     host.publish(harness::Guest::echo().component(), &manifest).await;
-    let account = host.as_project().connect(&slug, "API_KEY", "amy", json!({ "api_key": "k-0123456789" })).await;
+    let account = host.as_project().connect(&slug, "API_KEY", "amy", json!({ "api_key": harness::secret() })).await;
     let line = |kind: &str, uuid: &str, nanoid: &str| {
         json!({ "project": id, "type": kind, "uuid": uuid, "nanoid": nanoid }).to_string() + "\n"
     };

@@ -37,7 +37,7 @@ async fn run(project: &Client, dice: &mut Dice) -> Run {
 async fn project() -> Client {
     let project = Host::shared().await.new_project().await;
     for user in USERS {
-        project.connect(given::keyed().await, "API_KEY", user, json!({ "api_key": "k-0123456789" })).await;
+        project.connect(given::keyed().await, "API_KEY", user, json!({ "api_key": harness::secret() })).await;
     }
     project
 }
@@ -147,7 +147,7 @@ async fn a_record_says_which_component_ran_and_what_it_asked_for() {
     for number in ["cpu_us", "wall_us", "peak_memory_bytes", "host_calls"] {
         assert!(detail["metrics"][number].as_u64() > Some(0), "{number}: {detail:#?}");
     }
-    assert!(!detail.text.contains("k-0123456789"), "the credential is not kept");
+    assert!(!detail.text.contains(harness::MARK), "the credential is not kept");
 }
 
 #[tokio::test]

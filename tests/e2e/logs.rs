@@ -24,7 +24,7 @@ async fn every_execution_can_be_looked_up() {
 async fn failures_and_what_the_guest_wrote_are_kept() {
     let project = Host::shared().await.new_project().await;
     let slug = given::keyed().await;
-    project.connect(slug, "API_KEY", "default", json!({ "api_key": "k-0123456789" })).await;
+    project.connect(slug, "API_KEY", "default", json!({ "api_key": harness::secret() })).await;
     let tool = guest::tool(slug);
     let failed = project.execute(&tool, json!({ "url": "https://elsewhere.example.org/" })).await.expect(200);
     let detail = project.get(&format!("{LOGS}/{}", failed["log_id"].as_str().unwrap())).await.expect(200);

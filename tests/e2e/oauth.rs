@@ -421,11 +421,13 @@ async fn a_key_is_replaced_and_an_account_renamed_without_connecting_it_again() 
     let host = Host::shared().await;
     let project = host.new_project().await;
     let config = given::auth_config(&project).await;
-    let made =
-        project.post("/connected_accounts", &given::account(&config, "amy", "k-old-0123456789")).await.expect(201);
+    let made = project
+        .post("/connected_accounts", &given::account(&config, "amy", harness::marked!("k-old-")))
+        .await
+        .expect(201);
     let path = format!("/connected_accounts/{}", made["id"].as_str().unwrap());
     let key = |scheme: &str, key: &str| json!({ "connection": { "state": { "authScheme": scheme, "val": { "api_key": key } } } });
-    let mut both = key("API_KEY", "k-new-0123456789");
+    let mut both = key("API_KEY", harness::marked!("k-new-"));
     both["alias"] = "work".into();
     let changed = project.patch(&path, &both).await.expect(200);
     assert_eq!(
@@ -439,7 +441,8 @@ async fn a_key_is_replaced_and_an_account_renamed_without_connecting_it_again() 
         .patch(&path, &json!({ "connection": { "state": { "authScheme": "API_KEY", "val": { "api_key": null } } } }))
         .await
         .expect(400);
-    let second = project.post("/connected_accounts", &given::account(&config, "amy", "k-0123456789")).await.expect(201);
+    let second =
+        project.post("/connected_accounts", &given::account(&config, "amy", &harness::secret())).await.expect(201);
     let second = format!("/connected_accounts/{}", second["id"].as_str().unwrap());
     assert_eq!(project.patch(&second, &json!({ "alias": "work" })).await.expect(400)["error"]["code"], 600);
     project.patch(&path, &json!({ "alias": "" })).await.expect(200);
@@ -464,7 +467,7 @@ async fn a_credential_that_the_application_does_not_take_is_refused_at_once_or_f
     });
     let config = project.post("/auth_configs", &config).await.expect(201);
     let config = config["auth_config"]["id"].as_str().unwrap();
-    let mut request = given::account(config, "amy", "no-such-token");
+    let mut request = given::account(config, "amy", harness::marked!("no-such-"));
     request["validate_credentials"] = true.into();
     let refused = project.post("/connected_accounts", &request).await.expect(400);
     assert_eq!(refused["error"]["slug"], "ConnectedAccount_CredentialRejected");

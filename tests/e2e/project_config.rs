@@ -83,13 +83,15 @@ async fn a_project_is_made_with_settings_of_its_own() {
 #[tokio::test]
 async fn masking_turned_off_shows_what_an_account_holds_from_the_next_answer_on() {
     let project = Host::shared().await.new_project().await;
-    let account = project.connect(given::keyed().await, "API_KEY", "ada", json!({ "api_key": "k-0123456789" })).await;
+    let key = harness::secret();
+    let account = project.connect(given::keyed().await, "API_KEY", "ada", json!({ "api_key": key })).await;
     let path = format!("/connected_accounts/{account}");
-    assert!(!project.get(&path).await.expect(200).text.contains("k-0123456789"));
+    assert!(!project.get(&path).await.expect(200).text.contains(&key));
     project.patch(CONFIG, &json!({ "mask_secret_keys_in_connected_account": false })).await.expect(200);
-    assert!(project.get(&path).await.expect(200).text.contains("k-0123456789"));
+    let open = project.clone().may_show_secrets("masking is off");
+    assert!(open.get(&path).await.expect(200).text.contains(&key));
     project.patch(CONFIG, &json!({ "mask_secret_keys_in_connected_account": true })).await.expect(200);
-    assert!(!project.get(&path).await.expect(200).text.contains("k-0123456789"));
+    assert!(!project.get(&path).await.expect(200).text.contains(&key));
 }
 
 #[tokio::test]
@@ -109,7 +111,8 @@ async fn a_project_that_stores_no_data_has_runs_without_arguments_from_the_next_
 #[tokio::test]
 async fn a_pinned_account_needs_its_user_unless_the_project_says_otherwise() {
     let project = Host::shared().await.new_project().await;
-    let account = project.connect(given::keyed().await, "API_KEY", "ada", json!({ "api_key": "k-0123456789" })).await;
+    let account =
+        project.connect(given::keyed().await, "API_KEY", "ada", json!({ "api_key": harness::secret() })).await;
     let path = format!("/tools/execute/{}", guest::tool(given::keyed().await));
     let url = "https://api.example.com/echo/pinned";
     let call = json!({ "arguments": { "url": url }, "version": "latest", "connected_account_id": account });

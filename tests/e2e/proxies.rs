@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 
 use crate::given;
 
-const PAIR: &str = "tunnel-user:tunnel-password";
+const PAIR: &str = harness::marked!("tunnel-user:");
+const KEY: &str = harness::marked!("k-");
 
 fn basic() -> String {
     format!("Basic {}", BASE64.encode(PAIR))
@@ -30,7 +31,7 @@ async fn connected(host: &Host, proxy: Value) -> (String, String, String) {
         json!({ "type": "use_custom_auth", "authScheme": "API_KEY", "credentials": {}, "proxy_config": proxy });
     let made = project.post("/auth_configs", &json!({ "toolkit": { "slug": slug }, "auth_config": config })).await;
     let config = made.expect(201)["auth_config"]["id"].as_str().unwrap().to_owned();
-    let account = project.post("/connected_accounts", &given::account(&config, "default", "k-0123456789")).await;
+    let account = project.post("/connected_accounts", &given::account(&config, "default", KEY)).await;
     (slug, config, account.expect(201)["id"].as_str().unwrap().to_owned())
 }
 
@@ -59,13 +60,16 @@ async fn what_tools_and_callers_send_leaves_through_the_proxy_which_alone_sees_i
     let seen = Host::application().seen(&tag);
     assert_eq!(seen.len(), 2);
     for seen in seen {
-        assert_eq!((seen.header("authorization"), seen.header("proxy-authorization")), ("Bearer k-0123456789", ""));
+        assert_eq!(
+            (seen.header("authorization"), seen.header("proxy-authorization")),
+            (harness::marked!("Bearer k-"), "")
+        );
     }
     let asked = tunnel.asked();
     assert!(!asked.is_empty());
     for head in &asked {
         assert!(head.starts_with("CONNECT api.example.com:443 "), "{head}");
-        assert!(!head.contains("k-0123456789") && !head.contains(&tag), "what is sent is in the tunnel: {head}");
+        assert!(!head.contains(KEY) && !head.contains(&tag), "what is sent is in the tunnel: {head}");
     }
 
     set(&host.as_project(), &config, Value::Null).await.expect(200);
@@ -145,7 +149,7 @@ async fn a_proxy_that_takes_no_such_key_is_an_error_without_the_key_which_is_kep
     let log = format!("/logs/tool_execution/{}", answer["log_id"].as_str().unwrap());
     let log = host.as_project().get(&log).await.expect(200).text;
     for text in [&answer.text, &view.text, &log, &host.output()] {
-        assert!(!text.contains("tunnel-password") && !text.contains(&BASE64.encode(PAIR)), "{text}");
+        assert!(!text.contains(harness::MARK) && !text.contains(&BASE64.encode(PAIR)), "{text}");
     }
 
     let project = host.as_project();

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::given;
 
-const KEY: &str = "k-0123456789abcdef";
+const KEY: &str = harness::marked!("k-");
 
 /// A project with an account of the toolkit that wants a key; the account's id.
 async fn connected() -> (Client, String) {
@@ -213,14 +213,14 @@ async fn a_binary_answer_is_kept_as_a_file_and_answered_as_a_link() {
 async fn nothing_that_comes_back_holds_the_credential() {
     let (project, account) = connected().await;
     let answer = proxy(&project, &account, &format!("/leak/{}", unique(8)), json!({})).await.expect(200);
-    assert!(!answer.text.contains("0123456789abcdef"), "{}", answer.text);
+    assert!(!answer.text.contains(KEY), "{}", answer.text);
     assert!(answer.text.contains("redacted"));
     let log = format!("/logs/tool_execution/{}", answer["log_id"].as_str().unwrap());
     let log = project.get(&log).await.expect(200);
     assert_eq!(log["metadata"]["tool_slug"], "PROXY_EXECUTE");
     assert_eq!(log["metadata"]["connected_account_id"], account);
     assert_eq!(log["data"]["requests"][0]["status"], 200);
-    assert!(!log.text.contains("0123456789abcdef"), "{}", log.text);
+    assert!(!log.text.contains(KEY), "{}", log.text);
 }
 
 #[tokio::test]
@@ -237,12 +237,11 @@ async fn a_request_needs_an_account_that_may_be_used_or_a_credential() {
     proxy(&project, &account, "/echo/x", json!({})).await.expect(422).assert_envelope();
 
     let tag = unique(8);
-    let brought =
-        json!({ "authScheme": "API_KEY", "toolkitSlug": given::keyed().await, "val": { "api_key": "brought-along" } });
+    let brought = json!({ "authScheme": "API_KEY", "toolkitSlug": given::keyed().await, "val": { "api_key": harness::marked!("brought-") } });
     let body = json!({ "endpoint": format!("/echo/{tag}"), "method": "GET", "custom_connection_data": brought });
     let answer = project.post("/tools/execute/proxy", &body).await.expect(200);
     assert_eq!(answer["status"], 200, "{answer:#?}");
-    assert_eq!(Host::application().seen(&tag)[0].header("authorization"), "Bearer brought-along");
+    assert_eq!(Host::application().seen(&tag)[0].header("authorization"), harness::marked!("Bearer brought-"));
 }
 
 #[tokio::test]

@@ -185,7 +185,7 @@ async fn a_mode_without_a_browser_gets_its_token_at_once_and_the_next_one_in_the
         let config = json!({ "type": "use_custom_auth", "authScheme": "S2S_OAUTH2", "credentials": credentials });
         json!({ "toolkit": { "slug": slug }, "auth_config": config })
     };
-    let wrong = project.post("/auth_configs", &config("wrong")).await.expect(201);
+    let wrong = project.post("/auth_configs", &config(harness::marked!("wrong-"))).await.expect(201);
     let right = project.post("/auth_configs", &config(harness::issuer::CLIENT_SECRET)).await.expect(201);
     let account = |config: &Answer| json!({ "auth_config": { "id": config["auth_config"]["id"] }, "connection": {} });
     let refused = project.post("/connected_accounts", &account(&wrong)).await.expect(400);

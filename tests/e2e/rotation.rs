@@ -29,7 +29,7 @@ async fn furnished(application: &FakeApp) -> (Host, String, String) {
     }
     let slug = given::slug();
     host.publish(Guest::fetch().component(), &guest::manifest_with_key(&slug, given::bearer())).await;
-    let secret = format!("sk-{}", unique(16));
+    let secret = format!("sk-{}", harness::secret());
     host.as_project().connect(&slug, "API_KEY", "default", json!({ "api_key": secret })).await;
     (host, guest::tool(&slug), secret)
 }

@@ -229,7 +229,8 @@ async fn a_copy_opens_with_its_key_and_with_no_other_and_what_does_not_open_keep
     let (stranger, _) = Setup::new().start().await.terminate().await;
     let others = std::fs::read(stranger.data().with_extension("key")).unwrap();
     // Opening the embedded store is work for its own files; what they hold is the same.
-    let state = || if on_postgres() { copy.database().rows() } else { vec![copy.command(&["verify"]).succeeded()] };
+    let state =
+        || if on_postgres() { copy.database().rows().unwrap() } else { copy.command(&["verify"]).succeeded().into() };
     let before = state();
     let away = key.with_extension("away");
     for (wrong, said) in [(Some(&others), "is not the one of"), (None, "key")] {

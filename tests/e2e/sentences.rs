@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::given;
 
-const KEY: &str = "llm-key-0123456789";
+const KEY: &str = harness::marked!("llm-key-");
 
 /// A server with this model; its application, the tag of what the model is asked, and a tool that wants a number.
 async fn with_model(setup: Setup, answers: &[&str]) -> (Host, Client, String, String) {
@@ -39,14 +39,15 @@ async fn say(project: &Client, tool: &str, text: &str, headers: &[(&str, &str)])
 #[tokio::test]
 async fn a_sentence_becomes_arguments_that_fit_and_the_log_tells_what_it_took() {
     let (_host, project, tag, tool) = with_model(Setup::new(), &[r#"{"count": 3}"#]).await;
-    let gateway = r#"{"X-Team": "blue", "x-other": 7, "authorization": "Bearer mine"}"#;
-    let answer = say(&project, &tool, "three of them, please", &[("x-llm-gateway-headers", gateway)]).await;
+    let team = harness::secret();
+    let gateway = json!({ "X-Team": team, "x-other": 7, "authorization": "Bearer mine" }).to_string();
+    let answer = say(&project, &tool, "three of them, please", &[("x-llm-gateway-headers", &gateway)]).await;
     let id = answer["log_id"].as_str().unwrap_or_default().to_owned();
     assert_eq!(answer.data(), json!({ "count": 3 }));
     let asked = asked(Host::application(), &tag);
     let [(seen, body)] = &asked[..] else { panic!("one question is enough: {asked:?}") };
     assert!(seen.path.ends_with("/chat/completions"), "{}", seen.path);
-    assert_eq!((seen.header("authorization"), seen.header("x-team")), (format!("Bearer {KEY}").as_str(), "blue"));
+    assert_eq!((seen.header("authorization"), seen.header("x-team")), (format!("Bearer {KEY}").as_str(), &*team));
     assert_eq!(seen.header("x-other"), "", "what the operator does not list stays here");
     assert_eq!(
         (&body["model"], &body["messages"][1]["content"]),

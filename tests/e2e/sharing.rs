@@ -9,7 +9,7 @@ use crate::{
     link::{self, Browser},
 };
 
-const KEY: &str = "sk-shared-0123456789abcdef";
+const KEY: &str = harness::marked!("sk-shared-");
 
 /// An account of Amy's, made with what a request says of sharing.
 async fn made(project: &Client, experimental: Value) -> Answer {
@@ -228,14 +228,14 @@ async fn what_an_auth_config_shares_stands_under_what_an_account_says() {
         "request": [placed("x-team", "{team}:{team_key}"), placed("authorization", "{own_key}")],
     });
     host.publish(Guest::fetch().component(), &guest::manifest_with_scheme(&slug, scheme)).await;
-    let common = json!({ "team": "a-team", "team_key": "team-0123456789" });
+    let common = json!({ "team": "a-team", "team_key": harness::marked!("team-") });
     let config =
         json!({ "type": "use_custom_auth", "authScheme": "API_KEY", "credentials": {}, "shared_credentials": common });
     let made = project.post("/auth_configs", &json!({ "toolkit": { "slug": slug }, "auth_config": config })).await;
     let config = made.expect(201)["auth_config"]["id"].clone();
     for (own, sent) in [
-        (json!({ "own_key": "k-0123456789" }), "a-team:team-0123456789"),
-        (json!({ "own_key": "k-0123456789", "team": "b-team" }), "b-team:team-0123456789"),
+        (json!({ "own_key": harness::marked!("k-") }), harness::marked!("a-team:team-")),
+        (json!({ "own_key": harness::marked!("k-"), "team": "b-team" }), harness::marked!("b-team:team-")),
     ] {
         let state = json!({ "authScheme": "API_KEY", "val": own });
         let body = json!({ "auth_config": { "id": config }, "connection": { "user_id": "default", "state": state } });
@@ -243,7 +243,7 @@ async fn what_an_auth_config_shares_stands_under_what_an_account_says() {
         let url = format!("https://api.example.com/echo/{tag}");
         project.execute(&guest::tool(&slug), json!({ "url": url })).await.data();
         let seen = Host::application().seen(&tag).pop().unwrap();
-        assert_eq!((seen.header("x-team"), seen.header("authorization")), (sent, "k-0123456789"));
+        assert_eq!((seen.header("x-team"), seen.header("authorization")), (sent, harness::marked!("k-")));
     }
     let lacking =
         json!({ "auth_config": { "id": config }, "connection": { "state": { "authScheme": "API_KEY", "val": {} } } });

@@ -293,7 +293,7 @@ async fn a_client_that_the_application_does_not_know_cannot_begin_and_its_secret
     let refused =
         project.post("/connected_accounts", &json!({ "auth_config": { "id": config }, "connection": {} })).await;
     assert_eq!(refused.status, 400, "{refused:?}");
-    assert!(!refused.text.contains("0123456789"), "{refused:?}");
+    assert!(!refused.text.contains(CONSUMER_SECRET), "{refused:?}");
     assert_eq!(project.get("/connected_accounts").await.expect(200)["total_items"], 0);
 }
 
@@ -311,12 +311,13 @@ async fn tokens_that_another_system_got_sign_here_and_stay_when_the_user_is_aske
     assert_eq!(open(&project, &back).await.status, 302);
     signed.execute(&project, me.clone()).await.data();
     project.patch("/org/project/config", &json!({ "mask_secret_keys_in_connected_account": false })).await.expect(200);
-    let known = account(&project, &id).await["state"]["val"].clone();
+    let unmasked = project.clone().may_show_secrets("masking is off");
+    let known = account(&unmasked, &id).await["state"]["val"].clone();
     let state = json!({ "authScheme": "OAUTH1", "val": {
         "oauth_token": known["oauth_token"], "oauth_token_secret": known["oauth_token_secret"],
     } });
     let body = json!({ "auth_config": { "id": signed.config }, "connection": { "user_id": "amy", "state": state } });
-    let brought = project.post("/connected_accounts", &body).await.expect(201);
+    let brought = unmasked.post("/connected_accounts", &body).await.expect(201);
     assert_eq!((&brought["status"], &brought["redirect_url"]), (&"ACTIVE".into(), &Value::Null), "{brought:?}");
     let more = json!({ "endpoint": me });
     assert_eq!(proxy(&project, brought["id"].as_str().unwrap(), more).await.expect(200)["status"], 200);
@@ -326,7 +327,7 @@ async fn tokens_that_another_system_got_sign_here_and_stay_when_the_user_is_aske
 async fn keys_of_amazons_kind_sign_every_request_whole_and_are_never_sent() {
     let host = Host::shared().await;
     let project = host.new_project().await;
-    let secret = format!("wJalr+/{}", unique(12));
+    let secret = format!("wJalr+/{}", harness::secret());
     let fields = json!([
         { "name": "access_key_id", "title": "Key id" },
         { "name": "secret_access_key", "title": "Key", "secret": true },
@@ -337,7 +338,8 @@ async fn keys_of_amazons_kind_sign_every_request_whole_and_are_never_sent() {
         "with": "aws_sigv4", "access_key_id": "{access_key_id}", "secret_access_key": "{secret_access_key}",
         "session_token": "{session}", "region": "{region}", "service": "execute-api",
     });
-    let values = json!({ "access_key_id": "AKIDEXAMPLE", "secret_access_key": secret, "session": "session-0123" });
+    let values =
+        json!({ "access_key_id": "AKIDEXAMPLE", "secret_access_key": secret, "session": harness::marked!("session-") });
     let (tool, account) = keyed(host, &project, fields, sign, values).await;
     let tag = unique(8);
     let url = format!("https://api.example.com/echo/{tag}/a b/!?b=2&a=x+y&*");
@@ -356,7 +358,7 @@ async fn keys_of_amazons_kind_sign_every_request_whole_and_are_never_sent() {
         assert!(
             seen.header("authorization").contains("Credential=AKIDEXAMPLE/") && !format!("{seen:?}").contains(&secret)
         );
-        assert_eq!(seen.header("x-amz-security-token"), "session-0123");
+        assert_eq!(seen.header("x-amz-security-token"), harness::marked!("session-"));
         assert!(!is_signed_by_aws_key(seen, "another"));
     }
     assert!(seen[1].header("authorization").contains("x-amz-target"), "{:?}", seen[1]);
@@ -367,7 +369,7 @@ async fn keys_of_amazons_kind_sign_every_request_whole_and_are_never_sent() {
 async fn a_signature_as_the_toolkit_describes_it_reaches_the_application_and_does_not_come_back() {
     let host = Host::shared().await;
     let project = host.new_project().await;
-    let secret = unique(16);
+    let secret = harness::secret();
     let fields = json!([{ "name": "key", "title": "Key", "secret": true }, { "name": "id", "title": "Id" }]);
     let text = "{method}\n{host}\n{path}\n{sorted_query}\n{body_sha256}\n{now}\n{random}";
     let sign = json!({ "with": "template", "request": [
@@ -421,7 +423,7 @@ async fn a_redirect_to_another_port_takes_no_signature_along() {
     let mut manifest = guest::manifest_with_scheme(&slug, scheme);
     manifest["egress"] = json!([{ "host": "api.example.com" }, { "host": "api.example.com", "port": 8443 }]);
     host.publish(Guest::fetch().component(), &manifest).await;
-    project.connect(&slug, "API_KEY", "default", json!({ "key": "k-0123456789" })).await;
+    project.connect(&slug, "API_KEY", "default", json!({ "key": harness::secret() })).await;
     for (port, signed) in [("", true), (":8443", false)] {
         let to = format!("https://api.example.com{port}/echo/{tag}{}", port.replace(':', "/"));
         let url = format!("https://api.example.com/redirect/from?to={to}");

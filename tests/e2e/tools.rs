@@ -96,7 +96,7 @@ async fn the_old_name_of_the_user_is_understood() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let slug = given::keyed().await;
-    project.connect(slug, "API_KEY", "amy", json!({ "api_key": "k-0123456789" })).await;
+    project.connect(slug, "API_KEY", "amy", json!({ "api_key": harness::secret() })).await;
     let path = format!("/tools/execute/{}", guest::tool(slug));
     let arguments = json!({ "url": "https://api.example.com/echo/alias" });
     let body = json!({ "arguments": arguments, "entity_id": "amy", "version": "latest" });
@@ -110,7 +110,7 @@ async fn the_old_name_of_the_user_is_understood() {
 async fn the_account_named_must_be_the_users() {
     let project = Host::shared().await.new_project().await;
     let slug = given::keyed().await;
-    let id = project.connect(slug, "API_KEY", "amy", json!({ "api_key": "k-0123456789" })).await;
+    let id = project.connect(slug, "API_KEY", "amy", json!({ "api_key": harness::secret() })).await;
     let path = format!("/tools/execute/{}", guest::tool(slug));
     let arguments = json!({ "url": "https://api.example.com/echo/named" });
     let call = |more: Value| {
@@ -130,7 +130,7 @@ async fn the_account_named_must_be_the_users() {
 async fn a_disabled_account_does_not_execute() {
     let project = Host::shared().await.new_project().await;
     let slug = given::keyed().await;
-    let id = project.connect(slug, "API_KEY", "amy", json!({ "api_key": "k-0123456789" })).await;
+    let id = project.connect(slug, "API_KEY", "amy", json!({ "api_key": harness::secret() })).await;
     let status = format!("/connected_accounts/{id}/status");
     project.patch(&status, &json!({ "enabled": false })).await.expect(200);
     let path = format!("/tools/execute/{}", guest::tool(slug));
@@ -147,7 +147,7 @@ async fn a_disabled_account_does_not_execute() {
 async fn a_tool_that_ran_and_failed_is_an_answer() {
     let project = Host::shared().await.new_project().await;
     let slug = given::keyed().await;
-    project.connect(slug, "API_KEY", "default", json!({ "api_key": "k-0123456789" })).await;
+    project.connect(slug, "API_KEY", "default", json!({ "api_key": harness::secret() })).await;
     let answer = project.execute(&guest::tool(slug), json!({ "url": "https://elsewhere.example.org/" })).await;
     let answer = answer.expect(200);
     assert_eq!(answer["successful"], false);

@@ -64,13 +64,13 @@ impl Traveller {
             keyed["auth"][0]["base_url"] = "https://{site}.example.com".into();
             let slug = publish(keyed).await;
             let config = config(&project, &slug, "API_KEY", &json!({})).await;
-            let values = json!({ "api_key": "k-0123456789", "site": "api" });
+            let values = json!({ "api_key": harness::secret(), "site": "api" });
             let account = account(&project, &config, "API_KEY", &values).await.expect(201);
             made.push((slug, config, account["id"].as_str().unwrap().to_owned()));
         }
         let ((slug, _, account), (proxied, config, _)) = (made.remove(0), made.remove(0));
         let proxied = (proxied, config);
-        let credentials = json!({ "client_id": "c", "client_secret": "s-0123456789" });
+        let credentials = json!({ "client_id": "c", "client_secret": harness::secret() });
         let mut of_flow = Vec::new();
         for flow in [
             json!({ "token_url": "https://{site}.example.com/token" }),
@@ -111,7 +111,7 @@ impl Traveller {
                 passed(account(&self.project, config, "S2S_OAUTH2", &json!({ "site": site(place) })).await)
             }
             Way::Base => {
-                let values = json!({ "api_key": "k-0123456789", "site": site(place) });
+                let values = json!({ "api_key": harness::secret(), "site": site(place) });
                 let brought = json!({ "authScheme": "API_KEY", "toolkitSlug": self.slug, "val": values });
                 let body = json!({ "endpoint": "/echo/way", "method": "GET", "custom_connection_data": brought });
                 passed(self.project.post("/tools/execute/proxy", &body).await)
@@ -234,7 +234,7 @@ async fn no_redirect_leads_inside_and_no_request_through_the_server_itself_does(
                 json!({ "mode": "S2S_OAUTH2", "name": "S2S", "request": request, "oauth2": { "token_url": url } });
             let slug = given::slug();
             host.publish(Guest::fetch().component(), &guest::manifest_with_scheme(&slug, scheme)).await;
-            let credentials = json!({ "client_id": "c", "client_secret": "s-0123456789" });
+            let credentials = json!({ "client_id": "c", "client_secret": harness::secret() });
             let config = config(&traveller.project, &slug, "S2S_OAUTH2", &credentials).await;
             let gone = passed(account(&traveller.project, &config, "S2S_OAUTH2", &json!({})).await);
             assert!(gone.as_ref().is_err_and(|why| why.starts_with("400")), "{url}: {gone:?}");

@@ -30,7 +30,7 @@ async fn another_word_stands_in_every_identifier_and_a_change_of_it_loses_nothin
     let slug = given::slug();
     host.publish(Guest::fetch().component(), &guest::manifest_with_key(&slug, given::bearer())).await;
     let project = host.as_project();
-    let account = project.connect(&slug, "API_KEY", "default", json!({ "api_key": "k-0123456789" })).await;
+    let account = project.connect(&slug, "API_KEY", "default", json!({ "api_key": harness::secret() })).await;
     let managed = json!({ "toolkit": { "slug": slug }, "auth_config": { "type": "use_acme_managed_auth" } });
     let refused = project.post("/auth_configs", &managed).await.expect(400);
     assert_eq!(refused["error"]["code"], 306, "the word was understood: {refused:#?}");

@@ -5,13 +5,16 @@ use std::ops::Index;
 use reqwest::{Method, header::HeaderMap};
 use serde_json::{Value, json};
 
-/// Speaks to one server with one key. Cheap to copy.
+use crate::hunt;
+
+/// Speaks to one server with one key. Cheap to copy. No answer that it gets may show a secret of the tests, or its own key.
 #[derive(Debug, Clone)]
 pub struct Client {
     http: reqwest::Client,
     url: String,
     prefix: &'static str,
     key: Option<(&'static str, String)>,
+    shows_secrets: bool,
 }
 
 /// What the server answered.
@@ -50,7 +53,28 @@ impl Client {
             .redirect(reqwest::redirect::Policy::none())
             .build()
             .expect("a client without options can be built");
-        Self { http, url: url.to_owned(), prefix: "/api/v3", key: key.map(|(name, key)| (name, key.to_owned())) }
+        let key = key.map(|(name, key)| (name, key.to_owned()));
+        Self { http, url: url.to_owned(), prefix: "/api/v3", key, shows_secrets: false }
+    }
+
+    /// The same client, whose answers may show secrets, and why.
+    pub fn may_show_secrets(mut self, _why: &str) -> Self {
+        self.shows_secrets = true;
+        self
+    }
+
+    fn look_over(&self, what: &str, headers: &HeaderMap, body: &[u8]) {
+        if self.shows_secrets {
+            return;
+        }
+        for text in headers.values().map(|value| value.as_bytes()).chain([body]) {
+            hunt::assert_none(&format!("the answer to {what}"), text);
+        }
+        let body = String::from_utf8_lossy(body);
+        assert!(
+            self.key().len() < 16 || !body.contains(self.key()),
+            "the answer to {what} holds the client's key: {body}"
+        );
     }
 
     /// The same client under the newer prefix.
@@ -77,6 +101,7 @@ impl Client {
         body: Body,
         headers: &[(&str, &str)],
     ) -> Result<Answer, reqwest::Error> {
+        let what = format!("{method} {path}");
         let mut request = self.http.request(method, format!("{}{}{path}", self.url, self.prefix));
         if let Some((name, key)) = &self.key {
             request = request.header(*name, key);
@@ -92,6 +117,7 @@ impl Client {
         let response = request.send().await?;
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
         let text = response.text().await?;
+        self.look_over(&what, &headers, text.as_bytes());
         let json = serde_json::from_str(&text).unwrap_or(Value::Null);
         Ok(Answer { status, headers, text, json })
     }
@@ -144,6 +170,7 @@ impl Client {
 
     /// Sends bytes to an address outside the API, a link for example, with nothing but these headers.
     pub async fn exchange(&self, method: Method, url: &str, headers: &[(&str, &str)], body: Vec<u8>) -> Exchanged {
+        let what = format!("{method} {url}");
         let mut request = self.http.request(method, url).body(body);
         for (name, value) in headers {
             request = request.header(*name, *value);
@@ -151,6 +178,7 @@ impl Client {
         let response = request.send().await.expect("the address answers");
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
         let bytes = response.bytes().await.expect("the answer arrives").to_vec();
+        self.look_over(&what, &headers, &bytes);
         Exchanged { status, headers, bytes }
     }
 
@@ -170,6 +198,7 @@ impl Client {
         let mut answer = Vec::new();
         let read = socket.read_to_end(&mut answer);
         tokio::time::timeout(crate::PATIENCE, read).await.expect("the server closes the connection").ok();
+        self.look_over("what was written to the socket", &HeaderMap::new(), &answer);
         String::from_utf8_lossy(&answer).into_owned()
     }
 }

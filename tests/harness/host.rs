@@ -1,11 +1,11 @@
 //! The real server, in a process of its own, on a free port and an empty folder.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     os::unix::process::{CommandExt, ExitStatusExt},
     path::PathBuf,
     process::{Child, Command, ExitStatus, Stdio},
-    sync::{Arc, LazyLock, OnceLock, mpsc},
+    sync::{Arc, LazyLock, Mutex, OnceLock, mpsc},
     time::{Duration, Instant},
 };
 
@@ -13,12 +13,14 @@ use serde_json::json;
 use tempfile::{NamedTempFile, TempDir};
 
 use crate::{
-    BucketService, Client, Database, FakeApp, Finished, IdentityProvider, Postgres, bucket, provider, unique,
-    wait_until,
+    BucketService, Client, Database, FakeApp, Finished, Hunt, IdentityProvider, Postgres, bucket, hunt, provider,
+    unique, wait_until,
 };
 
 /// How long a start may take before the test fails. Unoptimised and on a busy machine.
 const START: Duration = Duration::from_secs(180);
+/// Where the first start writes keys for clients, and where the master key is: the files that are to hold a secret.
+const KEPT: [&str; 2] = ["data.env", "data.key"];
 
 /// Settings and folder of a server that may run, stop and run again.
 #[derive(Debug, Clone)]
@@ -29,9 +31,12 @@ pub struct Setup {
     database: Option<Arc<Database>>,
     /// The command that runs the server's, with its arguments; empty for none.
     runner: Vec<String>,
+    /// Keys that clients were given: those of servers on the same records, too.
+    given: Arc<Mutex<BTreeSet<String>>>,
 }
 
-/// A running server. Dropped, it is killed as a power switch would.
+/// A running server. Dropped, it is killed as a power switch would; and however it ends, what it leaves behind holds no secret: what it
+/// printed, its folder with its temporary files, and its rows in a database.
 #[derive(Debug)]
 pub struct Host {
     /// `http://127.0.0.1:port`
@@ -82,7 +87,9 @@ impl Setup {
     pub fn embedded() -> Self {
         let folder = Arc::new(tempfile::tempdir().expect("a temporary folder can be made"));
         let data = folder.path().join("data").display().to_string();
-        Self { settings: BTreeMap::new(), folder, database: None, runner: Vec::new() }
+        let temporary = folder.path().display().to_string();
+        Self { settings: BTreeMap::new(), folder, database: None, runner: Vec::new(), given: Arc::default() }
+            .with_variable("TMPDIR", temporary)
             .with("data", data)
             .with("listen", "127.0.0.1:0")
             .with("limits.rate", "0")
@@ -124,8 +131,8 @@ impl Setup {
         let key = self.folder.path().join("data.key").display().to_string();
         let settings = self.settings.clone();
         let data = fresh.data().display().to_string();
-        let (folder, database) = (fresh.folder, self.database.clone());
-        Self { settings, folder, database, runner: Vec::new() }.with("data", data).with("key_file", key)
+        let (folder, database, given) = (fresh.folder, self.database.clone(), self.given.clone());
+        Self { settings, folder, database, runner: Vec::new(), given }.with("data", data).with("key_file", key)
     }
 
     /// With every command run by another one.
@@ -164,8 +171,9 @@ impl Setup {
         let copied = Command::new("cp").arg("-a").arg(from.join(".")).arg(to).status().expect("`cp` can be run");
         assert!(copied.success(), "{} cannot be copied", from.display());
         let data = fresh.data().display().to_string();
-        let copy = Self { settings: self.settings.clone(), folder: fresh.folder, database: None, runner: Vec::new() };
-        let copy = copy.with("data", data);
+        let (settings, given) = (self.settings.clone(), self.given.clone());
+        let copy =
+            Self { settings, folder: fresh.folder, database: None, runner: Vec::new(), given }.with("data", data);
         match &self.database {
             Some(database) => copy.on(database.copy()),
             None => copy,
@@ -173,10 +181,15 @@ impl Setup {
     }
 
     /// Runs another of the operator's commands with these settings to its end.
+    #[track_caller]
     pub fn command(&self, arguments: &[&str]) -> Finished {
         let mut command = self.program();
         command.args(arguments);
-        Finished::of(command)
+        let finished = Finished::of(command);
+        for printed in [&finished.stdout, &finished.stderr] {
+            hunt::assert_none(&format!("what `{}` prints", arguments.join(" ")), printed.as_bytes());
+        }
+        finished
     }
 
     /// Begins another of the operator's commands, to be killed before its end.
@@ -196,6 +209,9 @@ impl Setup {
     pub async fn try_start(self) -> Result<Host, Refused> {
         let mut command = self.program();
         command.arg("serve").stdin(Stdio::null());
+        if let Some(level) = level().filter(|_| !self.settings.contains_key("TOOLHOST_LOG")) {
+            command.env("TOOLHOST_LOG", level);
+        }
         let output = NamedTempFile::new().expect("a temporary file can be made");
         let into = || output.as_file().try_clone().expect("a file can be opened twice");
         command.stdout(into()).stderr(into());
@@ -203,6 +219,7 @@ impl Setup {
         let begun = Instant::now();
         loop {
             if let Some(status) = process.0.try_wait().expect("the server's process can be asked") {
+                self.hunt(&output).unwrap_or_else(|found| panic!("{found}"));
                 return Err(Refused { code: status.code(), signal: status.signal(), output: read(&output) });
             }
             let printed = read(&output);
@@ -212,6 +229,8 @@ impl Setup {
                 let keys = self.keys();
                 let key = |name: &str| keys.get(name).cloned().unwrap_or_default();
                 let (org_key, project_key) = (key("TOOLHOST_ORG_API_KEY"), key("TOOLHOST_API_KEY"));
+                self.note(&org_key);
+                self.note(&project_key);
                 return Ok(Host { url, org_key, project_key, setup: self, process, output });
             }
             if begun.elapsed() > START {
@@ -219,6 +238,28 @@ impl Setup {
             }
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
+    }
+
+    /// Looks for a client's key, too, where a server ends. What is short is none.
+    fn note(&self, key: &str) {
+        if key.len() >= 16 {
+            self.given.lock().expect("no panic holds it").insert(key.to_owned());
+        }
+    }
+
+    /// Looks over what a server has left behind. A database that cannot be asked is passed over: its test has ended it.
+    fn hunt(&self, output: &NamedTempFile) -> Result<(), String> {
+        let folder = self.folder.path();
+        let given = self.given.lock().expect("no panic holds it").clone();
+        let mut keys: Vec<_> = given.into_iter().map(String::into_bytes).collect();
+        let key_file = self.settings.get("TOOLHOST_KEY_FILE").map_or_else(|| folder.join("data.key"), PathBuf::from);
+        let lines = std::fs::read_to_string(key_file).unwrap_or_default();
+        keys.extend(lines.lines().filter_map(|line| hex::decode(line.rsplit(' ').next()?).ok()));
+        let hunt = Hunt::for_mark_and(&keys);
+        hunt.within_file(output.path())?;
+        hunt.within_folder(folder, &KEPT)?;
+        let rows = self.database.as_ref().and_then(|database| database.rows());
+        hunt.within("the database", &rows.unwrap_or_default())
     }
 
     /// The server's binary in the folder, with these settings and nothing else.
@@ -249,6 +290,12 @@ pub fn on_postgres() -> bool {
     std::env::var_os("TEST_STORE").is_some_and(|store| store == "postgres")
 }
 
+/// What servers log when the test says nothing of it: what `TEST_LOG` names. It goes to a file, so that nothing grows in memory.
+fn level() -> Option<String> {
+    #[expect(clippy::disallowed_methods, reason = "the tests' settings are read here")]
+    std::env::var("TEST_LOG").ok()
+}
+
 /// How much of something is tried: so much in every run, or so much before a release, which `TEST_SIZE=release` asks for.
 pub fn size<T>(every_run: T, release: T) -> T {
     #[expect(clippy::disallowed_methods, reason = "the tests' settings are read here")]
@@ -266,12 +313,27 @@ impl Host {
     /// The server that tests share when they neither stop it nor need settings of their own. Applications that it reaches:
     /// [`Host::application`], under the names in [`crate::fake_app::HOSTS`].
     pub async fn shared() -> &'static Self {
-        static SHARED: tokio::sync::OnceCell<Host> = tokio::sync::OnceCell::const_new();
-        SHARED
-            .get_or_init(|| async {
-                Setup::new().with_application(&crate::fake_app::HOSTS, Self::application()).start().await
-            })
-            .await
+        static SHARED: tokio::sync::OnceCell<&Host> = tokio::sync::OnceCell::const_new();
+        let start = || async {
+            let setup = Setup::new().with_application(&crate::fake_app::HOSTS, Self::application());
+            setup.start().await.for_good()
+        };
+        SHARED.get_or_init(start).await
+    }
+
+    /// Serves until this process ends. What it leaves behind is looked over then: it is the process that fails, not a test, and what is
+    /// said names the place where the secret was made.
+    pub fn for_good(self) -> &'static Self {
+        let host: &Self = Box::leak(Box::new(self));
+        let mut lasting = LASTING.lock().expect("no panic holds it");
+        if lasting.is_empty() {
+            #[expect(unsafe_code, reason = "the function is there to the end, and no panic leaves it")]
+            unsafe {
+                libc::atexit(hunt_at_the_end);
+            }
+        }
+        lasting.push(host);
+        host
     }
 
     /// The application behind the shared server.
@@ -297,6 +359,7 @@ impl Host {
 
     /// A client with any project key.
     pub fn with_key(&self, key: &str) -> Client {
+        self.setup.note(key);
         Client::new(&self.url, Some(("x-api-key", key)))
     }
 
@@ -316,6 +379,7 @@ impl Host {
 
     /// A client with any person's key.
     pub fn with_user_key(&self, key: &str) -> Client {
+        self.setup.note(key);
         Client::new(&self.url, Some(("x-user-api-key", key)))
     }
 
@@ -400,7 +464,40 @@ impl Host {
     }
 }
 
+/// Those that serve until this process ends.
+static LASTING: Mutex<Vec<&Host>> = Mutex::new(Vec::new());
+
+extern "C" fn hunt_at_the_end() {
+    let lasting = LASTING.lock().map(|mut lasting| std::mem::take(&mut *lasting)).unwrap_or_default();
+    let mut found: Vec<_> = lasting.iter().filter_map(|host| host.setup.hunt(&host.output).err()).collect();
+    if on_postgres() {
+        // What PostgreSQL wrote for all tests: its log of writes, its own log, and the tables that are still there.
+        found.extend(Hunt::for_mark_and(&[]).within_folder(&Postgres::shared().folder(), &[]).err());
+    }
+    if !found.is_empty() {
+        eprintln!("a server that tests share: {}", found.join("\n"));
+        #[expect(unsafe_code, reason = "it ends the process, which is about to end")]
+        unsafe {
+            libc::_exit(101);
+        }
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        self.process.end();
+        if !std::thread::panicking() {
+            self.setup.hunt(&self.output).unwrap_or_else(|found| panic!("{found}"));
+        }
+    }
+}
+
 impl Process {
+    fn end(&mut self) {
+        self.0.kill().ok();
+        self.0.wait().ok();
+    }
+
     /// Whether it has come to its end.
     pub fn has_ended(&mut self) -> bool {
         self.0.try_wait().expect("a process can be asked").is_some()
@@ -409,8 +506,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        self.0.kill().ok();
-        self.0.wait().ok();
+        self.end();
     }
 }
 

@@ -26,6 +26,7 @@ use tokio::sync::watch;
 
 use crate::{
     fake_app::{Seen, percent},
+    marked, secret,
     signed::public_key,
     unique,
 };
@@ -33,12 +34,12 @@ use crate::{
 /// What the server knows the project by.
 pub const CLIENT_ID: &str = "client-1";
 /// Its secret.
-pub const CLIENT_SECRET: &str = "client-secret-0123456789";
+pub const CLIENT_SECRET: &str = marked!("client-secret-");
 
 /// By which it knows a client without a secret.
 pub const PUBLIC_CLIENT_ID: &str = "public-1";
 /// What it exchanges for a token of its own (RFC 8693).
-pub const SUBJECT_TOKEN: &str = "subject-0123456789";
+pub const SUBJECT_TOKEN: &str = marked!("subject-");
 
 /// An authorization server; cloning shares it.
 #[derive(Debug, Clone)]
@@ -126,6 +127,8 @@ pub enum Fault {
     ErrorInside,
     /// It refuses: 400 with this `error`.
     Refused(&'static str),
+    /// It refuses and tells, in what is meant for people, everything that it was sent and a token.
+    Echoes,
     /// It answers 200 with this.
     Says(&'static str),
     /// It answers 200 with so many bytes.
@@ -367,7 +370,7 @@ impl Issuer {
         let mut state = self.state();
         if seen.method == "GET" {
             let id = seen.path.rsplit('/').next().unwrap_or_default();
-            let own = seen.header("authorization") == format!("Bearer reg-{id}");
+            let own = seen.header("authorization") == format!("Bearer {}", registration_token(id));
             let known = own && state.clients.contains_key(id);
             return (if known { StatusCode::OK } else { StatusCode::UNAUTHORIZED }, "{}").into_response();
         }
@@ -379,14 +382,14 @@ impl Issuer {
         let id = format!("dyn-{}", unique(8));
         let mut answer = json!({
             "client_id": id, "registration_client_uri": format!("{}/register/{id}", self.url()),
-            "registration_access_token": format!("reg-{id}"),
+            "registration_access_token": registration_token(&id),
         });
         let secret = state.settings.client_secret.map(|ends| {
-            let secret = format!("dyn-secret-{}", unique(8));
+            let secret = format!("dyn-secret-{}", secret());
             (answer["client_secret"], answer["client_secret_expires_at"]) = (secret.clone().into(), ends.into());
             secret
         });
-        state.secrets.extend(secret.iter().cloned().chain([format!("reg-{id}")]));
+        state.secrets.extend(secret.iter().cloned().chain([registration_token(&id)]));
         state.clients.insert(id, secret);
         *state.granted.entry("registration".to_owned()).or_default() += 1;
         as_json(StatusCode::CREATED, &answer.to_string())
@@ -430,7 +433,7 @@ impl Issuer {
         };
         let mut to = format!("{}{}", get("redirect_uri"), if get("redirect_uri").contains('?') { "&" } else { "?" });
         if decision == "agree" {
-            let code = format!("code-{}", unique(8));
+            let code = format!("code-{}", secret());
             to += &format!("code={code}&state={}", percent(&get("state")));
             let (client, redirect_uri) = (get("client_id"), get("redirect_uri"));
             let agreed = Agreed { client, redirect_uri, challenge, scope: get("scope") };
@@ -468,6 +471,11 @@ impl Issuer {
             Some(Fault::Html) => return Html("<h1>Welcome</h1>").into_response(),
             Some(Fault::Malformed) => return as_json(StatusCode::OK, "{\"access_token\":\"a"),
             Some(Fault::ErrorInside) => return refused(StatusCode::OK, "invalid_grant"),
+            Some(Fault::Echoes) => {
+                let told = format!("{:?} {} {}", seen.headers, String::from_utf8_lossy(&seen.body), marked!("at-"));
+                let refusal = json!({ "error": "invalid_grant", "error_description": told, "error_uri": told });
+                return as_json(StatusCode::BAD_REQUEST, &refusal.to_string());
+            }
             Some(Fault::Refused(error)) => return refused(StatusCode::BAD_REQUEST, error),
             Some(Fault::Says(body)) => return as_json(StatusCode::OK, body),
             Some(Fault::Long(size)) => {
@@ -570,14 +578,14 @@ impl State {
             _ => return Err(bad("unsupported_grant_type")),
         };
         *self.granted.entry(grant_type).or_default() += 1;
-        let access_token = format!("at-{}", unique(8));
+        let access_token = format!("at-{}", secret());
         self.access.insert(access_token.clone(), family.clone());
         self.secrets.push(access_token.clone());
         let mut given = json!({
             "access_token": access_token, "token_type": "Bearer", "expires_in": self.settings.lifetime, "scope": scope.clone(),
         });
         if refresh {
-            let token = format!("rt-{}", unique(8));
+            let token = format!("rt-{}", secret());
             given["refresh_token"] = token.clone().into();
             self.secrets.push(token.clone());
             self.refresh.insert(token, Refresh { client, family, scope, spent: false });
@@ -632,6 +640,11 @@ fn percent_word(text: &str) -> String {
 fn pairs(form: &str) -> BTreeMap<String, String> {
     let read = reqwest::Url::parse(&format!("https://form.example/?{form}")).expect("a form is a query");
     read.query_pairs().into_owned().collect()
+}
+
+/// By which a client reads what is known of it.
+fn registration_token(id: &str) -> String {
+    format!("{}-{id}", marked!("reg-"))
 }
 
 fn refused(status: StatusCode, error: &str) -> Response {

@@ -13,6 +13,7 @@ pub mod guarded;
 #[path = "../components/guest.rs"]
 pub mod guest;
 pub mod host;
+pub mod hunt;
 pub mod issuer;
 pub mod manual;
 pub mod names;
@@ -38,6 +39,7 @@ pub use fake_app::FakeApp;
 pub use guarded::Guarded;
 pub use guest::Guest;
 pub use host::Host;
+pub use hunt::{Hunt, MARK, secret};
 pub use issuer::Issuer;
 pub use names::{Names, Sentinel};
 pub use postgres::{Authorities, Database, Postgres};

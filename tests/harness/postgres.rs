@@ -3,6 +3,7 @@
 use std::{
     io::{BufRead, BufReader, Write},
     net::TcpListener,
+    path::PathBuf,
     process::{Child, ChildStdout, Command, Stdio},
     sync::{
         Arc, LazyLock, Mutex,
@@ -106,6 +107,13 @@ impl Postgres {
         assert_eq!(line.trim_end(), done);
     }
 
+    /// The folder of everything that it writes.
+    #[must_use]
+    pub fn folder(&self) -> PathBuf {
+        let (_, folder) = self.url.split_once('@').expect("the address has a user");
+        PathBuf::from(folder.replace("%2F", "/"))
+    }
+
     /// Makes an empty database, or a copy of one that nobody uses.
     #[must_use]
     pub fn database(self: &Arc<Self>, like: Option<&Database>) -> Database {
@@ -148,11 +156,28 @@ impl Database {
         say(&self.url(), statements)
     }
 
-    /// Every row of every table, as text.
+    /// Every row of every table, as text, one a line; none when the server does not answer.
     #[must_use]
-    pub fn rows(&self) -> Vec<String> {
-        let tables = self.say("select tablename from pg_tables where schemaname = 'public'");
-        tables.iter().flat_map(|table| self.say(&format!("select t::text from \"{table}\" t"))).collect()
+    pub fn rows(&self) -> Option<Vec<u8>> {
+        const EVERY: &str =
+            r"select format('select t::text from %I t', tablename) from pg_tables where schemaname = 'public' \gexec";
+        let mut psql = Command::new("psql");
+        psql.args([&*self.url(), "-qAt"]).env("PGCONNECT_TIMEOUT", "5").stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut asked = psql.stderr(Stdio::null()).spawn().expect("`psql` can be run");
+        writeln!(asked.stdin.take().expect("its input is a pipe"), "{EVERY}").ok();
+        let said = asked.wait_with_output().expect("`psql` can be waited for");
+        said.status.success().then_some(said.stdout)
+    }
+
+    /// What PostgreSQL's own tool makes of it for safekeeping.
+    ///
+    /// # Panics
+    /// When it fails.
+    #[must_use]
+    pub fn dump(&self) -> Vec<u8> {
+        let said = Command::new("pg_dump").arg(self.url()).output().expect("`pg_dump` can be run");
+        assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+        said.stdout
     }
 
     /// A copy; nobody may use the database meanwhile.

@@ -23,13 +23,13 @@ use sha2::{Digest, Sha256};
 
 use crate::{
     fake_app::{HOSTS, Seen},
-    unique,
+    marked, unique,
 };
 
 /// What providers know the project by.
 pub const CONSUMER_KEY: &str = "consumer-1";
 /// Its secret, with characters that encodings change.
-pub const CONSUMER_SECRET: &str = "consumer&secret+0123456789";
+pub const CONSUMER_SECRET: &str = marked!("consumer&secret+");
 
 /// A provider; cloning shares it.
 #[derive(Debug, Clone)]
@@ -183,7 +183,7 @@ impl State {
             Ok(_) => return refused("there is no callback"),
             Err(why) => return refused(&why),
         };
-        let (token, secret) = (format!("tmp-{}", unique(8)), unique(8));
+        let (token, secret) = (format!("tmp-{}", unique(8)), crate::secret());
         let answer = format!("oauth_token={token}&oauth_token_secret={secret}&oauth_callback_confirmed=true");
         let temporary = Temporary { secret, callback: given["oauth_callback"].clone(), verifier: None };
         self.temporary.insert(token, temporary);
@@ -194,7 +194,7 @@ impl State {
         let token = pairs(&seen.query).into_iter().find(|(name, _)| name == "oauth_token").map(|(_, value)| value);
         let token = token.unwrap_or_default();
         let Some(temporary) = self.temporary.get_mut(&token) else { return refused("the token is not known") };
-        let verifier = format!("v-{}", unique(8));
+        let verifier = format!("v-{}", crate::secret());
         temporary.verifier = Some(verifier.clone());
         let word = if self.agrees {
             format!("oauth_token={token}&oauth_verifier={verifier}")
@@ -214,7 +214,7 @@ impl State {
         if temporary.verifier.is_none() || temporary.verifier.as_ref() != given.get("oauth_verifier") {
             return refused("nobody has agreed");
         }
-        let (token, secret) = (format!("acc-{}", unique(8)), format!("{}/+", unique(8)));
+        let (token, secret) = (format!("acc-{}", crate::secret()), format!("{}/+", crate::secret()));
         let answer = format!("oauth_token={token}&oauth_token_secret={}&screen_name=amy", encoded(&secret));
         self.accounts.insert(token, secret);
         answer.into_response()

@@ -162,7 +162,9 @@ fn run(cli: Cli) -> Result<ExitCode, Stop> {
 }
 
 fn start_logging(config: &Config) -> anyhow::Result<()> {
-    let filter = EnvFilter::try_new(&config.log).map_err(|cause| anyhow::anyhow!("`log`: {cause}"))?;
+    // sled writes whole pages at `trace`, and at a stop from threads that cannot log any more, which would end the process.
+    let filter =
+        EnvFilter::try_new(format!("sled=warn,{}", config.log)).map_err(|cause| anyhow::anyhow!("`log`: {cause}"))?;
     let colour = !config.plain && std::io::stderr().is_terminal();
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(colour);
     match config.log_format {

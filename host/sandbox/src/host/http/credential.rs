@@ -130,7 +130,15 @@ pub(super) fn secrets(credential: &Credential) -> Vec<Secret> {
         match placement {
             // `Bearer x`: the last word is the secret, the first is a name.
             Placement::Header { value, .. } => secrets.extend(value.rsplit(' ').next().and_then(likely)),
-            Placement::Query { value, .. } | Placement::Path { value, .. } => secrets.extend(likely(value)),
+            // As it is sent, too: an application may write that in base64.
+            Placement::Query { value, .. } => {
+                let sent: String = form_urlencoded::byte_serialize(value.as_bytes()).collect();
+                secrets.extend(likely(value).into_iter().chain(likely(&sent)));
+            }
+            Placement::Path { value, .. } => {
+                let sent = utf8_percent_encode(value, SEGMENT).to_string();
+                secrets.extend(likely(value).into_iter().chain(likely(&sent)));
+            }
             Placement::Basic { username, password } => {
                 secrets.extend(likely(password));
                 let pair = format!("{username}:{password}");
@@ -184,6 +192,20 @@ mod tests {
         let path = Placement::Path { marker: text("~credential~"), value: text("12:ab/../c?d#e") };
         let (url, _) = placed(path, "https://a.example/bot~credential~/send?x=~credential~");
         assert_eq!(url, "https://a.example/bot12:ab%2F..%2Fc%3Fd%23e/send?x=~credential~");
+    }
+
+    #[test]
+    fn what_was_sent_in_an_address_does_not_come_back_in_base64_either() {
+        let value = text("sk\"+/0123456789%");
+        let query = Placement::Query { name: text("key"), value: value.clone() };
+        let path = Placement::Path { marker: text("~c~"), value };
+        for placement in [query, path] {
+            let (url, _) = placed(placement.clone(), "https://a.example/~c~");
+            let found = secrets(&credential(placement));
+            let sent = url.rsplit(['/', '=']).next().unwrap();
+            let redactor = crate::redact::Redactor::new(&found);
+            assert!(redactor.finds(STANDARD.encode(format!("x{sent}")).as_bytes()), "{url}");
+        }
     }
 
     #[test]

@@ -1,0 +1,209 @@
+//! Secrets of the tests, and the hunt for them: what a server leaves behind and what it answers holds none.
+//!
+//! A secret that a test makes carries a mark of letters and digits, which percent and JSON spelling leave alone, so that it is found
+//! without being known. What servers make themselves, their keys, is looked for as it is. The hunt is made wherever a server ends
+//! ([`crate::Host`]), in each answer ([`crate::Client`]) and in what the operator's commands print. It sees every spelling in
+//! [`spellings`], in files that are not compressed: of all that a server writes only the manifests of toolkits are.
+
+use std::{
+    collections::BTreeMap,
+    fs::File,
+    io::Read,
+    panic::Location,
+    path::{Path, PathBuf},
+    sync::{LazyLock, Mutex},
+};
+
+use aho_corasick::{AhoCorasick, MatchKind};
+use base64::{Engine, engine::general_purpose};
+
+use crate::{fake_app::percent, unique};
+
+/// A secret that is a constant: the mark after these words.
+#[macro_export]
+macro_rules! marked {
+    ($before:literal) => {
+        concat!($before, "zqcanaryqz")
+    };
+}
+
+/// What every secret of a test holds.
+pub const MARK: &str = marked!("");
+/// How much of a file is looked over at once.
+const PIECE: usize = 1 << 20;
+/// How much of a find's line is told to each side.
+const AROUND: usize = 200;
+
+/// Where each secret was made.
+static MADE: Mutex<BTreeMap<String, &'static Location<'static>>> = Mutex::new(BTreeMap::new());
+static MARKS: LazyLock<Hunt> = LazyLock::new(|| Hunt::for_mark_and(&[]));
+
+/// A secret that nobody else has: letters and digits, the mark first.
+#[track_caller]
+pub fn secret() -> String {
+    let secret = format!("{MARK}{}", unique(8));
+    MADE.lock().expect("no panic holds it").insert(secret.clone(), Location::caller());
+    secret
+}
+
+/// The ways in which a text may be written, with their names. Of base64, where what stands before and after has its part in the
+/// first and last characters, those between.
+pub fn spellings(text: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
+    let hex = hex::encode(text);
+    let reversed: Vec<u8> = text.iter().rev().copied().collect();
+    let mut found = vec![
+        ("it is", text.to_vec()),
+        ("backwards", reversed),
+        // Both orders of bytes: the first of one and the last of the other are left out.
+        ("UTF-16", text.iter().flat_map(|&byte| [0, byte]).skip(1).collect()),
+        ("hex", hex.to_uppercase().into_bytes()),
+        ("hex", hex.into_bytes()),
+    ];
+    if let Ok(text) = str::from_utf8(text) {
+        let json = serde_json::to_vec(text).expect("text is JSON");
+        found.push(("JSON", json[1..json.len() - 1].into()));
+        found.push(("percent", percent(text).into_bytes()));
+    }
+    for engine in [general_purpose::STANDARD_NO_PAD, general_purpose::URL_SAFE_NO_PAD] {
+        for before in 0..3 {
+            let encoded = engine.encode([&b"__"[..before], text].concat());
+            let first = [0, 2, 3][before];
+            let last = encoded.len() - usize::from(!(before + text.len()).is_multiple_of(3));
+            found.push(("base64", encoded[first..last].into()));
+        }
+    }
+    found.sort_by(|one, other| one.1.cmp(&other.1));
+    found.dedup_by(|one, other| one.1 == other.1);
+    found
+}
+
+/// What is looked for: the mark, and what servers made.
+#[derive(Debug)]
+pub struct Hunt {
+    names: Vec<&'static str>,
+    longest: usize,
+    automaton: AhoCorasick,
+}
+
+impl Hunt {
+    /// For the mark of secrets and for these.
+    pub fn for_mark_and(keys: &[Vec<u8>]) -> Self {
+        let texts = keys.iter().map(Vec::as_slice).chain([MARK.as_bytes()]);
+        let (names, patterns): (Vec<_>, Vec<_>) = texts.flat_map(spellings).unzip();
+        let longest = patterns.iter().map(Vec::len).max().unwrap_or(0);
+        // Of this kind is the search that looks at many bytes at once.
+        let automaton = AhoCorasick::builder().match_kind(MatchKind::LeftmostFirst).build(&patterns);
+        Self { names, longest, automaton: automaton.expect("they are few") }
+    }
+
+    /// Looks bytes over.
+    ///
+    /// # Errors
+    /// What is found: the place, the spelling, the line, and where the secret was made.
+    pub fn within(&self, place: &str, bytes: &[u8]) -> Result<(), String> {
+        let Some(found) = self.automaton.find(bytes) else { return Ok(()) };
+        let before = bytes[..found.start()].iter().rev().take(AROUND).take_while(|&&byte| byte != b'\n').count();
+        let after = bytes[found.end()..].iter().take(AROUND).take_while(|&&byte| byte != b'\n').count();
+        let around = &bytes[found.start() - before..found.end() + after];
+        let made = MADE.lock().expect("no panic holds it");
+        let holds = |secret: &str| {
+            let spelled = spellings(secret.as_bytes());
+            spelled.iter().any(|(_, spelled)| around.windows(spelled.len()).any(|window| window == spelled))
+        };
+        let made = made.iter().find(|(secret, _)| holds(secret)).map(|(_, at)| format!(", made at {at}"));
+        let (name, line) = (self.names[found.pattern().as_usize()], String::from_utf8_lossy(around));
+        Err(format!("{place} holds a secret as {name}{}: {line}", made.unwrap_or_default()))
+    }
+
+    /// Looks a file over, piece by piece. One that is gone meanwhile holds nothing.
+    ///
+    /// # Errors
+    /// As [`Hunt::within`] says.
+    pub fn within_file(&self, path: &Path) -> Result<(), String> {
+        let Ok(mut file) = File::open(path) else { return Ok(()) };
+        let (place, mut piece) = (path.display().to_string(), Vec::new());
+        while file.by_ref().take(PIECE as u64).read_to_end(&mut piece).is_ok_and(|read| read > 0) {
+            self.within(&place, &piece)?;
+            piece.drain(..piece.len().saturating_sub(self.longest + AROUND));
+        }
+        Ok(())
+    }
+
+    /// Looks every file of a folder over but those of these names.
+    ///
+    /// # Errors
+    /// As [`Hunt::within`] says.
+    pub fn within_folder(&self, folder: &Path, but: &[&str]) -> Result<(), String> {
+        for path in files_below(folder) {
+            let name = path.file_name().unwrap_or_default();
+            if !but.iter().any(|but| name == *but) {
+                self.within_file(&path)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Every file below a folder; links are not followed.
+pub fn files_below(folder: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
+    let below = |entry: std::fs::DirEntry| match entry.file_type() {
+        Ok(kind) if kind.is_dir() => files_below(&entry.path()),
+        Ok(kind) if kind.is_file() => vec![entry.path()],
+        _ => Vec::new(),
+    };
+    entries.flatten().flat_map(below).collect()
+}
+
+/// Checks that something said holds no secret of a test.
+///
+/// # Panics
+/// When it does.
+#[track_caller]
+pub fn assert_none(place: &str, bytes: &[u8]) {
+    if let Err(found) = MARKS.within(place, bytes) {
+        panic!("{found}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// However a secret is written, whatever stands beside it.
+    #[test]
+    fn a_secret_is_found_in_every_spelling_and_told_by_where_it_was_made() {
+        let text = format!("k\"+/={}%é", secret());
+        let utf16 = |order: fn(u16) -> [u8; 2]| text.encode_utf16().flat_map(order).collect::<Vec<_>>();
+        let mut written = vec![
+            text.clone().into_bytes(),
+            text.bytes().rev().collect(),
+            utf16(u16::to_le_bytes),
+            utf16(u16::to_be_bytes),
+            hex::encode(&text).into_bytes(),
+            hex::encode_upper(&text).into_bytes(),
+            percent(&text).into_bytes(),
+            serde_json::to_vec(&text).unwrap(),
+        ];
+        for before in ["", "a", "ab"] {
+            let text = format!("{before}{text}");
+            written.push(general_purpose::STANDARD.encode(&text).into_bytes());
+            written.push(general_purpose::URL_SAFE_NO_PAD.encode(&text).into_bytes());
+        }
+        let folder = tempfile::tempdir().unwrap();
+        for (number, written) in written.iter().enumerate() {
+            let line = [b"first\n", &written[..], b"\nlast"].concat();
+            let found = MARKS.within("here", &line).unwrap_err();
+            assert!(found.contains("here holds") && !found.contains("first"), "{number}: {found}");
+            assert!(number > 5 || found.contains("hunt.rs"), "{number}: {found}");
+            // Over the edge between two pieces, too.
+            let file = folder.path().join(number.to_string());
+            std::fs::write(&file, [&vec![b'.'; PIECE - 12][..], &line].concat()).unwrap();
+            MARKS.within_file(&file).unwrap_err();
+        }
+        MARKS.within("here", b"canary").unwrap();
+        let key = Hunt::for_mark_and(&[vec![0, 200, 7, 9, 90, 91, 92, 93]]);
+        key.within("here", b"..00c807095a5b5c5d..").unwrap_err();
+        key.within_folder(folder.path(), &["0"]).unwrap_err();
+    }
+}
