@@ -9,7 +9,7 @@ use harness::{
 };
 use serde_json::{Value, json};
 
-use crate::given;
+use crate::given::{self, Oauth, open, status};
 
 /// A way out, on which somebody else says where to.
 #[derive(Debug, Clone, Copy)]
@@ -204,6 +204,39 @@ async fn no_spelling_of_a_private_address_is_reached_on_any_way() {
             assert!(gone.as_ref().is_err_and(|why| refused(way, why)), "{way:?} with {inside:?}: {gone:?}");
         }
     }
+    assert_eq!(sentinel.seen(), 0, "somebody came");
+}
+
+#[tokio::test]
+async fn nothing_that_an_issuer_says_of_itself_leads_the_server_inside() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let sentinel = Sentinel::default();
+    let inside = format!("https://{}/x", sentinel.watch([127, 0, 0, 1], 0).unwrap());
+    let says = async |member: &str| {
+        let says = [(member.to_owned(), inside.as_str().into())];
+        Oauth::of(host, &project, json!({}), |issuer| {
+            issuer.set(|settings| settings.says.extend(says));
+            issuer.discovered("DCR_OAUTH")
+        })
+        .await
+    };
+
+    let oauth = says("registration_endpoint").await;
+    let body = json!({ "auth_config": { "id": oauth.config }, "connection": { "user_id": "default" } });
+    project.post("/connected_accounts", &body).await.expect(400).assert_envelope();
+
+    let oauth = says("token_endpoint").await;
+    let made = oauth.begin(&project, "https://app.example/done").await;
+    let landed = open(&project, &oauth.issuer.visit(made["redirect_url"].as_str().unwrap()).await).await;
+    assert!(landed.header("location").contains("status=failed"), "{landed:?}");
+    assert_eq!(status(&project, made["id"].as_str().unwrap()).await, "FAILED");
+
+    let oauth = says("revocation_endpoint").await;
+    let id = oauth.connect(&project).await;
+    project.post(&format!("/connected_accounts/{id}/revoke"), &json!({})).await.expect(200);
+    assert_eq!((status(&project, &id).await, oauth.issuer.good()), ("REVOKED".into(), 1), "erased here alone");
+
     assert_eq!(sentinel.seen(), 0, "somebody came");
 }
 

@@ -20,7 +20,7 @@ use base64::{
     Engine,
     engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD},
 };
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use tokio::sync::watch;
 
@@ -97,6 +97,8 @@ pub struct Settings {
     pub client_secret: Option<i64>,
     /// Whether callbacks say whose they are (RFC 9207).
     pub names_issuer: bool,
+    /// Members of its metadata that are not as they should be.
+    pub says: Map<String, Value>,
 }
 
 /// What the person does at the authorization page.
@@ -171,6 +173,7 @@ impl Issuer {
             pkce: true,
             client_secret: None,
             names_issuer: false,
+            says: Map::new(),
         };
         let state = State {
             settings,
@@ -353,7 +356,7 @@ impl Issuer {
     /// What it says of itself (RFC 8414), and what its API says of it (RFC 9728).
     pub(crate) fn metadata(&self, of_api: bool) -> Response {
         let (own, state) = (self.url(), self.state());
-        let metadata = if of_api {
+        let mut metadata = if of_api {
             json!({ "resource": format!("{own}/api"), "authorization_servers": [own] })
         } else {
             json!({
@@ -362,6 +365,7 @@ impl Issuer {
                 "authorization_response_iss_parameter_supported": state.settings.names_issuer,
             })
         };
+        metadata.as_object_mut().expect("it is one").extend(state.settings.says.clone());
         as_json(StatusCode::OK, &metadata.to_string())
     }
 
