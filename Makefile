@@ -1,7 +1,8 @@
 # Short names for what cargo and the two binaries do. `make` alone lists them.
 CARGO ?= cargo
-# What a guest may do and what an author types know no store: on one of them they are tried.
-STORELESS = --skip dev:: --skip manual:: --skip sandbox:: --skip languages:: --skip distribution::
+# What a guest may do and what an author types know no store, and damaged folders and full disks are the embedded one's own: they are
+# tried once.
+STORELESS = --skip dev:: --skip manual:: --skip sandbox:: --skip languages:: --skip distribution:: --skip damage:: --skip disk::
 
 # Always the whole workspace: a single package would choose other features, and rebuild most dependencies for them.
 .PHONY: help run test soak bench check clean
