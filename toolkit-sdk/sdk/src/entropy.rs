@@ -1,7 +1,7 @@
 //! Randomness for crates that take it from the system.
 //!
 //! `getrandom` knows only a browser on this target. `toolkit build` chooses its `custom` source instead, which is here: the
-//! platform's randomness. So `rand`, `uuid` and hash maps with seeds work in a toolkit as they are.
+//! platform's randomness. So `rand`, `uuid` (feature `rng-getrandom`) and hash maps with seeds work in a toolkit.
 
 #![expect(unsafe_code, reason = "this is how the crate looks for a source")]
 
