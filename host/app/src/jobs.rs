@@ -10,8 +10,9 @@
 //! To add a job, add a line to [`JOBS`]: its name, how often it runs, and a function that does one run. In it, put
 //! `lease.fence(batch)` where `batch` would be committed, and nothing else into the job's hands: no state in memory.
 
-use std::{convert::Infallible, pin::Pin, sync::OnceLock, task::Poll, time::Duration};
+use std::{convert::Infallible, pin::Pin, sync::OnceLock, time::Duration};
 
+use futures::future::join_all;
 use serde::{Deserialize, Serialize};
 use store::{Batch, Collection, CommitError, Document, Record, Store, Time};
 use tokio::time::Instant;
@@ -108,14 +109,7 @@ struct Node<'a> {
 /// Does what is due for as long as it is polled. Each job by itself: one that waits for an application keeps no other waiting.
 pub(crate) async fn work(app: &App) {
     let node = Node { store: &app.store, clock: &app.clock, name: ids::random_text(12), started: OnceLock::new() };
-    let mut all: Vec<_> = JOBS.iter().map(|job| Box::pin(node.tend(app, job))).collect();
-    std::future::poll_fn(|cx| {
-        for job in &mut all {
-            let Poll::Pending = job.as_mut().poll(cx);
-        }
-        Poll::Pending
-    })
-    .await
+    join_all(JOBS.iter().map(|job| node.tend(app, job))).await;
 }
 
 impl Node<'_> {

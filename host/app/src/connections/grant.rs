@@ -1,8 +1,9 @@
 //! Which credential a call runs with, and the grant that hands it over at the last moment.
 //!
 //! A named account must be of the project and of the toolkit, and of the user or shared with the user; without one the user's
-//! newest active account of the toolkit is taken that is nobody else's. The credential is opened for one call and dropped with it. A token that ends soon is renewed before the
-//! call, one that the application does not take is renewed once, and the call goes on with the new one.
+//! newest active private account of the toolkit is taken. The credential is opened for one call and dropped with it. A token that
+//! ends soon is renewed before the call, one that the application does not take is renewed once, and the call goes on with the new
+//! one.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

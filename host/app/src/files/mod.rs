@@ -12,6 +12,7 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use md5::{Digest, Md5};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::{Deserialize, Serialize};
 use store::{Batch, Collection, CommitError, Document, Field, Found, Kind, Query, Record, Terms, Time};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -29,6 +30,8 @@ use crate::{
     projects::{self, Project},
 };
 
+/// What stands in a header's parameter as it is, besides letters and digits.
+const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 /// How often it is looked for what is old.
 pub(crate) const EVERY: Duration = Duration::from_secs(3_600);
 /// Files that are sent or received at once; each is held in memory.
@@ -75,9 +78,7 @@ impl File {
     /// percent-encoded (RFC 6266).
     #[must_use]
     pub fn disposition(&self) -> String {
-        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
-        let encode = |byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
-        format!("attachment; filename*=UTF-8''{}", self.name.bytes().map(encode).collect::<String>())
+        format!("attachment; filename*=UTF-8''{}", utf8_percent_encode(&self.name, PLAIN))
     }
 }
 
