@@ -153,15 +153,44 @@ impl std::fmt::Debug for Secret {
     }
 }
 
+/// Texts. In the environment they are one, with commas.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(from = "Listed")]
+pub(crate) struct List(Vec<String>);
+
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "a list of texts, or one text with commas")]
+enum Listed {
+    Joined(String),
+    Parts(Vec<String>),
+}
+
+impl From<Listed> for List {
+    fn from(listed: Listed) -> Self {
+        match listed {
+            Listed::Joined(text) => Self(text.split(',').map(|part| part.trim().to_owned()).collect()),
+            Listed::Parts(parts) => Self(parts),
+        }
+    }
+}
+
+impl std::ops::Deref for List {
+    type Target = [String];
+
+    fn deref(&self) -> &[String] {
+        &self.0
+    }
+}
+
 settings! {
 /// `net.*`
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Net {
     /// Private ranges that toolkits may reach although they are private, for example `10.1.0.0/16`. Default none.
-    pub allow: Vec<String>,
+    pub allow: List,
     /// `from=to` pairs of origins, for example `https://api.example.com=http://127.0.0.1:9000`. Default none.
-    pub rewrite: Vec<String>,
+    pub rewrite: List,
 }
 }
 
@@ -317,7 +346,7 @@ pub(crate) struct OauthApp {
     /// The same; left out for a client without one.
     pub client_secret: Option<Secret>,
     /// Asked for in every connection, beside what the toolkit asks for.
-    pub scopes: Vec<String>,
+    pub scopes: List,
 }
 
 settings! {
@@ -336,7 +365,7 @@ settings! {
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Publish {
     /// Public minisign keys. When there are any, only what one of them signed is published. Default none.
-    pub trusted_keys: Vec<String>,
+    pub trusted_keys: List,
 }
 }
 
@@ -353,7 +382,7 @@ pub(crate) struct Llm {
     /// The key to it, sent as a bearer token. Default none.
     pub key: Option<Secret>,
     /// Headers of `x-llm-gateway-headers` that are passed on; others are left out. Default none.
-    pub headers: Vec<String>,
+    pub headers: List,
     /// Seconds for making arguments, at most 300. Default 30.
     pub timeout_s: u64,
     /// Tokens of an answer, at most 65536. Default 2048.
@@ -369,7 +398,7 @@ impl Default for Llm {
             base_url: None,
             model: None,
             key: None,
-            headers: Vec::new(),
+            headers: List::default(),
             timeout_s: 30,
             max_tokens: 2_048,
             at_once: 16,
@@ -544,38 +573,24 @@ impl Config {
             Some(path) => File::from(path).format(FileFormat::Toml).required(true),
             None => File::from(Path::new(FILE)).format(FileFormat::Toml).required(false),
         };
-        let mut ours: HashMap<String, String> = environment
+        let variables: HashMap<String, String> = environment
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
             .filter(|(name, _)| name != "TOOLHOST_CONFIG" && !OTHER_NAMES.contains(&name.as_str()))
             .collect();
-        let no_color = ours.remove("NO_COLOR").is_some_and(|value| !value.is_empty());
-        let s3 = S3::of(&mut ours)?;
-        let oauth_apps = OauthApp::of(&mut ours)?;
-        // A key of digits is no number.
-        let llm_key = ours.remove("TOOLHOST_LLM__KEY").filter(|key| !key.is_empty()).map(Secret::from);
+        // Values stay texts until a key wants something else: a key of digits is no number.
         let environment = Environment::with_prefix("TOOLHOST")
             .prefix_separator("_")
             .separator("__")
-            .list_separator(",")
-            .with_list_parse_key("net.allow")
-            .with_list_parse_key("net.rewrite")
-            .with_list_parse_key("publish.trusted_keys")
-            .with_list_parse_key("llm.headers")
-            .try_parsing(true)
             .ignore_empty(true)
-            .source(Some(ours));
+            .source(Some(variables.clone()));
         let mut settings: Self = config::Config::builder()
             .add_source(file)
             .add_source(environment)
             .build()
             .and_then(config::Config::try_deserialize)
             .context("read the settings")?;
-        settings.plain |= no_color;
-        settings.s3.complete(s3);
-        for (slug, set) in oauth_apps {
-            set.over(settings.oauth_apps.entry(slug).or_default());
-        }
-        settings.llm.key = llm_key.or(settings.llm.key.take());
+        settings.plain |= variables.get("NO_COLOR").is_some_and(|value| !value.is_empty());
+        settings.s3.complete(&variables)?;
         settings.apply(flags);
         settings.check()?;
         Ok(settings)
@@ -638,7 +653,7 @@ impl Config {
                 "`llm.base_url` is {url}: it must be an http address without a query"
             );
         }
-        for name in &llm.headers {
+        for name in llm.headers.iter() {
             let known = name.parse::<net::header::HeaderName>();
             ensure!(
                 known.is_ok_and(|name| !OURS.contains(&name.as_str())),
@@ -747,7 +762,7 @@ impl Config {
             toolkit: slug.to_lowercase(),
             client_id: app.client_id.clone(),
             client_secret: app.client_secret.as_ref().map(|secret| secret.0.to_string()).unwrap_or_default(),
-            scopes: app.scopes.clone(),
+            scopes: app.scopes.to_vec(),
         })
     }
 
@@ -827,78 +842,23 @@ impl Config {
     }
 }
 
-/// What the environment says of one of the operator's clients.
-#[derive(Debug, Default)]
-struct SetOauthApp {
-    client_id: Option<String>,
-    client_secret: Option<Secret>,
-    scopes: Option<Vec<String>>,
-}
-
-impl SetOauthApp {
-    fn over(self, app: &mut OauthApp) {
-        let SetOauthApp { client_id, client_secret, scopes } = self;
-        if let Some(client_id) = client_id {
-            app.client_id = client_id;
-        }
-        if let Some(scopes) = scopes {
-            app.scopes = scopes;
-        }
-        app.client_secret = client_secret.or(app.client_secret.take());
-    }
-}
-
-impl OauthApp {
-    /// Takes our own names of clients, by slug: an id or a secret of digits must not be read as a number.
-    fn of(environment: &mut HashMap<String, String>) -> Result<BTreeMap<String, SetOauthApp>> {
-        let mut all = BTreeMap::<String, SetOauthApp>::new();
-        for (name, value) in environment.extract_if(|name, _| name.starts_with("TOOLHOST_OAUTH_APPS__")) {
-            if value.is_empty() {
-                continue;
-            }
-            let rest = name.trim_start_matches("TOOLHOST_OAUTH_APPS__").to_lowercase();
-            let (slug, key) = rest.rsplit_once("__").unwrap_or((&rest, ""));
-            let app = all.entry(slug.to_owned()).or_default();
-            match key {
-                "client_id" => app.client_id = Some(value),
-                "client_secret" => app.client_secret = Some(value.into()),
-                "scopes" => app.scopes = Some(value.split(',').map(|scope| scope.trim().to_owned()).collect()),
-                _ => anyhow::bail!(
-                    "`{name}`: there are CLIENT_ID, CLIENT_SECRET and SCOPES of a toolkit, as in \
-                    TOOLHOST_OAUTH_APPS__GITHUB__CLIENT_ID"
-                ),
-            }
-        }
-        Ok(all)
-    }
-}
-
 impl S3 {
-    /// What the environment says under the names that other programs read, too. Also takes our own names of secrets: they must
-    /// not be read as numbers.
-    fn of(environment: &mut HashMap<String, String>) -> Result<Self> {
-        let mut take = |name: &str| environment.remove(name).filter(|value| !value.is_empty());
-        let endpoint =
-            take("AWS_ENDPOINT_URL").map(|text| text.parse().with_context(|| format!("`AWS_ENDPOINT_URL`: `{text}`")));
-        Ok(Self {
-            endpoint: endpoint.transpose()?,
-            region: take("AWS_REGION").or_else(|| take("AWS_DEFAULT_REGION")),
-            access_key_id: take("TOOLHOST_S3__ACCESS_KEY_ID").or_else(|| take("AWS_ACCESS_KEY_ID")),
-            secret_access_key: take("TOOLHOST_S3__SECRET_ACCESS_KEY")
-                .or_else(|| take("AWS_SECRET_ACCESS_KEY"))
-                .map(Secret::from),
-            session_token: take("TOOLHOST_S3__SESSION_TOKEN").or_else(|| take("AWS_SESSION_TOKEN")).map(Secret::from),
-            presigned: false,
-        })
-    }
-
-    /// Fills in what is not set.
-    fn complete(&mut self, other: Self) {
-        self.endpoint = self.endpoint.take().or(other.endpoint);
-        self.region = self.region.take().or(other.region);
-        self.access_key_id = self.access_key_id.take().or(other.access_key_id);
-        self.secret_access_key = self.secret_access_key.take().or(other.secret_access_key);
-        self.session_token = self.session_token.take().or(other.session_token);
+    /// Fills in what is not set under a name of ours from the names that other programs read, too.
+    fn complete(&mut self, variables: &HashMap<String, String>) -> Result<()> {
+        let get = |name: &str| variables.get(name).filter(|value| !value.is_empty()).cloned();
+        if self.endpoint.is_none() {
+            let endpoint = get("AWS_ENDPOINT_URL");
+            let endpoint = endpoint.map(|text| text.parse().with_context(|| format!("`AWS_ENDPOINT_URL`: `{text}`")));
+            self.endpoint = endpoint.transpose()?;
+        }
+        let fill = |own: &mut Option<String>, name: &str| *own = own.take().or_else(|| get(name));
+        fill(&mut self.region, "AWS_REGION");
+        fill(&mut self.region, "AWS_DEFAULT_REGION");
+        fill(&mut self.access_key_id, "AWS_ACCESS_KEY_ID");
+        let fill = |own: &mut Option<Secret>, name: &str| *own = own.take().or_else(|| get(name).map(Secret::from));
+        fill(&mut self.secret_access_key, "AWS_SECRET_ACCESS_KEY");
+        fill(&mut self.session_token, "AWS_SESSION_TOKEN");
+        Ok(())
     }
 }
 
@@ -960,6 +920,8 @@ mod tests {
                 ("TOOLHOST_LIMITS__RATE", "0"),
                 ("TOOLHOST_LOGS__WAIT", "true"),
                 ("TOOLHOST_SANDBOX__ALLOCATOR", "on_demand"),
+                ("TOOLHOST_SANDBOX__THREADS", "3"),
+                ("TOOLHOST_DATA", "0012"),
                 ("HOME", "/root"),
             ],
             &Flags::default(),
@@ -969,6 +931,8 @@ mod tests {
         assert_eq!(config.limits.rate, 0);
         assert!(config.logs.wait);
         assert_eq!(config.sandbox.allocator, Allocator::OnDemand);
+        assert_eq!(config.sandbox.threads, Some(3));
+        assert_eq!(config.data, Path::new("0012"), "a name of digits is no number");
         let net = config.net().unwrap();
         assert_eq!(net.allow.len(), 2);
         assert_eq!(net.rewrite.len(), 1);
@@ -1050,11 +1014,31 @@ mod tests {
         assert_eq!((&*github.toolkit, &*github.client_id, &*github.client_secret), ("github", "007", "0012e7"));
         assert_eq!(github.scopes, ["repo", "user"]);
         for (name, wrong) in
-            [("TOOLHOST_OAUTH_APPS__GITHUB__SECRET", "SECRET"), ("TOOLHOST_OAUTH_APPS__GITHUB__SCOPES", "client_id")]
+            [("TOOLHOST_OAUTH_APPS__GITHUB__SECRET", "`secret`"), ("TOOLHOST_OAUTH_APPS__GITHUB__SCOPES", "client_id")]
         {
             let error = read(&[(name, "x")], &Flags::default()).unwrap_err();
-            assert!(error.to_string().contains(wrong), "{error}");
+            assert!(format!("{error:#}").contains(wrong), "{error:#}");
         }
+    }
+
+    #[test]
+    fn the_environment_stands_above_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("toolhost.toml");
+        let text = "net.allow = ['10.0.0.0/8']\ns3 = { access_key_id = 'old', secret_access_key = 'old' }\n[oauth_apps.github]\nclient_id = 'old'\nscopes = ['repo']";
+        std::fs::write(&file, text).unwrap();
+        let pairs = [
+            ("TOOLHOST_S3__ACCESS_KEY_ID", "07"),
+            ("TOOLHOST_OAUTH_APPS__GITHUB__CLIENT_ID", "new"),
+            ("AWS_SECRET_ACCESS_KEY", "other"),
+        ];
+        let pairs = pairs.into_iter().map(|(name, value)| (name.into(), value.into()));
+        let config = Config::read(&Flags::default(), Some(&file), pairs).unwrap();
+        assert_eq!(config.s3.access_key_id.as_deref(), Some("07"));
+        assert_eq!(config.s3.secret_access_key.unwrap().0.as_str(), "old", "names of others only fill in");
+        assert_eq!((&*config.net.allow[0], config.net.allow.len()), ("10.0.0.0/8", 1));
+        let github = &config.oauth_apps["github"];
+        assert_eq!((&*github.client_id, &github.scopes[..]), ("new", &["repo".to_owned()][..]));
     }
 
     #[test]

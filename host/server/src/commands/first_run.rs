@@ -113,7 +113,7 @@ pub(crate) fn greet(server: &Server, url: &str, new: bool, terminal: Terminal) {
         let toolkits = if toolkits.is_empty() { "none yet: `toolkit publish`".to_owned() } else { toolkits.join(", ") };
         terminal.pair("toolkits", &toolkits);
     }
-    for pair in &config.net.rewrite {
+    for pair in config.net.rewrite.iter() {
         terminal.note(&format!("net.rewrite sends {}", pair.replacen('=', " to ", 1)));
     }
 }
