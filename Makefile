@@ -11,7 +11,7 @@ help: ## this list
 	@grep -hE '^[a-z]+:.*##' Makefile | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 14
 
 run: ## build everything, publish the toolkits, run one tool through the API, stay up
-	$(CARGO) build --release --bins
+	$(CARGO) build --release --workspace --bin toolhost --bin toolkit
 	target/release/toolkit setup
 	target/release/toolkit build --all
 	target/release/toolhost serve --toolkits toolkits/dist --demo README.md

@@ -1,10 +1,11 @@
 //! Speed and memory, side by side with a bare HTTP handler.
 //!
 //! Walls vary several times over on a shared machine, so the two sides take turns, the best round of each counts, and the
-//! numbers that decide are ratios and processor time. What was found to matter, in this order: a pool of instances whose
-//! memory stays resident and a guest that never grows its first memory; running the call on the task that asked for it; JSON
-//! that passes through the host unparsed. The bare handler is axum as anybody would write it, with the default allocator. The load shares the cores with the server: absolute numbers are lower than a server
-//! alone would reach.
+//! numbers that decide are ratios and processor time. The bare handler is axum as anybody would write it, with the default
+//! allocator. The load shares the cores with the server: absolute numbers are lower than a server alone would reach.
+//!
+//! What was found to matter, in this order: a pool of instances whose memory stays resident and a guest that never grows its
+//! first memory; running the call on the task that asked for it; JSON that passes through the host unparsed.
 
 #![expect(clippy::print_stdout, reason = "the table is this program's answer")]
 
