@@ -10,7 +10,7 @@ STORELESS = --skip dev:: --skip manual:: --skip sandbox:: --skip languages:: --s
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' Makefile | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 14
 
-run: ## build everything, publish the toolkits, run one tool through the API, stay up
+run: ## build server and author's command, publish the toolkits, run one tool through the API, stay up
 	$(CARGO) build --release --workspace --bin toolhost --bin toolkit
 	target/release/toolkit setup
 	target/release/toolkit build --all
