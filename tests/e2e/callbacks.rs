@@ -1,5 +1,5 @@
 //! Ways to an application and back that somebody has bent: what each answers, where the account then stands, and how often an
-//! application was sent a code. What comes of an application's own answers is in `abuse`, of browsers in `link`.
+//! application was sent a code. What comes of an application's own answers is in `hostile_answers`, of browsers in `link`.
 
 use futures::future::join_all;
 use harness::{BucketService, Host, Issuer, Postgres, fake_app, host::Setup, unique, wait_until};

@@ -51,6 +51,7 @@ mod documents;
 mod elsewhere;
 mod faults;
 mod generated;
+mod hostile_answers;
 mod idempotency;
 mod imports;
 mod isolation;

@@ -21,6 +21,15 @@ status 200 and `successful: false`, and its kind stands in `data.kind`. Numbers 
 far it goes. Requests, runs and rates are counted by each server for itself: several servers on one database give as many times as much.
 ";
 
+const WORK: &str = "
+## Work and memory
+
+Bounds of the work and the memory that one request can cause. They do not depend on settings unless one is named.
+
+| Bound | At most | Past it | Held by |
+|---|---|---|---|
+";
+
 /// One line of the table.
 struct Row {
     what: &'static str,
@@ -28,6 +37,15 @@ struct Row {
     /// Empty where there is none.
     setting: &'static str,
     past: &'static str,
+}
+
+/// A bound of the work or the memory that one request can cause.
+struct Bound {
+    what: &'static str,
+    most: String,
+    past: &'static str,
+    /// Source file and function of the test that holds it.
+    test: &'static str,
 }
 
 fn row(what: &'static str, most: impl ToString, setting: &'static str, past: &'static str) -> Row {
@@ -54,7 +72,19 @@ pub(crate) fn page() -> String {
             page.push_str(&format!("| {what} | {most} | {setting} | {past} |\n"));
         }
     }
+    page.push_str(WORK);
+    for Bound { what, most, past, test } in work() {
+        page.push_str(&format!("| {what} | {most} | {past} | `{test}` |\n"));
+    }
     page
+}
+
+/// Bounds of the work and the memory that one request can cause, each with its test.
+#[rustfmt::skip]
+fn work() -> Vec<Bound> {
+    let bound = |what, most: &dyn ToString, past, test| Bound { what, most: most.to_string(), past, test };
+    vec![
+    ]
 }
 
 const TOO_LARGE: &str = "413 `HTTP_PayloadTooLarge`";

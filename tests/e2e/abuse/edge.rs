@@ -1,0 +1,1 @@
+//! Connections, request bodies, addresses and name look-ups.

@@ -1,0 +1,1 @@
+//! Amounts that one project may store, and what is written about its runs.

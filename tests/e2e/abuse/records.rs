@@ -1,0 +1,1 @@
+//! Many writers of one record, and records that are deleted while others use them.

@@ -1,0 +1,1 @@
+//! Memory and secrets of one run, and runs whose caller is gone.

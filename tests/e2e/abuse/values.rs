@@ -1,0 +1,1 @@
+//! Arguments, schemas, logos and components that cost more than they show.
