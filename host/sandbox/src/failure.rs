@@ -19,10 +19,16 @@ const MESSAGE_BYTES: usize = 4 << 10;
 const DETAILS_BYTES: usize = 64 << 10;
 const KIND_BYTES: usize = 64;
 
+/// Kind of a guest's error that has no proper one, or one of the platform's: callers take those for the platform's word.
+const INTERNAL: &str = "internal";
+
 /// The guest's own error, within its bounds.
 pub(crate) fn told(error: ToolError) -> Failure {
     let named = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
-    let proper = !error.kind.is_empty() && error.kind.len() <= KIND_BYTES && error.kind.bytes().all(named);
+    let proper = !error.kind.is_empty()
+        && error.kind.len() <= KIND_BYTES
+        && error.kind.bytes().all(named)
+        && !kind::ALL.contains(&error.kind.as_str());
     let details = error.details.filter(|details| {
         details.len() <= DETAILS_BYTES
             && std::str::from_utf8(details).is_ok()
@@ -30,7 +36,7 @@ pub(crate) fn told(error: ToolError) -> Failure {
     });
     Failure {
         cause: Cause::Tool,
-        kind: if proper { error.kind } else { "internal".to_owned() },
+        kind: if proper { error.kind } else { INTERNAL.to_owned() },
         message: cut(&error.message, MESSAGE_BYTES).to_owned(),
         retry_after: error.retry_after_ms.map(Duration::from_millis),
         upstream_status: error.upstream_status,
@@ -126,4 +132,24 @@ fn innermost(cause: &wasmtime::Error) -> String {
 
 fn plain(text: &str) -> String {
     one_line(cut(text.trim_start_matches("wasm trap: "), 300))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kind_told(kind: &str) -> String {
+        let (kind, message) = (kind.to_owned(), "m".to_owned());
+        told(ToolError { kind, message, retry_after_ms: None, upstream_status: None, details: None }).kind
+    }
+
+    #[test]
+    fn guests_cannot_claim_kinds_of_the_platform() {
+        for kind in kind::ALL {
+            assert_eq!(kind_told(kind), INTERNAL);
+        }
+        for own in ["rate_limited", "tool_broken", "timeout"] {
+            assert_eq!(kind_told(own), own);
+        }
+    }
 }

@@ -140,6 +140,25 @@ pub mod kind {
     pub const REPLAY_DIFFERS: &str = "replay_differs";
     /// A mistake of the platform.
     pub const HOST: &str = "tool_host_error";
+    /// The tool ran, and what it made could not be kept.
+    pub const FILE_NOT_KEPT: &str = "file_not_kept";
+    /// The tool ran, and its record could not be written.
+    pub const LOG_NOT_WRITTEN: &str = "log_not_written";
+
+    /// All of them. A guest cannot give one to an error of its own.
+    pub(crate) const ALL: [&str; 11] = [
+        CPU,
+        TIMEOUT,
+        MEMORY,
+        TRAP,
+        HOST_CALLS,
+        OUTPUT_TOO_LARGE,
+        OUTPUT_INVALID,
+        REPLAY_DIFFERS,
+        HOST,
+        FILE_NOT_KEPT,
+        LOG_NOT_WRITTEN,
+    ];
 }
 
 /// A call that did not start: trying again is safe, if seldom of use.
