@@ -19,6 +19,22 @@ impl Version {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// Returns whether its day exists. A version of a day that does not exist can be read, because earlier servers took them, but
+    /// not be published.
+    #[must_use]
+    pub fn is_on_calendar(&self) -> bool {
+        let number = |digits: &str| digits.parse::<u32>().unwrap_or_default();
+        let year = number(&self.0[..4]);
+        let leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
+        let days = match number(&self.0[4..6]) {
+            2 if leap => 29,
+            2 => 28,
+            4 | 6 | 9 | 11 => 30,
+            _ => 31,
+        };
+        number(&self.0[6..8]) <= days
+    }
 }
 
 impl FromStr for Version {
@@ -79,6 +95,17 @@ mod tests {
             ["", "20261121", "2026112_000", "20261321_00", "20261100_00", "20261121_0a", "20261121-00", "２0261121_00"]
         {
             assert!(text.parse::<Version>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn days_that_no_month_has_are_told() {
+        let on_calendar = |text: &str| text.parse::<Version>().unwrap().is_on_calendar();
+        for text in ["20260131_00", "20260430_00", "20240229_00", "20000229_00", "20261231_00"] {
+            assert!(on_calendar(text), "{text}");
+        }
+        for text in ["20260230_00", "20260229_00", "20260431_00", "21000229_00"] {
+            assert!(!on_calendar(text), "{text}");
         }
     }
 

@@ -5,6 +5,7 @@
 //! a JSON Schema validator (examples against schemas) is left to those who have one.
 
 mod auth;
+mod cost;
 mod flow;
 mod hosts;
 mod logo;
@@ -19,8 +20,10 @@ use std::collections::BTreeSet;
 use std::fmt::Display;
 
 pub use auth::leads_to;
+pub use cost::{MAX_PATTERNS_PER_SCHEMA, MAX_SCHEMA_CHAIN, MAX_SCHEMAS_PER_VALUE, SchemaCost, schema_cost};
 pub(crate) use hosts::covers;
 pub use hosts::host_problem;
+pub use logo::shown_logo;
 pub use schema::{DEEPEST as DEEPEST_SCHEMA, LARGEST as LARGEST_SCHEMA};
 pub use text::cleaned;
 
@@ -66,6 +69,9 @@ fn identity(manifest: &Manifest, report: &mut Report) {
     if !is_slug(&manifest.slug) {
         let rule = "write 2 to 48 of a-z, 0-9 and _, beginning with a letter, not ending with _";
         report.at("slug").add(format_args!("`{}` is not a slug; {rule}", manifest.slug));
+    }
+    if !manifest.version.is_on_calendar() {
+        report.at("version").add(format_args!("`{}` names a day that no month has", manifest.version));
     }
     text::line(&manifest.name, LONGEST_NAME, &mut report.at("name"));
     text::block(&manifest.description, LARGEST_DESCRIPTION, &mut report.at("description"));
@@ -146,6 +152,11 @@ impl Report<'_> {
 
     fn add(&mut self, problem: impl Display) {
         self.problems.push(format!("{}: {problem}", self.place));
+    }
+
+    /// Problems of this place so far.
+    fn count(&self) -> usize {
+        self.problems.len()
     }
 
     fn finish(mut self) -> Vec<String> {

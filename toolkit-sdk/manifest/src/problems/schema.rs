@@ -5,7 +5,11 @@ use std::collections::BTreeSet;
 use regex::RegexBuilder;
 use serde_json::{Map, Value};
 
-use super::{Report, text};
+use super::{
+    Report,
+    cost::{MAX_PATTERNS_PER_SCHEMA, MAX_SCHEMAS_PER_VALUE, schema_cost},
+    text,
+};
 
 /// Bytes of a schema, as JSON.
 pub const LARGEST: usize = 64 * 1024;
@@ -30,10 +34,10 @@ const ONE: [&str; 12] = [
     "contentSchema",
 ];
 const SEVERAL: [&str; 5] = ["allOf", "anyOf", "items", "oneOf", "prefixItems"];
-const NAMED: [&str; 6] =
+pub(super) const NAMED: [&str; 6] =
     ["$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties", "properties"];
 /// Keywords that make a schema depend on where it is or on other documents.
-const FOREIGN: [&str; 7] =
+pub(super) const FOREIGN: [&str; 7] =
     ["$anchor", "$dynamicAnchor", "$dynamicRef", "$id", "$recursiveAnchor", "$recursiveRef", "$vocabulary"];
 const COUNTS: [&str; 8] =
     ["maxContains", "maxItems", "maxLength", "maxProperties", "minContains", "minItems", "minLength", "minProperties"];
@@ -61,7 +65,28 @@ fn check(schema: &Value, report: &mut Report) {
         return report.add(format_args!("{size} bytes are too many; at most {LARGEST}"));
     }
     check_texts(schema, report);
+    let before = report.count();
     walk(schema, schema, 1, report);
+    // Of a schema with broken references the cost tells nothing more.
+    if report.count() == before {
+        check_cost(schema, report);
+    }
+}
+
+fn check_cost(schema: &Value, report: &mut Report) {
+    let cost = match schema_cost(schema) {
+        Ok(cost) => cost,
+        Err(problem) => return report.add(problem),
+    };
+    if cost.schemas_per_value > MAX_SCHEMAS_PER_VALUE {
+        report.add(format_args!(
+            "{} schemas look at one value when references are followed; at most {MAX_SCHEMAS_PER_VALUE}",
+            cost.schemas_per_value
+        ));
+    }
+    if cost.patterns.len() > MAX_PATTERNS_PER_SCHEMA {
+        report.add(format_args!("{} patterns are too many; at most {MAX_PATTERNS_PER_SCHEMA}", cost.patterns.len()));
+    }
 }
 
 fn walk(schema: &Value, root: &Value, depth: usize, report: &mut Report) {

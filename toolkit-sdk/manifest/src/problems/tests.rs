@@ -672,6 +672,93 @@ fn a_logo_shows_and_does_nothing_else() {
 }
 
 #[test]
+fn logos_hold_shapes_and_nothing_else() {
+    let svg = |inside: &str| format!("<svg xmlns=\"http://www.w3.org/2000/svg\">{inside}</svg>");
+    for inside in [
+        "<set attributeName=\"href\" to=\"javascript:x()\"/>",
+        "<animate attributeName=\"href\" values=\"javascript:x()\"/>",
+        "<use href=\"data:image/svg+xml;base64,PHN2Zz4=\"/>",
+        "<image href=\"/x.png\"/>",
+        "<image href = \"https://evil.example/x.png\"/>",
+        "<feImage href=\"x.png\"/>",
+        "<a href=\"java&#115;cript:x()\"><path d=\"M0 0\"/></a>",
+        "<path style=\"fill:u\\72l(//evil.example)\"/>",
+        "<path fill=\"url(https://evil.example/#a)\"/>",
+        "<path fill=\"url( //evil.example )\"/>",
+        "<path mask=\"image-set('https://evil.example' 1x)\"/>",
+        "<path fill=\"\\75rl(x)\"/>",
+        "<path onclick=\"x()\"/>",
+        "<path\nonload\n=\n\"x()\"/>",
+        "<svg:script xmlns:svg=\"http://www.w3.org/2000/svg\">x()</svg:script>",
+        "<x xmlns=\"http://www.w3.org/1999/xhtml\"><iframe src=\"x\"/></x>",
+        "<style>@\\69mport url(x)</style>",
+        "<g><![CDATA[<script>x()</script>]]></g>",
+        "<?xml-stylesheet href=\"x.css\"?>",
+        "&unknown;",
+        "<g>",
+    ] {
+        refused("/logo", json!(svg(inside)), "logo:", "");
+        let shown = crate::shown_logo(&svg(inside));
+        let harmful = ["evil", "href", "script", "x()", "x.css", "url", "import"];
+        assert!(!harmful.iter().any(|word| shown.contains(word)), "{inside} is shown as {shown}");
+    }
+    let deep = svg(&format!("{}{}", "<g>".repeat(100), "</g>".repeat(100)));
+    refused("/logo", json!(deep), "logo:", "nested deeper");
+    let colorful = svg(
+        "<defs><linearGradient id=\"a\"><stop offset=\"1\" stop-color=\"rgb(1, 2, 3)\"/></linearGradient></defs>\
+                        <path d=\"M0 0h8\" fill=\"url(#a)\" transform=\"rotate(45) scale(2)\"/><title>A &amp; B</title>",
+    );
+    accepted("/logo", json!(colorful));
+    assert_eq!(crate::shown_logo(&colorful), colorful);
+    assert_eq!(crate::shown_logo("<svg><!-- a --><path d=\"M0 0\"/></svg>"), svg("<path d=\"M0 0\"/>"));
+}
+
+#[test]
+fn logos_of_toolkits_are_shown_as_they_are() {
+    let toolkits = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../toolkits");
+    let logos: Vec<_> = toolkits
+        .read_dir()
+        .unwrap()
+        .filter_map(|toolkit| std::fs::read_to_string(toolkit.unwrap().path().join("logo.svg")).ok())
+        .collect();
+    assert!(!logos.is_empty());
+    for logo in logos {
+        accepted("/logo", json!(logo));
+        assert_eq!(crate::shown_logo(&logo), logo.trim_end());
+    }
+}
+
+#[test]
+fn schemas_that_cost_without_bound_are_refused() {
+    let input = |more: Value| {
+        let mut schema = json!({ "type": "object" });
+        schema.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        schema
+    };
+    let at = "tools.DEMO_GET_ITEM.input:";
+    let list = json!({ "anyOf": [{ "type": "string" }, { "$ref": "#/$defs/list" }] });
+    for endless in [
+        json!({ "allOf": [{ "$ref": "#" }] }),
+        json!({ "properties": { "a": { "$ref": "#/$defs/list" } }, "$defs": { "list": list } }),
+        json!({ "dependentSchemas": { "a": { "if": { "$ref": "#" } } } }),
+        json!({ "items": { "$ref": "#/examples/0" }, "examples": [{ "not": { "$ref": "#/examples/0" } }] }),
+    ] {
+        refused("/tools/0/input", input(endless), at, "leads back to itself");
+    }
+    let chain: serde_json::Map<_, _> = (0..40)
+        .map(|level| (level.to_string(), json!({ "allOf": [{ "$ref": format!("#/$defs/{}", level + 1) }] })))
+        .chain([("40".to_owned(), json!({}))])
+        .collect();
+    refused("/tools/0/input", input(json!({ "$ref": "#/$defs/0", "$defs": chain })), at, "nested deeper");
+    let hidden = json!({ "$ref": "#/default", "default": { "$dynamicRef": "#x" } });
+    refused("/tools/0/input", input(hidden), at, "stands by itself");
+    let tree = json!({ "properties": { "left": { "$ref": "#" }, "right": { "anyOf": [{ "$ref": "#" }, { "type": "null" }] } } });
+    accepted("/tools/0/input", input(tree));
+    let within = json!({ "allOf": [{ "$ref": "#/$defs/a" }, { "$ref": "#/$defs/a" }], "$defs": { "a": { "minProperties": 1 } } });
+    accepted("/tools/0/input", input(within));
+}
+
+#[test]
 fn examples_are_objects() {
     refused("/tools/0/examples", json!(["x"]), "tools.DEMO_GET_ITEM.examples.0:", "must be an object");
     refused(

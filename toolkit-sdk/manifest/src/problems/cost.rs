@@ -1,0 +1,205 @@
+//! Cost of a schema: the work that one look at a value can cause when references are followed.
+//!
+//! A schema looks at a value together with everything that it applies to the same value: the schemas of `allOf`, `anyOf`, `$ref`
+//! and so on. Properties and items are values of their own, so a schema that leads back to itself through one of them ends
+//! with the value. One that leads back to itself without them never ends, and one that refers twice to schemas that refer
+//! twice grows without bound. Both are small as text.
+
+use std::collections::{BTreeSet, HashMap};
+
+use serde_json::{Map, Value};
+
+use super::schema::{FOREIGN, NAMED};
+
+/// Schemas that may look at one value, references followed.
+pub const MAX_SCHEMAS_PER_VALUE: usize = 1_000;
+/// Schemas that may follow from one another for the same value, references followed.
+pub const MAX_SCHEMA_CHAIN: usize = 32;
+/// Different regular expressions of a schema.
+pub const MAX_PATTERNS_PER_SCHEMA: usize = 200;
+
+/// Keywords with a list of schemas for the same value.
+const SAME_VALUE_LISTS: [&str; 3] = ["allOf", "anyOf", "oneOf"];
+/// Keywords with one schema for the same value.
+const SAME_VALUE: [&str; 4] = ["else", "if", "not", "then"];
+/// Keywords with named schemas for the same value.
+const SAME_VALUE_NAMED: [&str; 2] = ["dependencies", "dependentSchemas"];
+/// Keywords with schemas for the properties, names or items of the value.
+const INNER: [&str; 11] = [
+    "additionalItems",
+    "additionalProperties",
+    "contains",
+    "items",
+    "patternProperties",
+    "prefixItems",
+    "properties",
+    "propertyNames",
+    "unevaluatedItems",
+    "unevaluatedProperties",
+    "contentSchema",
+];
+
+/// Cost of a schema that ends.
+#[derive(Debug, Default)]
+pub struct SchemaCost<'a> {
+    /// Largest number of schemas that look at one value.
+    pub schemas_per_value: usize,
+    /// Different regular expressions.
+    pub patterns: BTreeSet<&'a str>,
+}
+
+/// Measures a schema.
+///
+/// # Errors
+/// When it leads back to itself without a property or an item between, is nested too deep for one value, or uses keywords
+/// that make references depend on more than its text. The message names the place.
+pub fn schema_cost(schema: &Value) -> Result<SchemaCost<'_>, String> {
+    let mut survey = Survey {
+        root: schema,
+        measured: HashMap::new(),
+        open: Vec::new(),
+        waiting: Vec::new(),
+        cost: SchemaCost::default(),
+    };
+    survey.waiting.push((schema, String::new()));
+    while let Some((schema, place)) = survey.waiting.pop() {
+        survey.measure(schema, &place)?;
+    }
+    Ok(survey.cost)
+}
+
+/// Size of a schema for one value.
+#[derive(Clone, Copy)]
+struct Size {
+    /// Schemas that look at the value.
+    schemas: usize,
+    /// Longest chain of schemas that follow from one another.
+    chain: usize,
+}
+
+struct Survey<'a> {
+    root: &'a Value,
+    /// By address.
+    measured: HashMap<*const Value, Size>,
+    /// Addresses of the schemas that lead to the present one for the same value.
+    open: Vec<*const Value>,
+    /// Schemas of other values, with their places.
+    waiting: Vec<(&'a Value, String)>,
+    cost: SchemaCost<'a>,
+}
+
+impl<'a> Survey<'a> {
+    fn measure(&mut self, schema: &'a Value, place: &str) -> Result<Size, String> {
+        let Some(keywords) = schema.as_object() else { return Ok(Size { schemas: 1, chain: 1 }) };
+        let address = std::ptr::from_ref(schema);
+        if self.open.contains(&address) {
+            return Err(format!("{} leads back to itself without a property or an item between", shown(place)));
+        }
+        let size = match self.measured.get(&address) {
+            Some(size) => *size,
+            None => {
+                self.open.push(address);
+                let size = self.measure_keywords(keywords, place)?;
+                self.open.pop();
+                self.measured.insert(address, size);
+                size
+            }
+        };
+        if self.open.len() + size.chain > MAX_SCHEMA_CHAIN {
+            return Err(format!("{} is nested deeper than {MAX_SCHEMA_CHAIN} schemas for one value", shown(place)));
+        }
+        Ok(size)
+    }
+
+    fn measure_keywords(&mut self, keywords: &'a Map<String, Value>, place: &str) -> Result<Size, String> {
+        if self.open.len() > MAX_SCHEMA_CHAIN {
+            return Err(format!("{} is nested deeper than {MAX_SCHEMA_CHAIN} schemas for one value", shown(place)));
+        }
+        self.check_dialect(keywords, place)?;
+        let (mut schemas, mut chain, mut looks_again) = (1_usize, 0, false);
+        for (keyword, value) in keywords {
+            let keyword = keyword.as_str();
+            match keyword {
+                "pattern" => self.cost.patterns.extend(value.as_str()),
+                "patternProperties" => {
+                    self.cost
+                        .patterns
+                        .extend(value.as_object().into_iter().flatten().map(|(pattern, _)| pattern.as_str()));
+                }
+                _ => {}
+            }
+            looks_again |= keyword.starts_with("unevaluated");
+            for (inner, place) in self.same_value(keyword, value, place)? {
+                let size = self.measure(inner, &place)?;
+                schemas = schemas.saturating_add(size.schemas);
+                chain = chain.max(size.chain);
+            }
+            if INNER.contains(&keyword) {
+                self.waiting.extend(children(keyword, value, place));
+            }
+        }
+        if looks_again {
+            // What is not evaluated is told by looking once more at each schema that may have evaluated it.
+            schemas = schemas.saturating_mul(chain + 2);
+        }
+        self.cost.schemas_per_value = self.cost.schemas_per_value.max(schemas);
+        Ok(Size { schemas, chain: chain + 1 })
+    }
+
+    /// Lists the schemas that a keyword applies to the same value, with their places.
+    fn same_value(&self, keyword: &str, value: &'a Value, place: &str) -> Result<Vec<(&'a Value, String)>, String> {
+        if keyword == "$ref" {
+            let target = self.target(value, place)?;
+            return Ok(target.map(|target| (target, format!("{place}.$ref"))).into_iter().collect());
+        }
+        let applies = SAME_VALUE.contains(&keyword)
+            || (SAME_VALUE_LISTS.contains(&keyword) && value.is_array())
+            || (SAME_VALUE_NAMED.contains(&keyword) && value.is_object());
+        Ok(if applies { children(keyword, value, place) } else { Vec::new() })
+    }
+
+    /// Finds where a reference leads; nothing when it leads nowhere, which is refused elsewhere.
+    fn target(&self, reference: &'a Value, place: &str) -> Result<Option<&'a Value>, String> {
+        let local = reference.as_str().and_then(|text| text.strip_prefix('#')).filter(|pointer| !pointer.contains('%'));
+        let Some(pointer) = local else {
+            return Err(format!("{}: {reference} is not local; write it as \"#/$defs/name\", without %", shown(place)));
+        };
+        Ok(self.root.pointer(pointer))
+    }
+
+    /// Refuses what gives a reference another meaning than its text has. A reference may lead into data, where other rules do
+    /// not look. In old dialects `id` is such a keyword.
+    fn check_dialect(&self, keywords: &Map<String, Value>, place: &str) -> Result<(), String> {
+        let names_old = |dialect: &Value| {
+            dialect.as_str().is_some_and(|name| name.contains("draft-03") || name.contains("draft-04"))
+        };
+        let old = names_old(&self.root["$schema"]);
+        let foreign = FOREIGN.into_iter().find(|keyword| keywords.contains_key(*keyword));
+        let foreign = foreign.or_else(|| (old && keywords.get("id").is_some_and(Value::is_string)).then_some("id"));
+        if let Some(keyword) = foreign {
+            return Err(format!("{}: remove `{keyword}`; a schema stands by itself", shown(place)));
+        }
+        if !old && keywords.get("$schema").is_some_and(names_old) {
+            return Err(format!("{}: remove `$schema`; the top of the schema names the dialect", shown(place)));
+        }
+        Ok(())
+    }
+}
+
+/// Lists the schemas below a keyword.
+fn children<'a>(keyword: &str, value: &'a Value, place: &str) -> Vec<(&'a Value, String)> {
+    match value {
+        Value::Array(list) => {
+            list.iter().enumerate().map(|(index, schema)| (schema, format!("{place}.{keyword}.{index}"))).collect()
+        }
+        Value::Object(named) if NAMED.contains(&keyword) => {
+            named.iter().map(|(name, schema)| (schema, format!("{place}.{keyword}.{name}"))).collect()
+        }
+        Value::Object(_) => vec![(value, format!("{place}.{keyword}"))],
+        _ => Vec::new(),
+    }
+}
+
+fn shown(place: &str) -> &str {
+    if place.is_empty() { "the schema" } else { place.trim_start_matches('.') }
+}
