@@ -84,6 +84,17 @@ pub(crate) fn page() -> String {
 fn work() -> Vec<Bound> {
     let bound = |what, most: &dyn ToString, past, test| Bound { what, most: most.to_string(), past, test };
     vec![
+        bound("Steps of checking a value", &format!("{}, and {} for each byte", catalog::MAX_STEPS, catalog::MAX_STEPS_PER_BYTE), "400 `ActionExecute_ArgumentsInvalid`; of an answer `tool_output_invalid`", "tests/e2e/abuse/values.rs value_with_too_many_steps_is_refused"),
+        bound("Value that is checked by the thread of its request", &size(catalog::MAX_INLINE_CHECK_BYTES as u64), "it is checked on a thread of its own", "host/app/src/catalog/validators.rs large_checks_wait_for_a_place"),
+        bound("Larger values that are checked at once", &catalog::MAX_LARGE_CHECKS, "one more waits", "host/app/src/catalog/validators.rs large_checks_wait_for_a_place"),
+        bound("Checking a larger value, with its wait", &time(catalog::LARGE_CHECK_DEADLINE), "503 `Server_DeadlineExceeded`; of an answer `tool_host_error`", "host/app/src/catalog/validators.rs large_checks_wait_for_a_place"),
+        bound("Schemas that look at one value, references followed", &manifest::MAX_SCHEMAS_PER_VALUE, BROKEN, "tests/e2e/abuse/values.rs references_that_double_are_refused_at_publish"),
+        bound("Schemas that follow from one another for one value", &manifest::MAX_SCHEMA_CHAIN, BROKEN, "tests/e2e/abuse/values.rs recursive_schema_is_refused_at_publish"),
+        bound("Patterns of a schema", &manifest::MAX_PATTERNS_PER_SCHEMA, BROKEN, "tests/e2e/abuse/values.rs too_many_patterns_are_refused_at_publish"),
+        bound("Memory of the validator of a schema, estimated", &size(catalog::MAX_SCHEMA_BYTES as u64), BROKEN, "tests/e2e/abuse/values.rs too_many_patterns_are_refused_at_publish"),
+        bound("Memory of all validators, estimated", &size(catalog::MAX_VALIDATOR_BYTES as u64), "the one used longest ago is let go", "host/app/src/catalog/validators.rs validators_used_longest_ago_are_let_go"),
+        bound("Validators", &catalog::MAX_VALIDATORS, "the one used longest ago is let go", "host/app/src/catalog/validators.rs validators_of_dropped_schemas_take_no_room"),
+        bound("Pairs of a value and a schema that are searched for files", &files::MAX_SEARCH_STEPS, "400 `ActionExecute_ArgumentsInvalid`", "host/app/src/files/arguments.rs alternatives_that_meet_are_visited_once"),
     ]
 }
 

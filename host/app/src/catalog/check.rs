@@ -1,46 +1,103 @@
 //! Values against the schemas of a tool.
 //!
-//! Schemas come from toolkits, so they are not trusted: nothing remote is fetched for a `$ref`, and patterns run on an
-//! engine that cannot backtrack. A validator is compiled when a tool is first used and kept with its version.
+//! Schemas come from toolkits, so they are not trusted: nothing remote is fetched for a `$ref`, patterns run on an engine that
+//! cannot backtrack, and a validation has a budget of steps that goes with the size of the value. A validator is compiled when a tool is
+//! first used and kept with its version while it is used.
 
-use std::sync::OnceLock;
+use std::{
+    fmt::{self, Write},
+    sync::Arc,
+};
 
-use jsonschema::{PatternOptions, Validator};
-use serde_json::{Value, value::RawValue};
+use bytes::Bytes;
+use jsonschema::{PatternOptions, ValidationError, Validator};
+use manifest::schema_cost;
+use serde_json::{Value, json, value::RawValue};
 
-use super::texts::Text;
+use super::{
+    metered::{Budget, Metered, MeteredValue},
+    texts::Text,
+    validators::{Loaded, MAX_INLINE_CHECK_BYTES, Slot, Validators},
+};
 use crate::{Error, Result, json};
 
-const LINES: usize = 100;
-const LINE: usize = 300;
-const NO_OBJECT: &str = "not an object";
+/// Lines that tell what is wrong with one value.
+const MAX_LINES: usize = 100;
+const MAX_LINE_CHARS: usize = 300;
+/// Steps of a validation, besides those for its size.
+pub const MAX_STEPS: u64 = 1_000_000;
+/// Further steps for each byte of the value.
+pub const MAX_STEPS_PER_BYTE: u64 = 32;
+/// Steps in which all problems of a value have to be found. Each may leave a problem in memory.
+const MAX_STEPS_FOR_LINES: u64 = 20_000;
+/// Steps in which the first problem of a value has to be found.
+const MAX_STEPS_FOR_FIRST_LINE: u64 = 250_000;
+/// Schemas that only combine others and cost as much as one look at a value.
+const SCHEMAS_PER_STEP: usize = 16;
+/// Largest estimated memory of the validator of one schema, in bytes.
+pub const MAX_SCHEMA_BYTES: usize = 32 << 20;
+/// Memory of a validator for each byte of its schema, estimated.
+const BYTES_PER_SCHEMA_BYTE: usize = 32;
+/// Memory in which a pattern keeps what it has found out about texts, in bytes, for each thread that uses it.
+const PATTERN_CACHE_BYTES: usize = 64 << 10;
+/// Limits for the program of a pattern, in bytes. The smallest that holds it tells its memory.
+const PROGRAM_BYTES: [usize; 4] = [8 << 10, 64 << 10, 512 << 10, 2 << 20];
+/// Limit for the program of any pattern, in bytes. New toolkits have smaller ones.
+const MAX_PROGRAM_BYTES: usize = 10 << 20;
+/// Memory of a pattern, as a multiple of its program.
+const PROGRAMS_PER_PATTERN: usize = 3;
 
-/// A schema as text, and its validator once it was needed.
+const NO_OBJECT: &str = "not an object";
+const TOO_MUCH: &str = "the value takes too many steps to check; send a smaller one, or one that is nested less";
+const UNNAMED: &str = "does not fit the schema; the first problem lies too far inside to be named";
+
+/// A schema as text, and its validator while it is kept.
 #[derive(Debug)]
 pub struct Schema {
     text: Text,
-    check: OnceLock<Check>,
+    slot: Arc<Slot>,
+    validators: Arc<Validators>,
 }
 
+/// Check that a schema makes.
 #[derive(Debug)]
-enum Check {
+pub(super) enum Check {
     /// Every value passes.
     Anything,
     /// Every object passes.
     AnyObject,
     /// The validator decides.
-    Full(Box<Validator>),
+    Full(Box<Full>),
+}
+
+#[derive(Debug)]
+pub(super) struct Full {
+    validator: Validator<Metered>,
+    /// Steps for each value that is entered.
+    price: u64,
+    /// Estimated memory, in bytes.
+    weight: usize,
+}
+
+/// Origin of a value.
+#[derive(Debug, Clone, Copy)]
+enum Origin {
+    /// Outside: it is read strictly.
+    Caller,
+    /// A toolkit's answer.
+    Toolkit,
 }
 
 impl Schema {
     /// A schema that has no [`problem`].
-    pub(super) const fn new(text: Text) -> Self {
-        Self { text, check: OnceLock::new() }
+    pub(super) fn new(text: Text, validators: &Arc<Validators>) -> Self {
+        Self { text, slot: Arc::default(), validators: validators.clone() }
     }
 
     /// A schema that only describes: every object passes.
-    pub(super) fn loose(text: Text) -> Self {
-        Self { text, check: OnceLock::from(Check::AnyObject) }
+    pub(super) fn loose(text: Text, validators: &Arc<Validators>) -> Self {
+        let slot = Slot::from_pointee(Loaded::new(Check::AnyObject));
+        Self { text, slot: Arc::new(slot), validators: validators.clone() }
     }
 
     /// The schema as JSON text.
@@ -51,55 +108,144 @@ impl Schema {
         self.text.read()
     }
 
+    /// Threads for work whose length goes with the size of a value.
+    pub(crate) fn validators(&self) -> &Validators {
+        &self.validators
+    }
+
     /// Reads a value from outside strictly and checks it: one line per problem, none when it fits.
     ///
     /// # Errors
-    /// As [`Schema::text`].
-    pub fn problems_strictly(&self, bytes: &[u8]) -> Result<Vec<String>> {
-        Ok(match json::read(bytes) {
-            Ok(value) => self.compiled()?.problems(&value),
-            Err(cause) => vec![format!("not acceptable JSON: {cause}")],
-        })
+    /// As [`Schema::text`], and when too many large values are checked for too long.
+    pub async fn problems_strictly(&self, bytes: &Bytes) -> Result<Vec<String>> {
+        self.check(bytes, Origin::Caller).await
     }
 
     /// The same of a value that a toolkit answered. A schema that allows everything costs one look over the text.
     ///
     /// # Errors
-    /// As [`Schema::text`].
-    pub fn problems(&self, bytes: &[u8]) -> Result<Vec<String>> {
-        let problems = match self.compiled()? {
-            check @ Check::Full(_) => serde_json::from_slice(bytes).map(|value| check.problems(&value)),
-            Check::Anything => serde_json::from_slice(bytes).map(|_: &RawValue| Vec::new()),
-            Check::AnyObject => serde_json::from_slice(bytes).map(|text: &RawValue| {
-                if text.get().starts_with('{') { Vec::new() } else { vec![NO_OBJECT.to_owned()] }
-            }),
-        };
-        Ok(problems.unwrap_or_else(|cause| vec![format!("not JSON: {cause}")]))
+    /// As [`Schema::problems_strictly`].
+    pub async fn problems(&self, bytes: &Bytes) -> Result<Vec<String>> {
+        self.check(bytes, Origin::Toolkit).await
     }
 
-    fn compiled(&self) -> Result<&Check> {
-        if let Some(check) = self.check.get() {
-            return Ok(check);
+    async fn check(&self, bytes: &Bytes, origin: Origin) -> Result<Vec<String>> {
+        if bytes.len() <= MAX_INLINE_CHECK_BYTES
+            && let Some(loaded) = &*self.slot.load()
+        {
+            self.validators.touch(loaded);
+            return Ok(loaded.check.problems(bytes, origin));
         }
-        let unusable = |cause: &dyn std::fmt::Display| Error::Unavailable(format!("a schema cannot be used: {cause}"));
-        let schema = serde_json::from_str(self.text()?.get()).map_err(|cause| unusable(&cause))?;
-        let check = compile(&schema).map_err(|cause| unusable(&cause))?;
-        Ok(self.check.get_or_init(|| check))
+        let loaded = self.loaded().await?;
+        let bytes = bytes.clone();
+        self.validators.run(bytes.len(), move || loaded.check.problems(&bytes, origin)).await
+    }
+
+    /// The compiled schema. One that is not kept is compiled on a thread of its own.
+    async fn loaded(&self) -> Result<Arc<Loaded>> {
+        if let Some(loaded) = self.slot.load_full() {
+            self.validators.touch(&loaded);
+            return Ok(loaded);
+        }
+        let _lane = self.validators.lane(&self.slot).lock().await;
+        if let Some(loaded) = self.slot.load_full() {
+            return Ok(loaded);
+        }
+        let (text, slot, validators) = (self.text.clone(), self.slot.clone(), self.validators.clone());
+        let compiled = tokio::task::spawn_blocking(move || {
+            let unusable = |cause: &dyn fmt::Display| Error::Unavailable(format!("a schema cannot be used: {cause}"));
+            let schema = serde_json::from_str(text.read()?.get()).map_err(|cause| unusable(&cause))?;
+            let check = compile(&schema).map_err(|cause| unusable(&cause))?;
+            let weight = check.weight();
+            let loaded = Arc::new(Loaded::new(check));
+            validators.keep(&slot, loaded.clone(), weight);
+            Ok(loaded)
+        });
+        compiled
+            .await
+            .unwrap_or_else(|broken| Err(Error::Unavailable(format!("a schema cannot be compiled: {broken}"))))
     }
 }
 
-/// What is wrong with a schema itself.
+/// What is wrong with a schema itself. Compiles it, which may take long.
 pub(super) fn problem(schema: &Value) -> Option<String> {
-    compile(schema).err()
+    match compile(schema) {
+        Ok(check) if check.weight() > MAX_SCHEMA_BYTES => Some(format!(
+            "the schema needs some {} MiB to be checked, most of it for patterns; at most {} MiB",
+            check.weight() >> 20,
+            MAX_SCHEMA_BYTES >> 20
+        )),
+        Ok(_) => None,
+        Err(problem) => Some(problem),
+    }
 }
 
 impl Check {
-    fn problems(&self, value: &Value) -> Vec<String> {
+    fn problems(&self, bytes: &[u8], origin: Origin) -> Vec<String> {
+        match (origin, self) {
+            (Origin::Caller, _) => match json::read(bytes) {
+                Ok(value) => self.problems_of(&value, bytes.len()),
+                Err(cause) => vec![format!("not acceptable JSON: {cause}")],
+            },
+            (Origin::Toolkit, Self::Full(_)) => match serde_json::from_slice(bytes) {
+                Ok(value) => self.problems_of(&value, bytes.len()),
+                Err(cause) => vec![not_json(&cause)],
+            },
+            (Origin::Toolkit, _) => match serde_json::from_slice::<&RawValue>(bytes) {
+                Ok(text) if matches!(self, Self::AnyObject) && !text.get().starts_with('{') => {
+                    vec![NO_OBJECT.to_owned()]
+                }
+                Ok(_) => Vec::new(),
+                Err(cause) => vec![not_json(&cause)],
+            },
+        }
+    }
+
+    fn problems_of(&self, value: &Value, size: usize) -> Vec<String> {
         match self {
             Self::AnyObject if !value.is_object() => vec![NO_OBJECT.to_owned()],
             Self::Anything | Self::AnyObject => Vec::new(),
-            Self::Full(validator) => lines(validator, value),
+            Self::Full(full) => full.problems(value, size),
         }
+    }
+
+    /// Estimated memory, in bytes.
+    fn weight(&self) -> usize {
+        match self {
+            Self::Anything | Self::AnyObject => 0,
+            Self::Full(full) => full.weight,
+        }
+    }
+}
+
+impl Full {
+    fn problems(&self, value: &Value, size: usize) -> Vec<String> {
+        let budget = self.budget(MAX_STEPS + MAX_STEPS_PER_BYTE * size as u64);
+        let fits = self.validator.is_valid(MeteredValue::new(value, &budget));
+        if budget.is_spent() {
+            return vec![TOO_MUCH.to_owned()];
+        }
+        if fits {
+            return Vec::new();
+        }
+        self.all_lines(value).unwrap_or_else(|| vec![self.first_line(value).unwrap_or_else(|| UNNAMED.to_owned())])
+    }
+
+    /// One line per problem, if they are found in few steps.
+    fn all_lines(&self, value: &Value) -> Option<Vec<String>> {
+        let budget = self.budget(MAX_STEPS_FOR_LINES);
+        let errors = self.validator.iter_errors(MeteredValue::new(value, &budget));
+        (!budget.is_spent()).then(|| errors.take(MAX_LINES).map(|error| line(&error)).collect())
+    }
+
+    fn first_line(&self, value: &Value) -> Option<String> {
+        let budget = self.budget(MAX_STEPS_FOR_FIRST_LINE);
+        let error = self.validator.validate(MeteredValue::new(value, &budget)).err()?;
+        (!budget.is_spent()).then(|| line(&error))
+    }
+
+    fn budget(&self, steps: u64) -> Budget {
+        Budget::new(steps, self.price)
     }
 }
 
@@ -107,12 +253,25 @@ fn compile(schema: &Value) -> std::result::Result<Check, String> {
     if let Some(simple) = simple(schema) {
         return Ok(simple);
     }
-    jsonschema::options()
-        .with_pattern_options(PatternOptions::regex())
-        .offline()
-        .build(schema)
-        .map(|validator| Check::Full(Box::new(validator)))
-        .map_err(|cause| format!("the schema cannot be used: {cause}"))
+    let unusable = |cause: &dyn fmt::Display| format!("the schema cannot be used: {cause}");
+    let cost = schema_cost(schema).map_err(|cause| unusable(&cause))?;
+    let validator = build(schema, MAX_PROGRAM_BYTES).map_err(|cause| unusable(&cause))?;
+    let patterns: usize = cost.patterns.iter().map(|pattern| pattern_bytes(pattern)).sum();
+    let weight = schema.to_string().len() * BYTES_PER_SCHEMA_BYTE + patterns;
+    let price = 1 + (cost.schemas_per_value / SCHEMAS_PER_STEP) as u64;
+    Ok(Check::Full(Box::new(Full { validator, price, weight })))
+}
+
+fn build(schema: &Value, program: usize) -> std::result::Result<Validator<Metered>, ValidationError<'static>> {
+    let patterns = PatternOptions::regex().size_limit(program).dfa_size_limit(PATTERN_CACHE_BYTES);
+    jsonschema::options_for::<Metered>().with_pattern_options(patterns).offline().build(schema)
+}
+
+/// Estimates the memory of a compiled pattern.
+fn pattern_bytes(pattern: &str) -> usize {
+    let schema = json!({"pattern": pattern});
+    let program = PROGRAM_BYTES.into_iter().find(|limit| build(&schema, *limit).is_ok()).unwrap_or(MAX_PROGRAM_BYTES);
+    program * PROGRAMS_PER_PATTERN + PATTERN_CACHE_BYTES
 }
 
 /// Schemas that need no validator.
@@ -135,58 +294,91 @@ fn simple(schema: &Value) -> Option<Check> {
     }
 }
 
-fn lines(validator: &Validator, value: &Value) -> Vec<String> {
-    if validator.is_valid(value) {
-        return Vec::new();
+fn not_json(cause: &serde_json::Error) -> String {
+    format!("not JSON: {cause}")
+}
+
+fn line(error: &ValidationError<'_>) -> String {
+    let path = error.instance_path().to_string();
+    let place = if path.is_empty() { "at the top" } else { path.as_str() };
+    let mut line = Line { text: String::new(), left: MAX_LINE_CHARS };
+    // An error of writing says that the line is full. A message quotes its value, which may be large.
+    _ = write!(line, "{place}: {error}");
+    line.text
+}
+
+/// A text that takes no more than it has room for.
+struct Line {
+    text: String,
+    /// Characters that it still takes.
+    left: usize,
+}
+
+impl Write for Line {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let part = text.char_indices().nth(self.left).map_or(text, |(end, _)| &text[..end]);
+        self.text.push_str(part);
+        self.left -= part.chars().count();
+        if self.left > 0 { Ok(()) } else { Err(fmt::Error) }
     }
-    let line = |error: jsonschema::ValidationError<'_>| {
-        let path = error.instance_path().to_string();
-        let place = if path.is_empty() { "at the top" } else { path.as_str() };
-        format!("{place}: {error}").chars().take(LINE).collect()
-    };
-    validator.iter_errors(value).take(LINES).map(line).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{json, value::to_raw_value};
+    use serde_json::value::to_raw_value;
 
     use super::*;
     use crate::catalog::Texts;
 
-    fn text(schema: &Value) -> Text {
-        let mut texts = Texts::within(&tempfile::env::temp_dir()).unwrap();
+    fn texts() -> Texts {
+        Texts::within(&tempfile::env::temp_dir()).unwrap()
+    }
+
+    fn schema(schema: &Value) -> Schema {
+        let mut texts = texts();
         let text = texts.add(&to_raw_value(schema).unwrap());
         texts.write().unwrap();
-        text
+        Schema::new(text, texts.validators())
     }
 
-    fn schema(schema: Value) -> Schema {
-        Schema::new(text(&schema))
+    fn problems(schema: &Value, value: &str) -> Vec<String> {
+        compile(schema).unwrap().problems(value.as_bytes(), Origin::Toolkit)
     }
 
-    fn fits(schema: &Schema, value: &[u8]) -> bool {
-        schema.problems(value).unwrap().is_empty()
+    fn fits(schema: &Value, value: &str) -> bool {
+        problems(schema, value).is_empty()
     }
 
-    #[test]
-    fn a_schema_that_cannot_be_read_is_an_outage_and_no_fault_of_the_value() {
-        let mut texts = Texts::within(&tempfile::env::temp_dir()).unwrap();
-        let unwritten = Schema::new(texts.add(&to_raw_value(&json!({"type": "string"})).unwrap()));
-        for problems in [unwritten.problems(b"1"), unwritten.problems_strictly(b"1")] {
+    /// Nodes that hold two more, both for the same value.
+    fn doubling() -> Value {
+        let twice = json!({"allOf": [{"$ref": "#"}, {"$ref": "#"}]});
+        json!({"type": "object", "properties": {"in": twice}})
+    }
+
+    fn nested(levels: usize, core: &str) -> String {
+        format!("{}{core}{}", "{\"in\":".repeat(levels), "}".repeat(levels))
+    }
+
+    #[tokio::test]
+    async fn a_schema_that_cannot_be_read_is_an_outage_and_no_fault_of_the_value() {
+        let mut texts = texts();
+        let text = texts.add(&to_raw_value(&json!({"type": "string"})).unwrap());
+        let unwritten = Schema::new(text, texts.validators());
+        let value = Bytes::from_static(b"1");
+        for problems in [unwritten.problems(&value).await, unwritten.problems_strictly(&value).await] {
             assert_eq!(problems.unwrap_err().row().status, 503);
         }
     }
 
-    #[test]
-    fn every_problem_has_its_line_with_its_place() {
-        let wanted = schema(json!({
+    #[tokio::test]
+    async fn every_problem_has_its_line_with_its_place() {
+        let wanted = schema(&json!({
             "type": "object",
             "properties": {"url": {"type": "string"}, "deep": {"type": "object", "properties": {"n": {"maximum": 3}}}},
             "required": ["url"]
         }));
-        assert!(wanted.problems_strictly(br#"{"url":"x"}"#).unwrap().is_empty());
-        let lines = wanted.problems_strictly(br#"{"deep":{"n":4}}"#).unwrap();
+        assert!(wanted.problems_strictly(&Bytes::from_static(br#"{"url":"x"}"#)).await.unwrap().is_empty());
+        let lines = wanted.problems_strictly(&Bytes::from_static(br#"{"deep":{"n":4}}"#)).await.unwrap();
         assert_eq!(lines.len(), 2, "{lines:?}");
         assert!(lines.iter().any(|line| line.starts_with("/deep/n: ")), "{lines:?}");
         assert!(lines.iter().any(|line| line.contains("url")), "{lines:?}");
@@ -194,26 +386,97 @@ mod tests {
 
     #[test]
     fn a_pattern_cannot_backtrack_and_nothing_remote_is_fetched() {
-        let hard = schema(json!({"type": "string", "pattern": "^(a+)+$"}));
-        assert!(!fits(&hard, format!("\"{}b\"", "a".repeat(50_000)).as_bytes()));
+        let hard = json!({"type": "string", "pattern": "^(a+)+$"});
+        assert!(!fits(&hard, &format!("\"{}b\"", "a".repeat(50_000))));
         for unusable in [json!({"pattern": "(?=a)b"}), json!({"$ref": "http://127.0.0.1:9/x.json"})] {
             assert!(problem(&unusable).is_some(), "{unusable}");
         }
     }
 
-    #[test]
-    fn a_schema_that_allows_everything_needs_no_validator() {
+    #[tokio::test]
+    async fn a_schema_that_allows_everything_needs_no_validator() {
         for silent in [json!(true), json!({}), json!({"title": "x"})] {
-            assert!(fits(&schema(silent), b"[1]"));
+            assert!(fits(&silent, "[1]"));
         }
-        let object = schema(json!({"type": "object", "additionalProperties": true}));
-        assert!(fits(&object, br#"{"a":1}"#));
-        assert!(!fits(&object, b"[1]"));
-        assert!(!fits(&object, b"{"));
-        assert!(!object.problems_strictly(b"[]").unwrap().is_empty());
-        let loose = Schema::loose(text(&json!({"type": "object", "required": ["a"]})));
-        assert!(fits(&loose, b"{}"));
-        assert!(!fits(&loose, b"[]"));
+        let object = json!({"type": "object", "additionalProperties": true});
+        assert!(fits(&object, r#"{"a":1}"#));
+        assert!(!fits(&object, "[1]"));
+        assert!(!fits(&object, "{"));
+        assert!(!compile(&object).unwrap().problems(b"[]", Origin::Caller).is_empty());
+        let mut texts = texts();
+        let text = texts.add(&to_raw_value(&json!({"type": "object", "required": ["a"]})).unwrap());
+        texts.write().unwrap();
+        let loose = Schema::loose(text, texts.validators());
+        assert!(loose.problems(&Bytes::from_static(b"{}")).await.unwrap().is_empty());
+        assert!(!loose.problems(&Bytes::from_static(b"[]")).await.unwrap().is_empty());
         assert!(loose.text().unwrap().get().contains("required"), "it is shown as it is");
+    }
+
+    #[test]
+    fn doubling_schema_ends_with_one_line() {
+        assert!(fits(&doubling(), &nested(50, "{}")));
+        let lines = problems(&doubling(), &nested(50, "1"));
+        assert_eq!(lines.len(), 1, "{lines:?}");
+        let place = format!("{}: 1 is not", "/in".repeat(50));
+        assert!(lines[0].starts_with(&place), "{lines:?}");
+    }
+
+    #[test]
+    fn large_wrong_value_has_one_line() {
+        let schema = json!({"type": "array", "items": {"type": "string"}});
+        let lines = problems(&schema, &format!("[{}1]", "1,".repeat(100_000)));
+        assert_eq!(lines, [r#"/0: 1 is not of type "string""#]);
+    }
+
+    #[test]
+    fn work_grows_with_the_value_alone() {
+        let many: Vec<_> = (0..900).map(|number| json!({"not": {"const": number}})).collect();
+        let schema = json!({"type": "array", "items": {"allOf": many}});
+        assert_eq!(problems(&schema, &format!("[{}1000]", "1000,".repeat(10_000))), [TOO_MUCH]);
+        assert!(fits(&schema, "[1000,1000]"));
+    }
+
+    #[test]
+    fn shared_references_compile_once() {
+        let mut definitions = serde_json::Map::new();
+        for level in 0..60 {
+            let next = json!({"$ref": format!("#/$defs/{}", level + 1)});
+            definitions.insert(
+                level.to_string(),
+                json!({"properties": {"a": next, "b": next}, "unevaluatedProperties": false}),
+            );
+        }
+        definitions.insert("60".into(), json!({"type": "string"}));
+        let schema = json!({"$ref": "#/$defs/0", "$defs": definitions});
+        assert_eq!(problem(&schema), None);
+        assert!(fits(&schema, r#"{"a":{"b":{}}}"#));
+    }
+
+    #[test]
+    fn deepest_schema_and_value_fit_the_stack() {
+        let mut definitions = serde_json::Map::new();
+        for level in 0..14 {
+            definitions.insert(level.to_string(), json!({"anyOf": [{"$ref": format!("#/$defs/{}", level + 1)}]}));
+        }
+        definitions.insert("14".into(), json!({"properties": {"in": {"$ref": "#"}}}));
+        let schema = json!({"type": "object", "$ref": "#/$defs/0", "$defs": definitions});
+        let value = nested(60, "{}");
+        let checked = std::thread::Builder::new().stack_size(2 << 20).spawn(move || problems(&schema, &value));
+        assert_eq!(checked.unwrap().join().unwrap(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn heavy_patterns_are_refused() {
+        let heavy: serde_json::Map<_, _> =
+            (0..60).map(|number| (format!(r"^{number}\p{{L}}{{20}}"), json!({"type": "string"}))).collect();
+        let light: serde_json::Map<_, _> = (0..60).map(|number| (format!("^x-{number}"), json!(true))).collect();
+        assert!(problem(&json!({"patternProperties": heavy})).unwrap().contains("patterns"));
+        assert_eq!(problem(&json!({"patternProperties": light})), None);
+    }
+
+    #[test]
+    fn message_is_cut_where_it_is_written() {
+        let lines = problems(&json!({"type": "string"}), &format!("[{}1]", "1,".repeat(1_000)));
+        assert_eq!(lines[0].chars().count(), MAX_LINE_CHARS);
     }
 }

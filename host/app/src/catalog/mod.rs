@@ -6,6 +6,7 @@
 
 mod changes;
 mod check;
+mod metered;
 mod packed;
 mod publish;
 mod scopes;
@@ -13,6 +14,7 @@ mod search;
 mod signature;
 mod texts;
 mod usage;
+mod validators;
 mod versions;
 
 use std::{
@@ -27,7 +29,7 @@ use serde_json::{Value, json, value::RawValue};
 use store::Time;
 
 pub use changes::{Entry, changelog};
-pub use check::Schema;
+pub use check::{MAX_SCHEMA_BYTES, MAX_STEPS, MAX_STEPS_PER_BYTE, Schema};
 pub use manifest::{AuthMode, AuthScheme, Field};
 pub(crate) use publish::{COLLECTION, blob, refresh};
 pub use publish::{COMPONENT, Published, Terms, deprecate, identity, load, manifest_of, publish};
@@ -37,6 +39,9 @@ pub use signature::TrustedKeys;
 pub use texts::Texts;
 pub use usage::{Counts, usage};
 pub(crate) use usage::{USAGE, Usage};
+pub use validators::{
+    LARGE_CHECK_DEADLINE, MAX_INLINE_CHECK_BYTES, MAX_LARGE_CHECKS, MAX_VALIDATOR_BYTES, MAX_VALIDATORS,
+};
 pub use versions::{BASE, LATEST};
 use versions::{Unresolved, resolve};
 
@@ -50,6 +55,8 @@ pub struct Catalog {
     /// Held while a publication commits and swaps, so that swaps happen in the order of commits.
     changing: tokio::sync::Mutex<Texts>,
     changelogs: changes::Changelogs,
+    /// Held while the schemas of a toolkit are compiled to see that they can be.
+    compiling: Arc<tokio::sync::Semaphore>,
 }
 
 /// One state of the catalogue.
@@ -150,6 +157,7 @@ impl Catalog {
             newest: AtomicI64::new(newest),
             changing: tokio::sync::Mutex::new(texts),
             changelogs: changes::Changelogs::default(),
+            compiling: Arc::new(tokio::sync::Semaphore::new(1)),
         }
     }
 
@@ -317,7 +325,7 @@ impl Release {
             slug: manifest.slug.into(),
             name: manifest.name,
             description: manifest.description,
-            logo: manifest.logo.unwrap_or_default(),
+            logo: manifest.logo.as_deref().map(manifest::shown_logo).unwrap_or_default(),
             categories: manifest.categories,
             version: manifest.version,
             auth: manifest.auth,
@@ -373,8 +381,12 @@ impl Tool {
             name: tool.name,
             description: tool.description,
             takes_files: files::takes(tool.input.get()),
-            input: Schema::new(texts.add(tool.input)),
-            output: if tool.loose_output { Schema::loose(output) } else { Schema::new(output) },
+            input: Schema::new(texts.add(tool.input), texts.validators()),
+            output: if tool.loose_output {
+                Schema::loose(output, texts.validators())
+            } else {
+                Schema::new(output, texts.validators())
+            },
             hints: tool.hints,
             tags: tool.tags,
             scopes: tool.scopes,

@@ -9,6 +9,7 @@ use std::{fs::File, io, os::unix::fs::FileExt, path::Path, sync::Arc};
 
 use serde_json::value::RawValue;
 
+use super::validators::Validators;
 use crate::{Error, Result};
 
 /// Where texts are put.
@@ -19,6 +20,8 @@ pub struct Texts {
     end: u64,
     /// What comes after them.
     fresh: Vec<u8>,
+    /// Validators of the schemas among the texts.
+    validators: Arc<Validators>,
 }
 
 /// A text in the file, once it was written.
@@ -35,7 +38,12 @@ impl Texts {
     /// # Errors
     /// When it cannot be made.
     pub fn within(folder: &Path) -> io::Result<Self> {
-        Ok(Self { file: Arc::new(tempfile::tempfile_in(folder)?), end: 0, fresh: Vec::new() })
+        Ok(Self {
+            file: Arc::new(tempfile::tempfile_in(folder)?),
+            end: 0,
+            fresh: Vec::new(),
+            validators: Arc::default(),
+        })
     }
 
     /// Puts a text behind the others. It can be read after [`Texts::write`].
@@ -43,6 +51,10 @@ impl Texts {
         let at = self.end + self.fresh.len() as u64;
         self.fresh.extend_from_slice(text.get().as_bytes());
         Text { file: self.file.clone(), at, length: text.get().len() }
+    }
+
+    pub(super) fn validators(&self) -> &Arc<Validators> {
+        &self.validators
     }
 
     /// Writes what was added.

@@ -1,5 +1,7 @@
 //! Files in arguments: found where the tool's schema says that a file stands, and handed to the call by their keys.
 
+use std::collections::HashSet;
+
 use bytes::Bytes;
 use sandbox::File as Given;
 use serde_json::Value;
@@ -8,25 +10,24 @@ use crate::{App, Error, Result, catalog::Tool, json, projects::Project};
 
 /// What marks a node of a schema.
 const MARK: &str = "file_uploadable";
-/// How deep schema and arguments are followed.
+/// How deep arguments are followed.
 const DEPTH: usize = 32;
 /// Files of one call.
 pub const MOST: usize = 32;
+/// Pairs of a value and a schema that are looked at for the files of one call.
+pub const MAX_SEARCH_STEPS: usize = 1_000_000;
 
 /// The arguments without empty texts where files may stand, and the files that they name.
 ///
 /// # Errors
-/// When a key is none of the project's, its file was never uploaded, or the files are too many or too large together.
+/// When a key is none of the project's, its file was never uploaded, or the files are too many or too large together, or the schema has
+/// too many places for them.
 pub(crate) async fn given(app: &App, project: &Project, tool: &Tool, arguments: Bytes) -> Result<(Bytes, Vec<Given>)> {
     let invalid = |problem: String| Error::ArgumentsInvalid { tool: tool.slug.to_string(), problems: vec![problem] };
-    let mut value = json::read(&arguments).map_err(|cause| invalid(format!("not acceptable JSON: {cause}")))?;
-    let schema: Value = serde_json::from_str(tool.input.text()?.get()).unwrap_or_default();
-    let mut found = Search { root: &schema, keys: Vec::new(), dropped: false };
-    found.visit(&schema, &mut value, 0);
-    let Search { keys, dropped, .. } = found;
-    if keys.len() > MOST {
-        return Err(invalid(format!("a call takes at most {MOST} files")));
-    }
+    let schema = tool.input.text()?;
+    let size = arguments.len();
+    let search = move || found(schema.get(), arguments);
+    let (arguments, keys) = tool.input.validators().run(size, search).await?.map_err(invalid)?;
     let (mut files, mut size) = (Vec::with_capacity(keys.len()), 0);
     for key in keys {
         let (record, bytes) = super::read(app, project, &key).await?;
@@ -40,7 +41,6 @@ pub(crate) async fn given(app: &App, project: &Project, tool: &Tool, arguments: 
         let (name, media_type) = (record.body.name, record.body.media_type);
         files.push(Given { id: key, name, media_type, bytes });
     }
-    let arguments = if dropped { value.to_string().into() } else { arguments };
     Ok((arguments, files))
 }
 
@@ -49,56 +49,109 @@ pub(crate) fn takes(input: &str) -> bool {
     input.contains(MARK)
 }
 
+/// Finds the keys of files; the arguments come back without empty texts where files may stand.
+fn found(schema: &str, arguments: Bytes) -> std::result::Result<(Bytes, Vec<String>), String> {
+    let mut value = json::read(&arguments).map_err(|cause| format!("not acceptable JSON: {cause}"))?;
+    let schema: Value = serde_json::from_str(schema).unwrap_or_default();
+    let mut search = Search::new(&schema);
+    search.visit(&[&schema], &mut value, 0)?;
+    let arguments = if search.dropped { value.to_string().into() } else { arguments };
+    Ok((arguments, search.keys))
+}
+
 struct Search<'a> {
     root: &'a Value,
     keys: Vec<String>,
     dropped: bool,
+    /// Pairs of a value and a schema that may yet be looked at.
+    steps: usize,
 }
 
 impl<'a> Search<'a> {
-    fn visit(&mut self, schema: &'a Value, value: &mut Value, depth: usize) {
-        if depth > DEPTH {
-            return;
+    fn new(root: &'a Value) -> Self {
+        Self { root, keys: Vec::new(), dropped: false, steps: MAX_SEARCH_STEPS }
+    }
+
+    /// Looks for files in a value that these schemas describe.
+    fn visit(&mut self, schemas: &[&'a Value], value: &mut Value, depth: usize) -> std::result::Result<(), String> {
+        if depth > DEPTH || !(value.is_object() || value.is_array()) {
+            return Ok(());
         }
-        let schema = self.resolved(schema);
-        if schema[MARK] == true {
-            if let Some(key) = value["s3key"].as_str()
-                && !self.keys.iter().any(|known| known == key)
-            {
-                self.keys.push(key.to_owned());
+        let (marked, schemas): (Vec<_>, Vec<_>) =
+            self.with_alternatives(schemas)?.into_iter().partition(|schema| schema[MARK] == true);
+        if !marked.is_empty()
+            && let Some(key) = value["s3key"].as_str()
+            && !self.keys.iter().any(|known| known == key)
+        {
+            if self.keys.len() == MOST {
+                return Err(format!("a call takes at most {MOST} files"));
             }
-            return;
-        }
-        for alternative in alternatives(schema) {
-            self.visit(alternative, value, depth + 1);
+            self.keys.push(key.to_owned());
         }
         match value {
             Value::Object(members) => {
-                let named = schema["properties"].as_object();
-                let emptied = |name: &str, value: &Value| {
-                    *value == "" && named.and_then(|named| named.get(name)).is_some_and(|node| self.is_file(node, 0))
-                };
-                let before = members.len();
-                members.retain(|name, value| !emptied(name, value));
-                self.dropped |= members.len() < before;
-                for (name, value) in members {
-                    let node = named.and_then(|named| named.get(name)).unwrap_or(&schema["additionalProperties"]);
-                    self.visit(node, value, depth + 1);
+                self.drop_empty_texts(&schemas, members)?;
+                for (name, value) in members.iter_mut().filter(|(_, value)| value.is_object() || value.is_array()) {
+                    self.pay(schemas.len())?;
+                    let inner: Vec<_> = schemas
+                        .iter()
+                        .map(|schema| schema["properties"].get(name).unwrap_or(&schema["additionalProperties"]))
+                        .collect();
+                    self.visit(&inner, value, depth + 1)?;
                 }
             }
             Value::Array(items) => {
+                let inner: Vec<_> = schemas.iter().map(|schema| &schema["items"]).collect();
                 for item in items {
-                    self.visit(&schema["items"], item, depth + 1);
+                    self.visit(&inner, item, depth + 1)?;
                 }
             }
             _ => {}
         }
+        Ok(())
     }
 
-    /// Whether a file stands at a node, perhaps among other things.
-    fn is_file(&self, node: &'a Value, depth: usize) -> bool {
-        let node = self.resolved(node);
-        node[MARK] == true || (depth < DEPTH && alternatives(node).any(|other| self.is_file(other, depth + 1)))
+    /// Removes empty texts where files may stand.
+    fn drop_empty_texts(
+        &mut self,
+        schemas: &[&'a Value],
+        members: &mut serde_json::Map<String, Value>,
+    ) -> std::result::Result<(), String> {
+        let mut empty = HashSet::new();
+        for (name, _) in members.iter().filter(|(_, value)| **value == "") {
+            self.pay(schemas.len())?;
+            let inner: Vec<_> = schemas.iter().filter_map(|schema| schema["properties"].get(name)).collect();
+            if self.with_alternatives(&inner)?.iter().any(|schema| schema[MARK] == true) {
+                empty.insert(name.clone());
+            }
+        }
+        self.dropped |= !empty.is_empty();
+        members.retain(|name, _| !empty.contains(name));
+        Ok(())
+    }
+
+    /// The schemas with those that describe the same value, references followed, each once.
+    fn with_alternatives(&mut self, schemas: &[&'a Value]) -> std::result::Result<Vec<&'a Value>, String> {
+        let mut seen = HashSet::new();
+        let mut all = Vec::new();
+        let mut waiting: Vec<_> = schemas.iter().rev().copied().collect();
+        while let Some(schema) = waiting.pop() {
+            let schema = self.resolved(schema);
+            if !schema.is_object() || !seen.insert(std::ptr::from_ref(schema)) {
+                continue;
+            }
+            self.pay(1)?;
+            all.push(schema);
+            if schema[MARK] != true {
+                waiting.extend(alternatives(schema));
+            }
+        }
+        Ok(all)
+    }
+
+    fn pay(&mut self, steps: usize) -> std::result::Result<(), String> {
+        self.steps = self.steps.checked_sub(steps).ok_or("they have too many places for files")?;
+        Ok(())
     }
 
     fn resolved(&self, schema: &'a Value) -> &'a Value {
@@ -118,8 +171,8 @@ mod tests {
     use super::*;
 
     fn search(schema: &Value, mut value: Value) -> (Vec<String>, Value) {
-        let mut found = Search { root: schema, keys: Vec::new(), dropped: false };
-        found.visit(schema, &mut value, 0);
+        let mut found = Search::new(schema);
+        found.visit(&[schema], &mut value, 0).unwrap();
         (found.keys, value)
     }
 
@@ -153,5 +206,23 @@ mod tests {
     fn a_schema_that_leads_back_to_itself_comes_to_an_end() {
         let schema = json!({"$ref": "#/$defs/A", "$defs": {"A": {"anyOf": [{"$ref": "#/$defs/A"}]}}});
         assert!(search(&schema, json!({"a": {"b": []}})).0.is_empty());
+    }
+
+    #[test]
+    fn alternatives_that_meet_are_visited_once() {
+        let twice = json!({"anyOf": [{"$ref": "#/$defs/A"}, {"$ref": "#/$defs/A"}]});
+        let file = json!({"type": "object", "file_uploadable": true});
+        let schema = json!({
+            "$ref": "#/$defs/A",
+            "$defs": {"A": {"properties": {"file": file}, "additionalProperties": twice, "anyOf": [{"$ref": "#/$defs/A"}]}},
+        });
+        let mut value = json!({"file": {"s3key": "a"}});
+        for _ in 0..DEPTH - 2 {
+            value = json!({"in": value});
+        }
+        let mut found = Search::new(&schema);
+        found.visit(&[&schema], &mut value, 0).unwrap();
+        assert_eq!(found.keys, ["a"]);
+        assert!(MAX_SEARCH_STEPS - found.steps < 10 * DEPTH, "{} steps are left", found.steps);
     }
 }

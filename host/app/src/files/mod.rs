@@ -18,7 +18,7 @@ use store::{Batch, Collection, CommitError, Document, Field, Found, Kind, Query,
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 pub(crate) use answer::{linked, offloaded};
-pub use arguments::MOST;
+pub use arguments::{MAX_SEARCH_STEPS, MOST};
 pub(crate) use arguments::{given, takes};
 pub use link::{Link, Links, Parameters, Ticket};
 pub use store::Signed;

@@ -23,12 +23,6 @@ use crate::{
     projects::SharedProject,
 };
 
-/// Told when calls wait for their records and one could not be written. The tool ran.
-const NOT_WRITTEN: &str = "log_not_written: the tool ran, but its record could not be written";
-
-/// Kind of a failure: the tool ran, and what it made could not be kept.
-const NOT_KEPT: &str = "file_not_kept";
-
 /// Bytes of a result that stand in an answer; a larger one becomes a file, and its answer a link to it.
 pub const INLINE: usize = 4 << 20;
 
@@ -97,7 +91,7 @@ pub async fn execute(app: &App, project: &SharedProject, request: Execute) -> Re
             if found.tool.takes_files {
                 (arguments, files) = files::given(app, project, &found.tool, arguments).await?;
             }
-            let problems = found.tool.input.problems_strictly(&arguments)?;
+            let problems = found.tool.input.problems_strictly(&arguments).await?;
             if !problems.is_empty() {
                 return Err(Error::ArgumentsInvalid { tool: found.tool.slug.to_string(), problems });
             }
@@ -146,7 +140,9 @@ pub async fn execute(app: &App, project: &SharedProject, request: Execute) -> Re
         let given: Vec<_> = files.into_iter().map(|file| file.id).collect();
         told = match files::linked(app, project, &found, &told.data, made, &given).await {
             Ok(data) => Told { data, error: None },
-            Err(cause) => failed(NOT_KEPT, &format!("the tool ran, but a file it made is lost: {cause}"), None),
+            Err(cause) => {
+                failed(kind::FILE_NOT_KEPT, &format!("the tool ran, but a file it made is lost: {cause}"), None)
+            }
         };
     }
     if told.error.is_none() && told.data.len() > INLINE {
@@ -173,7 +169,11 @@ pub async fn execute(app: &App, project: &SharedProject, request: Execute) -> Re
         release: found.release,
         outcome,
     });
-    let error = if written.await { told.error } else { Some(NOT_WRITTEN.to_owned()) };
+    let error = if written.await {
+        told.error
+    } else {
+        Some(format!("{}: the tool ran, but its record could not be written", kind::LOG_NOT_WRITTEN))
+    };
     Ok(Execution { log_id, data: told.data, error })
 }
 
@@ -256,27 +256,18 @@ async fn offloaded(app: &App, project: &SharedProject, found: &Found, data: Byte
     match files::offloaded(app, project, found, data).await {
         Ok([data, record]) => (Told { data, error: None }, record),
         Err(cause) => {
-            let told = failed(NOT_KEPT, &format!("the tool ran, but its result could not be kept: {cause}"), None);
+            let told =
+                failed(kind::FILE_NOT_KEPT, &format!("the tool ran, but its result could not be kept: {cause}"), None);
             let data = told.data.clone();
             (told, data)
         }
     }
 }
 
-/// What in a tool's data does not fit its schema. Large ones are read on another thread, so that they hold up nobody.
-async fn problems(found: &Found, data: &Bytes) -> Result<Vec<String>> {
-    if data.len() <= INLINE {
-        return found.tool.output.problems(data);
-    }
-    let (tool, data) = (found.tool.clone(), data.clone());
-    let checked = tokio::task::spawn_blocking(move || tool.output.problems(&data)).await;
-    checked.unwrap_or_else(|cause| Err(Error::Unavailable(cause.to_string())))
-}
-
 async fn told(found: &Found, outcome: &Outcome) -> Told {
     let invalid = |message: String| failed(kind::OUTPUT_INVALID, &message, None);
     match &outcome.answer {
-        Ok(Answer::Data(data)) => match problems(found, data).await {
+        Ok(Answer::Data(data)) => match found.tool.output.problems(data).await {
             Ok(problems) if problems.is_empty() => Told { data: as_object(data), error: None },
             Ok(problems) => invalid(format!("the tool's answer does not fit its schema: {}", problems.join("; "))),
             Err(cause) => failed(kind::HOST, &format!("the tool ran, but its result cannot be checked: {cause}"), None),

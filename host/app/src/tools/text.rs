@@ -149,7 +149,8 @@ async fn converse(model: &Model, tool: &Tool, sentence: &Sentence) -> Result<(By
     let schema = tool.input.text()?;
     let mut said = opening(tool, sentence, &schema);
     let mut tokens = Tokens { model: model.settings.model.clone(), prompt: 0, completion: 0 };
-    let (mut answer, mut problems) = (String::new(), Vec::new());
+    let mut answer = String::new();
+    let mut problems = Vec::new();
     for _ in 0..ROUNDS {
         if !problems.is_empty() {
             let mend = format!("That does not fit the schema:\n{}\nAnswer again.", problems.join("\n"));
@@ -161,9 +162,10 @@ async fn converse(model: &Model, tool: &Tool, sentence: &Sentence) -> Result<(By
         tokens.completion += usage.completion_tokens;
         let choice = choices.into_iter().next().ok_or_else(|| Error::ModelFailed("it answered nothing".into()))?;
         answer = choice.message.content.unwrap_or_default();
-        problems = tool.input.problems_strictly(answer.as_bytes())?;
+        let arguments = Bytes::copy_from_slice(answer.as_bytes());
+        problems = tool.input.problems_strictly(&arguments).await?;
         if problems.is_empty() {
-            return Ok((Bytes::from(answer), tokens));
+            return Ok((arguments, tokens));
         }
         if choice.finish_reason.as_deref() == Some("length") {
             problems.push("the answer was cut off by `llm.max_tokens`".into());
