@@ -8,7 +8,7 @@ use std::sync::{Arc, atomic::Ordering};
 
 use bytes::Bytes;
 use manifest::Manifest;
-use sandbox::{Digest, InstallError};
+use sandbox::{Digest, InstallError, Installed};
 use serde::{Deserialize, Serialize};
 use store::{Batch, Change, Collection, CommitError, Document, Field, Kind, Query, Store, Time};
 
@@ -18,6 +18,8 @@ use crate::{App, Error, INSTALLATION, Result};
 /// The largest component, in bytes.
 pub const COMPONENT: usize = 24 << 20;
 const PAGE: u64 = 500;
+/// Tools of another toolkit that are named where they stand in the way.
+const NAMED: usize = 5;
 /// By how many milliseconds the clocks of servers may differ.
 const SKEW: i64 = 10 * 60 * 1000;
 
@@ -161,10 +163,9 @@ pub async fn publish(app: &App, slug: &str, version: &str, component: Bytes, ter
     };
     let manifest = serde_json::to_string(&installed.manifest)
         .map_err(|cause| Error::Internal(format!("a manifest could not be written: {cause}")))?;
-    let problems = conflicts(&app.catalog.index(), &installed.manifest);
-    if !problems.is_empty() {
-        return Err(Error::ComponentInvalid(problems));
-    }
+    // Told early; it is judged again when nobody else can publish.
+    refuse_names_of_others(&app.catalog.index(), &installed.manifest)?;
+    let installed = usable(app, installed).await?;
     app.store.blobs().put(&blob(digest), component).await?;
     let stored = Stored {
         slug: slug.to_owned(),
@@ -175,8 +176,7 @@ pub async fn publish(app: &App, slug: &str, version: &str, component: Bytes, ter
         signed_by,
         deprecated_at: None,
     };
-    let promised = (!terms.breaking).then_some(&installed.manifest);
-    enter(app, stored, promised).await
+    enter(app, stored, &installed.manifest, terms.breaking).await
 }
 
 /// The manifest of a version.
@@ -217,10 +217,11 @@ impl Catalog {
     }
 }
 
-/// Commits a version and swaps the catalogue. `promised` is its manifest when it has to keep what its day has promised.
-async fn enter(app: &App, stored: Stored, promised: Option<&Manifest>) -> Result<Published> {
+/// Commits a version and swaps the catalogue. Unless it is `breaking`, it has to keep what its day has promised.
+async fn enter(app: &App, stored: Stored, manifest: &Manifest, breaking: bool) -> Result<Published> {
     let mut texts = app.catalog.changing.lock().await;
-    if let Some(manifest) = promised {
+    refuse_names_of_others(&app.catalog.index(), manifest)?;
+    if !breaking {
         changes::keeps_the_days_promises(app, manifest).await?;
     }
     let now = app.clock.now();
@@ -269,13 +270,58 @@ fn named_right(slug: &str, version: &str, component: &[u8]) -> Vec<String> {
     problems
 }
 
-/// What stands against a manifest that is right in itself: names of others, and schemas that cannot be used.
-fn conflicts(index: &Index, manifest: &Manifest) -> Vec<String> {
+/// Refuses tools whose names belong to another toolkit.
+///
+/// A toolkit owns its tools and every name that begins with its own slug. So of two toolkits `a` and `a_b`, only the second takes new
+/// tools that begin with `A_B_`, and it cannot come after `a` has some. A name that a toolkit has already stays its own.
+fn refuse_names_of_others(index: &Index, manifest: &Manifest) -> Result<()> {
     let mut problems = Vec::new();
     for tool in &manifest.tools {
-        if let Some(other) = index.toolkit_of(&tool.slug).filter(|other| *other.slug != *manifest.slug) {
-            problems.push(format!("tools.{}: the name is used by toolkit {}", tool.slug, other.slug));
+        if let Some(owner) = owner(index, &manifest.slug, &tool.slug).filter(|owner| ***owner != *manifest.slug) {
+            problems.push(format!("tools.{}: the name is used by toolkit {owner}", tool.slug));
         }
+    }
+    if index.toolkit(&manifest.slug).is_none() {
+        let prefix = format!("{}_", manifest.slug.to_ascii_uppercase());
+        // A longer slug that begins with this one owns its names.
+        let is_used =
+            |(tool, owner): &(&Arc<str>, &Arc<str>)| tool.starts_with(&prefix) && owner.len() < manifest.slug.len();
+        let mut used: Vec<_> = index.tools.iter().filter(is_used).collect();
+        used.sort();
+        let line = |(tool, owner): &(_, _)| {
+            format!("slug: toolkit {owner} has the tool {tool}, whose name begins with this slug")
+        };
+        problems.extend(used.iter().take(NAMED).map(line));
+    }
+    if problems.is_empty() { Ok(()) } else { Err(Error::ComponentInvalid(problems)) }
+}
+
+/// Finds the toolkit that the name of a toolkit's tool belongs to: the one that has it, or another one with a longer slug that it begins
+/// with.
+fn owner<'a>(index: &'a Index, toolkit: &str, tool: &str) -> Option<&'a Arc<str>> {
+    let tool = tool.to_ascii_uppercase();
+    let has = index.tools.get(tool.as_str());
+    has.or_else(|| {
+        let longer = tool.rmatch_indices('_').map(|(end, _)| end).take_while(|end| *end > toolkit.len());
+        let mut slugs = longer.map(|end| tool[..end].to_ascii_lowercase());
+        slugs.find_map(|slug| index.toolkits.get(slug.as_str())).map(|toolkit| &toolkit.slug)
+    })
+}
+
+/// Refuses schemas that cannot be used. They are compiled one toolkit at a time, on a thread of its own.
+async fn usable(app: &App, installed: Installed) -> Result<Installed> {
+    let place = app.catalog.compiling.clone().acquire_owned().await;
+    let compiled = tokio::task::spawn_blocking(move || {
+        let _place = place;
+        let problems = unusable_schemas(&installed.manifest);
+        if problems.is_empty() { Ok(installed) } else { Err(Error::ComponentInvalid(problems)) }
+    });
+    compiled.await.unwrap_or_else(|broken| Err(Error::Unavailable(format!("the schemas cannot be compiled: {broken}"))))
+}
+
+fn unusable_schemas(manifest: &Manifest) -> Vec<String> {
+    let mut problems = Vec::new();
+    for tool in &manifest.tools {
         let output = (!tool.loose_output).then_some(("output", &tool.output));
         for (name, schema) in [("input", &tool.input)].into_iter().chain(output) {
             if let Some(problem) = check::problem(schema) {
