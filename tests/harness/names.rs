@@ -28,6 +28,8 @@ pub enum Record {
     Alias(String),
     /// Another record each time it is asked for; the last one from then on.
     InTurn(Vec<Record>),
+    /// No answer at all.
+    Silent,
 }
 
 /// A server for names, and an application behind them.
@@ -185,6 +187,9 @@ impl Shared {
         if kind == A {
             self.asked.lock().expect("no panic holds it").push(name.clone());
         }
+        if matches!(self.zone.lock().expect("no panic holds it").get(&name), Some(Record::Silent)) {
+            return None;
+        }
         let found = self.records(&name, kind);
         // An answer with authority, to a question that may have wanted more: refused is only what is not there.
         let code = if found.is_some() { 0 } else { 3 };
@@ -223,7 +228,7 @@ impl Shared {
                 all.extend(self.records(&other, kind)?);
                 Some(all)
             }
-            Record::InTurn(_) => None,
+            Record::InTurn(_) | Record::Silent => None,
         }
     }
 }

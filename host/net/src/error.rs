@@ -105,7 +105,7 @@ impl Place {
         for cause in causes(failure) {
             match cause.downcast_ref::<guard::Unresolved>() {
                 Some(guard::Unresolved::Refused(refused)) => return self.denied(refused),
-                Some(failed @ guard::Unresolved::Failed(_)) => return self.error(ErrorKind::Dns, failed),
+                Some(failed) => return self.error(ErrorKind::Dns, failed),
                 None => {}
             }
             if cause.is::<connect::TooSlow>() {

@@ -11,7 +11,7 @@ use std::{
 use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
-use crate::{Error, ErrorKind};
+use crate::{Error, ErrorKind, guard, lookup::Lookups};
 
 /// Clients kept for certificates.
 const KEPT: usize = 64;
@@ -47,7 +47,8 @@ impl Identity {
     /// # Errors
     /// When they do not, or are of a kind that no connection can show.
     pub fn check(&self) -> Result<(), Error> {
-        crate::build("", None, Some(self), None).map(drop).map_err(|_| Error {
+        let resolver = guard::Resolver::vouched(Lookups::new());
+        crate::build("", resolver, Some(self), None).map(drop).map_err(|_| Error {
             kind: ErrorKind::Tls,
             message:
                 "the client certificate and its key do not belong together, or are of a kind that cannot be shown; \

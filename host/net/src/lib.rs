@@ -5,8 +5,8 @@
 //! listed it, that a name is looked up once and the address that was checked is the one connected to, that no proxy is used
 //! and no redirect followed unasked, and that an answer is bounded in time and in decompressed size.
 //!
-//! The guarantee rests on three places: [`guard`] judges names and addresses, `connect` bounds the connection, `body`
-//! reads the answer. It does not rest on the caller, nor on the environment: proxy variables are not read. Through a `proxy` that
+//! The guarantee rests on four places: [`guard`] judges names and addresses, `lookup` finds the addresses of names, `connect` bounds
+//! the connection, `body` reads the answer. It does not rest on the caller, nor on the environment: proxy variables are not read. Through a `proxy` that
 //! a caller names it is the proxy's address that is checked.
 //!
 //! Connections are kept alive and shared by all callers. Credentials travel in requests, never in connections (no NTLM), so a
@@ -17,6 +17,7 @@ mod connect;
 mod error;
 pub mod guard;
 mod identity;
+mod lookup;
 mod proxy;
 mod redirect;
 mod rewrite;
@@ -30,9 +31,12 @@ use bytes::Bytes;
 use ipnet::IpNet;
 use reqwest::header::{ACCEPT_ENCODING, HeaderValue};
 
+use crate::lookup::Lookups;
+
 pub use error::{Error, ErrorKind};
 pub use identity::Identity;
 pub use ipnet;
+pub use lookup::{DOMAIN_PART, LOOKUP_TIMEOUT, MAX_LOOKUPS, MAX_WAITING_LOOKUPS};
 pub use proxy::{InvalidProxy, Proxy};
 pub use reqwest::{
     Method, StatusCode, header,
@@ -77,6 +81,7 @@ struct Inner {
     user_agent: String,
     rewrites: Vec<Rewrite>,
     allow: Arc<[IpNet]>,
+    lookups: Arc<Lookups>,
     proxied: proxy::Clients,
 }
 
@@ -159,9 +164,10 @@ impl Client {
     pub fn new(settings: Settings) -> Result<Self, Error> {
         let Settings { rewrite: rewrites, allow, user_agent } = settings;
         let allow: Arc<[IpNet]> = allow.into();
-        let shared = Clients::new(&user_agent, &allow, !rewrites.is_empty(), None)?;
+        let lookups = Lookups::new();
+        let shared = Clients::new(&user_agent, &allow, &lookups, !rewrites.is_empty(), None)?;
         let proxied = proxy::Clients::default();
-        let inner = Inner { shared, owned: identity::Kept::new(), user_agent, rewrites, allow, proxied };
+        let inner = Inner { shared, owned: identity::Kept::new(), user_agent, rewrites, allow, lookups, proxied };
         Ok(Self { inner: Arc::new(inner), identity: None, proxy: None })
     }
 
@@ -203,7 +209,8 @@ impl Client {
         let owned = match &self.identity {
             None => None,
             Some(identity) => Some(inner.owned.get(identity.digest, || {
-                Clients::new(&inner.user_agent, &inner.allow, !inner.rewrites.is_empty(), Some(identity))
+                let Inner { user_agent, allow, lookups, rewrites, .. } = &**inner;
+                Clients::new(user_agent, allow, lookups, !rewrites.is_empty(), Some(identity))
             })?),
         };
         let clients = owned.as_deref().unwrap_or(&inner.shared);
@@ -236,13 +243,16 @@ impl Client {
 
     /// Where a URL really goes: through the guard, there perhaps through a proxy, or to the target of a rewrite.
     fn route(&self, clients: &Clients, url: &Url, place: &error::Place) -> Result<(reqwest::Client, Url), Error> {
-        let Inner { rewrites, allow, user_agent, proxied, .. } = &*self.inner;
+        let Inner { rewrites, allow, user_agent, lookups, proxied, .. } = &*self.inner;
         if let (Some(vouched), Some(target)) = (&clients.vouched, rewrite::apply(rewrites, url)) {
             return Ok((vouched.clone(), target));
         }
         guard::check_url(url, allow).map_err(|refused| place.denied(&refused))?;
         let client = match &self.proxy {
-            Some(proxy) => proxied.of(proxy, self.identity.as_ref(), user_agent, allow, place)?,
+            Some(proxy) => {
+                let resolver = guard::Resolver::new(allow.clone(), lookups.clone());
+                proxied.of(proxy, self.identity.as_ref(), user_agent, allow, resolver, place)?
+            }
             None => clients.guarded.clone(),
         };
         Ok((client, url.clone()))
@@ -250,17 +260,23 @@ impl Client {
 }
 
 impl Clients {
-    fn new(user_agent: &str, allow: &Arc<[IpNet]>, rewrites: bool, identity: Option<&Identity>) -> Result<Self, Error> {
-        let guarded = build(user_agent, Some(guard::Resolver::new(allow.clone())), identity, None)?;
-        let vouched = if rewrites { Some(build(user_agent, None, identity, None)?) } else { None };
-        Ok(Self { guarded, vouched })
+    fn new(
+        user_agent: &str,
+        allow: &Arc<[IpNet]>,
+        lookups: &Arc<Lookups>,
+        rewrites: bool,
+        identity: Option<&Identity>,
+    ) -> Result<Self, Error> {
+        let guarded = build(user_agent, guard::Resolver::new(allow.clone(), lookups.clone()), identity, None)?;
+        let vouched = || build(user_agent, guard::Resolver::vouched(lookups.clone()), identity, None);
+        Ok(Self { guarded, vouched: if rewrites { Some(vouched()?) } else { None } })
     }
 }
 
 #[expect(clippy::disallowed_methods, reason = "this is the one place that makes clients")]
 fn build(
     user_agent: &str,
-    resolver: Option<guard::Resolver>,
+    resolver: guard::Resolver,
     identity: Option<&Identity>,
     proxy: Option<&Proxy>,
 ) -> Result<reqwest::Client, Error> {
@@ -278,12 +294,10 @@ fn build(
         .pool_max_idle_per_host(IDLE_PER_HOST)
         .pool_idle_timeout(IDLE)
         .http2_max_header_list_size(HEADER_BYTES as u32)
+        .dns_resolver(resolver)
         .connector_layer(connect::Layer);
     if !user_agent.is_empty() {
         builder = builder.user_agent(user_agent);
-    }
-    if let Some(resolver) = resolver {
-        builder = builder.dns_resolver(resolver);
     }
     if let Some(identity) = identity {
         builder = builder.identity(identity.own());

@@ -84,7 +84,8 @@ impl Clients {
         proxy: &Arc<Proxy>,
         identity: Option<&Identity>,
         user_agent: &str,
-        allow: &Arc<[IpNet]>,
+        allow: &[IpNet],
+        resolver: guard::Resolver,
         place: &Place,
     ) -> Result<reqwest::Client, Error> {
         guard::check_url(&proxy.url, allow).map_err(|refused| place.denied_proxy(&refused))?;
@@ -93,7 +94,7 @@ impl Clients {
         if let Some(client) = clients.get(&way) {
             return Ok(client.clone());
         }
-        let client = build(user_agent, Some(guard::Resolver::new(allow.clone())), identity, Some(proxy))?;
+        let client = build(user_agent, resolver, identity, Some(proxy))?;
         if clients.len() >= KEPT {
             clients.clear();
         }
