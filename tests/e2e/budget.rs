@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpSocket, TcpStream},
+    task::JoinSet,
 };
 
 use crate::given;
@@ -38,12 +39,16 @@ const ROWS: &[(&str, &str)] = &[
     ("Characters of an `Idempotency-Key`", "tests/e2e/budget.rs what_a_request_may_be"),
     ("Answer kept for an `Idempotency-Key`", "tests/e2e/budget.rs how_large_an_answer_is_given_again"),
     ("Arrival of a body", "tests/e2e/budget.rs how_long_things_may_take"),
+    ("Speed of a body, and of reading an answer, over five seconds", "tests/e2e/abuse/edge.rs trickling_body_is_cut"),
     ("An operation", "tests/e2e/budget.rs how_long_things_may_take"),
     ("Waiting for a request, or for its head", "tests/e2e/budget.rs how_long_things_may_take"),
     ("Connections", "tests/e2e/budget.rs how_many_connections_there_may_be"),
     ("Connections from one address", "tests/e2e/budget.rs how_many_connections_there_may_be"),
     ("Requests at once", "tests/e2e/budget.rs how_much_may_be_under_way"),
     ("Requests of a project at once", "tests/e2e/budget.rs how_much_may_be_under_way"),
+    ("Bodies of one address that are on their way", "tests/e2e/abuse/edge.rs slow_bodies_hold_no_place"),
+    ("Bodies of one project that are on their way", "tests/e2e/abuse/edge.rs slow_bodies_hold_no_place"),
+    ("Memory of bodies that are on their way", "tests/e2e/abuse/edge.rs arriving_bodies_share_their_memory"),
     ("Waiting for a turn", "tests/e2e/budget.rs how_much_may_be_under_way"),
     (
         "Requests of the organization in ten minutes",
@@ -116,6 +121,9 @@ const ROWS: &[(&str, &str)] = &[
     ("Schema", "tests/e2e/budget.rs what_a_component_may_be"),
     ("Levels of a schema", "tests/e2e/budget.rs what_a_component_may_be"),
     ("A file", "tests/e2e/files.rs a_file_has_a_largest_size_and_files_of_a_call_have_it_together"),
+    ("Files that links send or receive at once", "tests/e2e/abuse/edge.rs one_project_leaves_transfers_to_others"),
+    ("Of them, files of one project", "tests/e2e/abuse/edge.rs one_project_leaves_transfers_to_others"),
+    ("Arrival of a file, or its departure", "tests/e2e/abuse/edge.rs one_project_leaves_transfers_to_others"),
     ("Files of a call together", "tests/e2e/budget.rs how_many_files_a_call_takes"),
     ("Files of a call", "tests/e2e/budget.rs how_many_files_a_call_takes"),
     ("Characters of a file's name", "tests/e2e/budget.rs what_a_request_may_be"),
@@ -390,7 +398,7 @@ async fn how_long_things_may_take() {
 }
 
 /// A connection from an address of this machine.
-async fn from(host: &Host, last: u8) -> TcpStream {
+pub(crate) async fn from(host: &Host, last: u8) -> TcpStream {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind(([127, 0, 0, last], 0).into()).unwrap();
     socket.connect(host.url.trim_start_matches("http://").parse().unwrap()).await.unwrap()
@@ -431,19 +439,24 @@ async fn how_much_may_be_under_way() {
         .with("limits.in_flight_wait_ms", "1")
         .start()
         .await;
-    let (one, other) = (host.new_project().await, host.new_project().await);
-    let mut held = vec![unfinished(&host, one.key(), "/auth_configs").await];
+    let (one, other, third) = (host.new_project().await, host.new_project().await, host.as_project());
+    let sleeps = sleeper(&host, 250_000).await;
+    let mut held = JoinSet::new();
+    let mut hold = |project: &Client| {
+        let (project, sleeps) = (project.clone(), sleeps.clone());
+        held.spawn(async move { sleeping(&project, &sleeps).await });
+    };
+    hold(&one);
     one.get("/auth/session/info").await.expect(200);
-    held.push(unfinished(&host, one.key(), "/auth_configs").await);
+    hold(&one);
     wait_until("the project has two requests under way", || is_busy(&one)).await;
     assert_refused("of a project", &one.get("/auth/session/info").await, 429, "Server_ProjectBusy");
     for _ in 0..2 {
-        held.push(unfinished(&host, other.key(), "/auth_configs").await);
+        hold(&other);
     }
     wait_until("the other one, too", || is_busy(&other)).await;
-    let third = host.as_project();
     third.get("/auth/session/info").await.expect(200);
-    held.push(unfinished(&host, third.key(), "/auth_configs").await);
+    hold(&third);
     wait_until("five are under way", async || third.get("/auth/session/info").await.status == 503).await;
     assert_refused("of all", &third.get("/auth/session/info").await, 503, "Server_Busy");
     drop(held);

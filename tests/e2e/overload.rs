@@ -91,7 +91,7 @@ async fn goes_on(project: &Client, rounds: usize) -> Vec<u16> {
 async fn hundreds_of_slow_heads_and_bodies_end_at_their_time_while_others_go_on() {
     let host = Setup::new()
         .with("limits.connections_per_address", "1000")
-        .with("limits.in_flight_per_project", "40")
+        .with("limits.bodies_per_project", "40")
         .with("limits.body_s", "3")
         .with("limits.idle_s", "3")
         .start()

@@ -60,6 +60,9 @@ pub enum Error {
     /// The project has too much under way. Nothing was started.
     #[error("the project has too many calls under way")]
     ProjectBusy,
+    /// The address has too many bodies on their way. Nothing was started.
+    #[error("too many request bodies are on their way from this address")]
+    AddressBusy,
     /// The node has too much under way. Nothing was started.
     #[error("the server has too many calls under way")]
     NodeBusy,
@@ -423,6 +426,7 @@ impl Error {
             Self::TooManyFailures { .. } => row(10430, "HTTP_TooManyFailedAuthentications", 429, "wait, then send a working key"),
             Self::RateExceeded { .. } => row(10429, "HTTP_TooManyRequests", 429, "wait, or raise `limits.rate`, `limits.rate_per_project` or `limits.rate_per_key`"),
             Self::ProjectBusy => row(10431, "Server_ProjectBusy", 429, "nothing was started: try again in a moment"),
+            Self::AddressBusy => row(10435, "Server_AddressBusy", 429, "nothing was started: try again when the other requests have been sent"),
             Self::NodeBusy => row(10503, "Server_Busy", 503, "nothing was started: try again in a moment"),
             Self::Deadline(_) => row(10504, "Server_DeadlineExceeded", 503, "try again; ask for less at once if it happens again"),
 
@@ -531,6 +535,7 @@ impl Error {
             Self::IdempotencyUnanswered
             | Self::RefreshInProgress(_)
             | Self::ProjectBusy
+            | Self::AddressBusy
             | Self::NodeBusy
             | Self::Unavailable(_)
             | Self::Deadline(_) => Some(Duration::from_secs(1)),
@@ -608,6 +613,7 @@ mod tests {
             Error::MemberNotFound(text()),
             Error::MemberTaken(text()),
             Error::ProjectBusy,
+            Error::AddressBusy,
             Error::NodeBusy,
             Error::Deadline(after),
             Error::Invalid(lines()),

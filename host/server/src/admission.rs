@@ -5,7 +5,7 @@
 use std::{
     collections::HashMap,
     hash::Hash,
-    net::IpAddr,
+    net::{IpAddr, Ipv6Addr},
     num::NonZeroU32,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
@@ -18,7 +18,7 @@ use governor::{
     middleware::StateInformationMiddleware,
 };
 use tokio::{
-    sync::{OwnedSemaphorePermit, Semaphore},
+    sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit},
     time::timeout,
 };
 
@@ -27,6 +27,21 @@ pub(crate) const RATE_WINDOW: Duration = Duration::from_secs(600);
 const FAILURE_WINDOW: Duration = Duration::from_secs(60);
 /// Counters that have nothing to say are dropped when there are more than this.
 const KEPT: usize = 10_000;
+/// Secrets of each kind that are judged at once for addresses that have shown too many wrong ones.
+pub(crate) const SUSPECTS_AT_ONCE: usize = 8;
+/// How long such a secret waits to be judged.
+const SUSPECT_WAIT: Duration = Duration::from_secs(5);
+/// Part of the memory of arriving bodies that one project may use, and one address without a key.
+const OWNER_PART: usize = 4;
+const ADDRESS_PART: usize = 16;
+
+/// Returns what an address is counted as: an IPv6 address as its /64, which one caller has as a whole.
+pub(crate) fn counted_as(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V4(_) => address,
+        IpAddr::V6(v6) => IpAddr::V6(Ipv6Addr::from_bits(v6.to_bits() & !u128::from(u64::MAX))),
+    }
+}
 
 /// An allowance of requests for each key: it may be used up at once, and comes back evenly. 0 is no limit. Only who has a
 /// working key is counted, so there are no more counters than keys.
@@ -140,6 +155,10 @@ impl Counters {
                 window.roll(now, length);
                 window.count(now, length) > 0
             });
+            // So many addresses at once are one caller's, who would have each look at all of them again.
+            if windows.len() >= KEPT {
+                windows.clear();
+            }
         }
         let window = windows.entry(key).or_default();
         window.roll(now, length);
@@ -152,6 +171,146 @@ impl Counters {
     }
 }
 
+/// Kinds of secrets that strangers may guess. Each is counted for itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SecretKind {
+    /// An API key.
+    Key,
+    /// The token of a link.
+    Link,
+    /// The state of a callback.
+    Callback,
+}
+
+/// Wrong secrets of one kind, and the turns of the addresses that have shown too many.
+struct Suspects {
+    failures: Counters,
+    turns: Semaphore,
+}
+
+impl Suspects {
+    fn new(limit: u32) -> Self {
+        Self { failures: Counters::new(limit, FAILURE_WINDOW), turns: Semaphore::new(SUSPECTS_AT_ONCE) }
+    }
+}
+
+/// Bodies that are arriving. Their requests hold no place among those in flight meanwhile.
+pub(crate) struct Arrivals {
+    per_address: usize,
+    per_owner: usize,
+    bytes: usize,
+    arriving: Mutex<Arriving>,
+}
+
+#[derive(Debug, Default)]
+struct Arriving {
+    bytes: usize,
+    shares: HashMap<Payer, Share>,
+}
+
+/// Bodies of one payer, and their bytes that are there.
+#[derive(Debug, Default)]
+struct Share {
+    bodies: usize,
+    bytes: usize,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Payer {
+    Address(IpAddr),
+    /// A project, or the organization for requests with its own key.
+    Owner(Arc<str>),
+}
+
+/// A body that is arriving, counted until it is dropped.
+pub(crate) struct Arrival<'a> {
+    of: &'a Arrivals,
+    address: Payer,
+    owner: Option<Payer>,
+    bytes: usize,
+}
+
+impl Arrivals {
+    fn new(limits: &crate::config::Limits) -> Self {
+        Self {
+            per_address: limits.bodies_per_address,
+            per_owner: limits.bodies_per_project,
+            bytes: limits.bodies_mib << 20,
+            arriving: Mutex::default(),
+        }
+    }
+
+    fn arriving(&self) -> MutexGuard<'_, Arriving> {
+        self.arriving.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts one more body. A request without a working key has no owner.
+    ///
+    /// # Errors
+    /// [`Error::AddressBusy`] or [`Error::ProjectBusy`] when so many of theirs are arriving already.
+    pub(crate) fn enter(&self, address: IpAddr, owner: Option<Arc<str>>) -> Result<Arrival<'_>, Error> {
+        let (address, owner) = (Payer::Address(counted_as(address)), owner.map(Payer::Owner));
+        let mut arriving = self.arriving();
+        let bodies = |payer: &Payer| arriving.shares.get(payer).map_or(0, |share| share.bodies);
+        if bodies(&address) >= self.per_address {
+            return Err(Error::AddressBusy);
+        }
+        if owner.as_ref().is_some_and(|owner| bodies(owner) >= self.per_owner) {
+            return Err(Error::ProjectBusy);
+        }
+        for payer in [Some(&address), owner.as_ref()].into_iter().flatten() {
+            arriving.shares.entry(payer.clone()).or_default().bodies += 1;
+        }
+        drop(arriving);
+        Ok(Arrival { of: self, address, owner, bytes: 0 })
+    }
+}
+
+impl Arrival<'_> {
+    /// Counts bytes that have arrived. A payer's only body may be larger than its part.
+    ///
+    /// # Errors
+    /// When its payer's part of the memory is used up, or all of it.
+    pub(crate) fn grow(&mut self, bytes: usize) -> Result<(), Error> {
+        let mut arriving = self.of.arriving();
+        let arriving = &mut *arriving;
+        if arriving.bytes + bytes > self.of.bytes && arriving.bytes > self.bytes {
+            return Err(Error::NodeBusy);
+        }
+        let (payer, part, refused) = match &self.owner {
+            Some(owner) => (owner, OWNER_PART, Error::ProjectBusy),
+            None => (&self.address, ADDRESS_PART, Error::AddressBusy),
+        };
+        let share = arriving.shares.entry(payer.clone()).or_default();
+        if share.bytes + bytes > self.of.bytes / part && share.bytes > self.bytes {
+            return Err(refused);
+        }
+        share.bytes += bytes;
+        arriving.bytes += bytes;
+        self.bytes += bytes;
+        Ok(())
+    }
+}
+
+impl Drop for Arrival<'_> {
+    fn drop(&mut self) {
+        let mut arriving = self.of.arriving();
+        arriving.bytes -= self.bytes;
+        let payer = self.owner.as_ref().unwrap_or(&self.address);
+        if let Some(share) = arriving.shares.get_mut(payer) {
+            share.bytes -= self.bytes;
+        }
+        for payer in [Some(&self.address), self.owner.as_ref()].into_iter().flatten() {
+            if let Some(share) = arriving.shares.get_mut(payer) {
+                share.bodies -= 1;
+                if share.bodies == 0 {
+                    arriving.shares.remove(payer);
+                }
+            }
+        }
+    }
+}
+
 /// All counters.
 pub(crate) struct Admission {
     /// Requests of an organisation, of a project, and with one key.
@@ -160,8 +319,10 @@ pub(crate) struct Admission {
     keys: Rate<String>,
     /// What is told before anybody is counted.
     pub allowance: Allowance,
-    /// Failed authentications from an address.
-    failures: Counters,
+    /// Failed authentications from an address, by [`SecretKind`].
+    suspects: [Suspects; 3],
+    /// Bodies that are arriving.
+    pub arrivals: Arrivals,
     all: Arc<Semaphore>,
     projects: Mutex<HashMap<Arc<str>, Arc<Semaphore>>>,
     per_project: usize,
@@ -175,7 +336,8 @@ impl Admission {
             tenants: Rate::new(limits.rate_per_project, "the project"),
             keys: Rate::new(limits.rate_per_key, "the key"),
             allowance: Allowance { limit: limits.rate, left: limits.rate },
-            failures: Counters::new(limits.failed_auth, FAILURE_WINDOW),
+            suspects: [(); 3].map(|()| Suspects::new(limits.failed_auth)),
+            arrivals: Arrivals::new(limits),
             all: Arc::new(Semaphore::new(limits.in_flight)),
             projects: Mutex::default(),
             per_project: limits.in_flight_per_project,
@@ -189,6 +351,11 @@ impl Admission {
     /// [`Error::NodeBusy`] when none becomes free in time.
     pub(crate) async fn enter(&self) -> Result<OwnedSemaphorePermit, Error> {
         place(&self.all, self.wait).await.ok_or(Error::NodeBusy)
+    }
+
+    /// Takes a place among the requests of a project, if one is free.
+    pub(crate) fn try_enter_project(&self, project: &Arc<str>) -> Option<OwnedSemaphorePermit> {
+        self.of_project(project).try_acquire_owned().ok()
     }
 
     /// A place among the requests of a project.
@@ -231,20 +398,24 @@ impl Admission {
         Counted { allowance: tightest.unwrap_or(self.allowance), refused: None }
     }
 
-    /// Whether an address may still try keys.
-    ///
-    /// # Errors
-    /// [`Error::TooManyFailures`] when it may not.
-    pub(crate) fn may_try(&self, address: IpAddr, now: Time) -> Result<(), Error> {
-        match self.failures.left(&address, now) {
-            Some(0) => Err(Error::TooManyFailures { after: self.failures.after(now) }),
-            _ => Ok(()),
-        }
+    /// Returns when an address that has shown too many wrong secrets of a kind is trusted again; none for any other address.
+    pub(crate) fn suspected(&self, kind: SecretKind, address: IpAddr, now: Time) -> Option<Duration> {
+        let failures = &self.suspects[kind as usize].failures;
+        (failures.left(&counted_as(address), now) == Some(0)).then(|| failures.after(now))
     }
 
-    /// Counts a wrong key.
-    pub(crate) fn has_failed(&self, address: IpAddr, now: Time) {
-        self.failures.add(address, now);
+    /// Waits until one more secret of a suspected address may be judged.
+    ///
+    /// # Errors
+    /// [`Error::TooManyFailures`] when too many wait.
+    pub(crate) async fn turn(&self, kind: SecretKind) -> Result<SemaphorePermit<'_>, Error> {
+        let turn = timeout(SUSPECT_WAIT, self.suspects[kind as usize].turns.acquire()).await;
+        turn.ok().and_then(Result::ok).ok_or(Error::TooManyFailures { after: SUSPECT_WAIT })
+    }
+
+    /// Counts a wrong secret.
+    pub(crate) fn has_failed(&self, kind: SecretKind, address: IpAddr, now: Time) {
+        self.suspects[kind as usize].failures.add(counted_as(address), now);
     }
 }
 
@@ -295,6 +466,43 @@ mod tests {
         assert!(after > Duration::ZERO && after <= RATE_WINDOW / 3, "{after:?}");
         assert!(rate.take(&2).unwrap().is_ok(), "keys do not share");
         assert!(Rate::new(0, "the key").take(&1).is_none(), "no limit counts nothing");
+    }
+
+    #[test]
+    fn ipv6_addresses_count_as_their_network() {
+        let counted = |text: &str| counted_as(text.parse().unwrap()).to_string();
+        assert_eq!(counted("2001:db8:1:2:3:4:5:6"), "2001:db8:1:2::");
+        assert_eq!(counted("2001:db8:1:3::6"), "2001:db8:1:3::");
+        assert_eq!(counted("192.0.2.1"), "192.0.2.1");
+    }
+
+    #[test]
+    fn counters_of_countless_addresses_are_dropped() {
+        let counters = counters(4);
+        (0..=KEPT as u32).for_each(|number| counters.add(IpAddr::V4(number.into()), Time(10)));
+        assert!(counters.windows().len() < KEPT);
+    }
+
+    #[test]
+    fn arriving_bodies_are_bounded_by_number_and_bytes() {
+        let limits =
+            crate::config::Limits { bodies_per_address: 3, bodies_per_project: 2, bodies_mib: 1, ..Default::default() };
+        let arrivals = Arrivals::new(&limits);
+        let owner: Arc<str> = "a".into();
+        let mut first = arrivals.enter(ONE, Some(owner.clone())).unwrap();
+        let mut second = arrivals.enter(ONE, Some(owner.clone())).unwrap();
+        assert!(matches!(arrivals.enter(OTHER, Some(owner.clone())), Err(Error::ProjectBusy)));
+        let mut stranger = arrivals.enter(ONE, None).unwrap();
+        assert!(matches!(arrivals.enter(ONE, None), Err(Error::AddressBusy)));
+        first.grow((1 << 20) / OWNER_PART).unwrap();
+        assert!(matches!(second.grow(1), Err(Error::ProjectBusy)));
+        stranger.grow((1 << 20) / ADDRESS_PART + 1).unwrap();
+        assert!(matches!(stranger.grow(1 << 20), Err(Error::NodeBusy)));
+        let mut neighbor = arrivals.enter(OTHER, None).unwrap();
+        neighbor.grow(1).unwrap();
+        drop((first, second, stranger, neighbor));
+        let left = arrivals.arriving();
+        assert!(left.shares.is_empty() && left.bytes == 0, "{left:?}");
     }
 
     #[tokio::test]

@@ -11,10 +11,11 @@ use axum::{
     extract::FromRequestParts,
     http::{HeaderMap, request::Parts},
 };
-use tokio::sync::OwnedSemaphorePermit;
 
 use crate::{
     Server,
+    admission::SecretKind,
+    places,
     respond::{EXCHANGE, Failure, Reply},
     scope::{Need, needed},
 };
@@ -34,8 +35,6 @@ pub(crate) struct ProjectKey {
     pub project: SharedProject,
     /// The key itself.
     pub holder: Arc<Holder>,
-    /// Given back when the request is answered.
-    _place: OwnedSemaphorePermit,
 }
 
 /// A request of the organisation.
@@ -63,17 +62,12 @@ impl FromRequestParts<Arc<Server>> for ProjectKey {
     async fn from_request_parts(parts: &mut Parts, server: &Arc<Server>) -> Reply<Self> {
         let secret = given(&parts.headers, &[PROJECT, USER], "a project")?;
         let holder = holder(server, secret).await?;
-        let project = match &holder.owner {
-            Owner::Project(project) => project.clone(),
-            Owner::Member(member) => Arc::new(chosen(server, member, &parts.headers).await?),
-            Owner::Organisation(_) => {
-                return Err(Error::KeyOfOtherKind { wanted: "a project", given: "an organization" }.into());
-            }
-        };
+        let project = project(server, &holder, &parts.headers).await?;
+        let project = project.ok_or(Error::KeyOfOtherKind { wanted: "a project", given: "an organization" })?;
         may(&holder, needed(&parts.method, parts.uri.path()))?;
         admit(server, &holder, Some(&project.tenant))?;
-        let place = server.admission.enter_project(&project.tenant).await?;
-        Ok(Self { project, holder, _place: place })
+        places::enter_project(&server.admission, &project.tenant).await?;
+        Ok(Self { project, holder })
     }
 }
 
@@ -105,6 +99,15 @@ impl FromRequestParts<Arc<Server>> for UserKey {
     }
 }
 
+/// Returns the project that a request is about; none for a key of the organization.
+pub(crate) async fn project(server: &Server, holder: &Holder, headers: &HeaderMap) -> Reply<Option<SharedProject>> {
+    Ok(match &holder.owner {
+        Owner::Project(project) => Some(project.clone()),
+        Owner::Member(member) => Some(Arc::new(chosen(server, member, headers).await?)),
+        Owner::Organisation(_) => None,
+    })
+}
+
 /// The project that a person's request is about.
 async fn chosen(server: &Server, member: &Member, headers: &HeaderMap) -> Reply<projects::Project> {
     let [organisation, project] = CHOSEN.map(|name| headers.get(name).and_then(|value| value.to_str().ok()));
@@ -134,17 +137,24 @@ fn may(holder: &Holder, need: Need) -> Result<(), Error> {
     Err(Error::KeyScope { access, area: areas.first().map_or("", |area| area.as_str()) })
 }
 
-/// What every request with a working key goes through: where it comes from, and how many there were.
+/// What every request with a working key goes through, once: where it comes from, and how many there were.
 pub(crate) fn admit(server: &Server, holder: &Holder, project: Option<&Arc<str>>) -> Reply<()> {
-    let peer = EXCHANGE.try_with(|exchange| exchange.peer).ok();
-    if peer.is_some_and(|peer| !holder.rights.admit(peer)) {
-        return Err(Error::KeyAddress.into());
-    }
-    holder.used(server.app.clock.now());
-    let counted = server.admission.count(holder, project);
-    // Outside a request there is nobody to tell.
-    let _ = EXCHANGE.try_with(|exchange| exchange.allowance.set(Some(counted.allowance)));
-    counted.refused.map_or(Ok(()), |refused| Err(refused.into()))
+    EXCHANGE.with(|exchange| {
+        if exchange.owner.get().is_some() {
+            return Ok(());
+        }
+        if !holder.rights.admit(exchange.peer) {
+            return Err(Error::KeyAddress.into());
+        }
+        holder.used(server.app.clock.now());
+        let counted = server.admission.count(holder, project);
+        exchange.allowance.set(Some(counted.allowance));
+        if let Some(refused) = counted.refused {
+            return Err(refused.into());
+        }
+        exchange.owner.get_or_init(|| project.cloned().unwrap_or_else(|| holder.organisation().as_str().into()));
+        Ok(())
+    })
 }
 
 /// The one key of a request, when it came in one that the operation wants.
@@ -181,21 +191,41 @@ pub(crate) async fn revoke(server: &Server, secret: &str) -> Reply<()> {
     }
 }
 
-/// Whose key it is. An address that has guessed too often gets no further answer, unless it has a key that worked before.
+/// Whose key it is.
 async fn holder(server: &Server, secret: &str) -> Reply<Arc<Holder>> {
-    if let Some(holder) = server.app.keys.remembered(secret) {
-        return Ok(holder);
+    match server.app.keys.remembered(secret) {
+        Some(holder) => Ok(holder),
+        None => judged(server, SecretKind::Key, projects::authenticate(&server.app, secret)).await,
     }
+}
+
+/// Judges a secret that strangers may guess. An address that has shown too many wrong ones waits for its turn, so that its guesses
+/// cost little and a right secret still works.
+pub(crate) async fn judged<T>(
+    server: &Server,
+    kind: SecretKind,
+    judging: impl Future<Output = app::Result<T>>,
+) -> Reply<T> {
+    let peer = EXCHANGE.with(|exchange| exchange.peer);
     let now = server.app.clock.now();
-    let peer = EXCHANGE.try_with(|exchange| exchange.peer).ok();
-    if let Some(peer) = peer {
-        server.admission.may_try(peer, now)?;
+    let suspected = server.admission.suspected(kind, peer, now);
+    let outcome = match suspected {
+        None => judging.await,
+        Some(_) => {
+            places::leave();
+            let _turn = server.admission.turn(kind).await?;
+            places::enter(&server.admission).await?;
+            judging.await
+        }
+    };
+    if !matches!(outcome, Err(Error::KeyInvalid { .. } | Error::FlowUnknown)) {
+        return Ok(outcome?);
     }
-    let found = projects::authenticate(&server.app, secret).await;
-    if let (Err(Error::KeyInvalid { .. }), Some(peer)) = (&found, peer) {
-        server.admission.has_failed(peer, now);
+    server.admission.has_failed(kind, peer, now);
+    match suspected {
+        Some(after) => Err(Error::TooManyFailures { after }.into()),
+        None => Ok(outcome?),
     }
-    Ok(found?)
 }
 
 #[cfg(test)]

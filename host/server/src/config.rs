@@ -18,6 +18,7 @@ use app::connections::{Settings as ConnectionSettings, apps::NewOauthApp};
 use app::files::Settings as FileSettings;
 use app::tools::log::{Keep, Retention};
 use config::{Environment, File, FileFormat};
+use net::ipnet::IpNet;
 use serde::Deserialize;
 use store::BucketSettings;
 use url::Url;
@@ -27,6 +28,9 @@ const FILE: &str = "toolhost.toml";
 /// Names that are no settings: what `<data>.env` gives to clients, and what stands in for a flag of a command.
 const OTHER_NAMES: [&str; 5] =
     ["TOOLHOST_URL", "TOOLHOST_API_KEY", "TOOLHOST_ORG_API_KEY", "TOOLHOST_PROJECT_ID", "TOOLHOST_PASSPHRASE"];
+
+/// Time over which `limits.min_rate_kib` is measured.
+pub(crate) const PACE_WINDOW: Duration = Duration::from_secs(5);
 
 /// Headers of a request to a language model that say what is in it and where it goes.
 const OURS: [&str; 8] = [
@@ -81,7 +85,7 @@ pub(crate) struct Config {
     pub log_format: LogFormat,
     /// No colours, as when `NO_COLOR` is set. Default false.
     pub plain: bool,
-    /// The way out.
+    /// The way out, and the proxies in front of the server.
     pub net: Net,
     /// Running toolkits.
     pub sandbox: Sandbox,
@@ -191,6 +195,9 @@ pub(crate) struct Net {
     pub allow: List,
     /// `from=to` pairs of origins, for example `https://api.example.com=http://127.0.0.1:9000`. Default none.
     pub rewrite: List,
+    /// Ranges of the reverse proxies in front of this server, for example `10.0.0.0/8`. A request of one of them counts for the
+    /// address that its `Forwarded` or `X-Forwarded-For` header names; from anywhere else these headers are ignored. Default none.
+    pub trusted_proxies: List,
 }
 }
 
@@ -254,8 +261,18 @@ pub(crate) struct Limits {
     pub in_flight_per_project: usize,
     /// How long a request waits for its turn, in milliseconds. Default 250, at most 5000.
     pub in_flight_wait_ms: u64,
-    /// How long a body may take to arrive, in seconds. Default 30, at most 300; files have ten minutes.
+    /// How long a body may take to arrive, in seconds. Default 30, at most 300; files have `files.transfer_s`.
     pub body_s: u64,
+    /// Speed at which a body arrives and an answer is read at least, in KiB per second over five seconds; 0 for any. Default 1, at
+    /// most 1024.
+    pub min_rate_kib: u64,
+    /// Bodies of one address that are on their way. Default 128.
+    pub bodies_per_address: usize,
+    /// Bodies of one project that are on their way. Default 64.
+    pub bodies_per_project: usize,
+    /// Memory of all bodies that are on their way, in MiB: a quarter of it for one project, a sixteenth for one address without a
+    /// key. Default 256, at most 65536.
+    pub bodies_mib: usize,
     /// How long an operation may take, its body included, in seconds; runs, publications and files have limits of their own.
     /// Default 30, at most 300.
     pub deadline_s: u64,
@@ -267,11 +284,12 @@ pub(crate) struct Limits {
     pub rate_per_project: u32,
     /// Of them, requests with one key; 0 for no limit of its own. Default 0.
     pub rate_per_key: u32,
-    /// Failed authentications from one address in a minute; 0 for no limit. Default 30.
+    /// Failed authentications from one address in a minute, counted for keys, links and callbacks each; 0 for no limit. An IPv6
+    /// address counts as its /64. Default 30.
     pub failed_auth: u32,
     /// Open connections. Default 4096.
     pub connections: usize,
-    /// Of them, from one address. Default 256.
+    /// Of them, from one address that is no trusted proxy. Default 256.
     pub connections_per_address: usize,
     /// How long a stopping server waits for what still runs, in seconds. Default 30.
     pub drain_s: u64,
@@ -310,6 +328,12 @@ pub(crate) struct Files {
     pub size_mib: u64,
     /// Days that a file is kept; 0 for ever. Default 30, at most 36500.
     pub keep_days: u32,
+    /// Files that are sent or received by links at once; each is held in memory. Default 16, at most 1024.
+    pub transfers: usize,
+    /// Of them, files of one project. Default 4.
+    pub transfers_per_project: usize,
+    /// How long a file may take to arrive or to leave, in seconds. Default 600, at most 3600.
+    pub transfer_s: u64,
 }
 }
 
@@ -464,6 +488,10 @@ impl Default for Limits {
             in_flight_per_project: 64,
             in_flight_wait_ms: 250,
             body_s: 30,
+            min_rate_kib: 1,
+            bodies_per_address: 128,
+            bodies_per_project: 64,
+            bodies_mib: 256,
             deadline_s: 30,
             idle_s: 75,
             rate: 20_000,
@@ -493,7 +521,7 @@ impl Default for Logs {
 
 impl Default for Files {
     fn default() -> Self {
-        Self { size_mib: 100, keep_days: 30 }
+        Self { size_mib: 100, keep_days: 30, transfers: 16, transfers_per_project: 4, transfer_s: 600 }
     }
 }
 
@@ -536,6 +564,13 @@ pub(crate) struct Flags {
     pub listen: Option<String>,
 }
 
+impl Files {
+    /// How long a file may take to arrive or to leave.
+    pub(crate) fn transfer(&self) -> Duration {
+        Duration::from_secs(self.transfer_s)
+    }
+}
+
 impl Limits {
     /// How long a body may take to arrive.
     pub(crate) fn body(&self) -> Duration {
@@ -545,6 +580,11 @@ impl Limits {
     /// How long an operation may take.
     pub(crate) fn deadline(&self) -> Duration {
         Duration::from_secs(self.deadline_s)
+    }
+
+    /// Bytes that have to move within each [`PACE_WINDOW`].
+    pub(crate) fn pace(&self) -> usize {
+        usize::try_from(self.min_rate_kib * 1024 * PACE_WINDOW.as_secs()).unwrap_or(usize::MAX)
     }
 
     /// How long a connection may wait for a request, or for its head.
@@ -638,6 +678,12 @@ impl Config {
         {
             ensure!((1..=most).contains(&value), "`limits.{key}` is {value}: it must be 1 to {most}");
         }
+        ensure!(limits.min_rate_kib <= 1_024, "`limits.min_rate_kib` must be at most 1024");
+        ensure!(
+            limits.bodies_per_address > 0 && limits.bodies_per_project > 0,
+            "`limits.bodies_per_address` and `limits.bodies_per_project` must not be 0"
+        );
+        ensure!((1..=65_536).contains(&limits.bodies_mib), "`limits.bodies_mib` must be 1 to 65536");
         ensure!(self.limits.in_flight > 0 && self.limits.in_flight_per_project > 0, "`limits.in_flight` must not be 0");
         ensure!((1..=1_000_000).contains(&self.logs.buffer), "`logs.buffer` must be 1 to 1000000");
         ensure!(self.logs.keep_days <= 36_500, "`logs.keep_days` must be at most 36500");
@@ -679,6 +725,10 @@ impl Config {
         }
         ensure!((1..=1_024).contains(&self.files.size_mib), "`files.size_mib` must be 1 to 1024");
         ensure!(self.files.keep_days <= 36_500, "`files.keep_days` must be at most 36500");
+        ensure!((1..=1_024).contains(&self.files.transfers), "`files.transfers` must be 1 to 1024");
+        ensure!(self.files.transfers_per_project > 0, "`files.transfers_per_project` must not be 0");
+        ensure!((1..=3_600).contains(&self.files.transfer_s), "`files.transfer_s` must be 1 to 3600");
+        self.trusted_proxies()?;
         self.bucket()?;
         if let Some(store) = &self.store {
             let known = ["postgres://", "postgresql://"].iter().any(|scheme| store.0.starts_with(scheme));
@@ -741,9 +791,15 @@ impl Config {
 
     /// What files may be.
     pub(crate) fn files(&self) -> FileSettings {
-        let Files { size_mib, keep_days } = self.files;
+        let Files { size_mib, keep_days, transfers, transfers_per_project, .. } = self.files;
         let keep = Duration::from_secs(u64::from(keep_days) * 86_400);
-        FileSettings { size: size_mib << 20, keep: (keep_days > 0).then_some(keep) }
+        FileSettings {
+            size: size_mib << 20,
+            keep: (keep_days > 0).then_some(keep),
+            transfers,
+            transfers_per_project,
+            transfer: self.files.transfer(),
+        }
     }
 
     /// How accounts are connected and kept.
@@ -816,17 +872,19 @@ impl Config {
         PathBuf::from(name)
     }
 
+    /// Reads the ranges of the proxies whose word on a client's address counts.
+    ///
+    /// # Errors
+    /// When a range cannot be read; the message names it.
+    pub(crate) fn trusted_proxies(&self) -> Result<Vec<IpNet>> {
+        ranges("net.trusted_proxies", &self.net.trusted_proxies)
+    }
+
     /// The settings of the way out.
     ///
     /// # Errors
     /// When a range or a pair of origins cannot be read; the message names it.
     pub(crate) fn net(&self) -> Result<net::Settings> {
-        let allow = self.net.allow.iter().map(|range| {
-            let address = range.parse::<IpAddr>().map(net::ipnet::IpNet::from);
-            address
-                .or_else(|_| range.parse())
-                .with_context(|| format!("`net.allow`: `{range}` is not an address range"))
-        });
         let rewrite = self.net.rewrite.iter().map(|pair| {
             let (from, to) =
                 pair.split_once('=').with_context(|| format!("`net.rewrite`: `{pair}` is not `from=to`"))?;
@@ -836,10 +894,19 @@ impl Config {
         });
         Ok(net::Settings {
             rewrite: rewrite.collect::<Result<_>>()?,
-            allow: allow.collect::<Result<_>>()?,
+            allow: ranges("net.allow", &self.net.allow)?,
             user_agent: concat!("toolhost/", env!("CARGO_PKG_VERSION")).into(),
         })
     }
+}
+
+/// Reads a list of addresses and address ranges.
+fn ranges(key: &str, list: &[String]) -> Result<Vec<IpNet>> {
+    let range = |text: &String| {
+        let address = text.parse::<IpAddr>().map(IpNet::from);
+        address.or_else(|_| text.parse()).with_context(|| format!("`{key}`: `{text}` is not an address range"))
+    };
+    list.iter().map(range).collect()
 }
 
 impl S3 {

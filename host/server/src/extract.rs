@@ -13,17 +13,20 @@ use axum::{
 };
 use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
 use bytes::Bytes;
-use http_body_util::{BodyExt, LengthLimitError, Limited};
+use futures::FutureExt;
+use http_body_util::BodyExt;
+use hyper::body::{Body as _, Frame};
 use serde::de::DeserializeOwned;
+use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::{
     Server,
-    respond::{Failure, Page, Reply, Wire},
+    config::{Limits, PACE_WINDOW},
+    places,
+    respond::{EXCHANGE, Failure, Page, Reply, Wire},
     routes::PREFIXES,
 };
 
-/// Bytes up to which a body is copied out of the connection's buffer.
-const COPIED: usize = 4 << 10;
 /// What is read of a body that is refused for its size, in bytes and time.
 const SWALLOWED: usize = 128 << 20;
 const SWALLOWING: Duration = Duration::from_secs(10);
@@ -48,7 +51,7 @@ impl<T: DeserializeOwned> FromRequest<Arc<Server>> for Json<T> {
     async fn from_request(request: Request, server: &Arc<Server>) -> Reply<Self> {
         is_json(request.headers())?;
         let limits = &server.config.limits;
-        object(&read(request, limits.body_kib * 1024, limits.body()).await?).map(Self)
+        object(&read(server, request, limits.body_kib * 1024).await?).map(Self)
     }
 }
 
@@ -60,7 +63,7 @@ impl<T: DeserializeOwned> FromRequest<Arc<Server>> for ProxyJson<T> {
 
     async fn from_request(request: Request, server: &Arc<Server>) -> Reply<Self> {
         is_json(request.headers())?;
-        object(&read(request, LARGEST_JSON, server.config.limits.body()).await?).map(Self)
+        object(&read(server, request, LARGEST_JSON).await?).map(Self)
     }
 }
 
@@ -84,7 +87,7 @@ impl FromRequest<Arc<Server>> for ExecuteBytes {
     async fn from_request(request: Request, server: &Arc<Server>) -> Reply<Self> {
         is_json(request.headers())?;
         let limits = &server.config.limits;
-        read(request, limits.execute_body_kib * 1024, limits.body()).await.map(Self)
+        read(server, request, limits.execute_body_kib * 1024).await.map(Self)
     }
 }
 
@@ -95,7 +98,7 @@ impl FromRequest<Arc<Server>> for ComponentBytes {
     type Rejection = Failure;
 
     async fn from_request(request: Request, server: &Arc<Server>) -> Reply<Self> {
-        read(request, COMPONENT, server.config.limits.body()).await.map(Self)
+        read(server, request, COMPONENT).await.map(Self)
     }
 }
 
@@ -107,47 +110,161 @@ fn is_json(headers: &HeaderMap) -> Reply<()> {
     if json { Ok(()) } else { Err(Wire::WrongType.into()) }
 }
 
-/// Reads a body of at most so many bytes within a time.
-pub(crate) async fn read(request: Request, limit: usize, within: Duration) -> Reply<Bytes> {
-    let encoding = request.headers().get(header::CONTENT_ENCODING);
-    if encoding.is_some_and(|value| !value.as_bytes().eq_ignore_ascii_case(b"identity")) {
-        return Err(Wire::Encoded.into());
-    }
-    let declared = request.headers().get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
-    let mut body = request.into_body();
-    if declared.is_some_and(|length: u64| length > limit as u64) {
-        swallow(body).await;
-        return Err(Wire::TooLarge(limit).into());
-    }
-    let collected = tokio::time::timeout(within, Limited::new(&mut body, limit).collect()).await;
-    match collected {
-        Ok(Ok(bytes)) => Ok(own(bytes.to_bytes())),
-        Ok(Err(cause)) if cause.is::<LengthLimitError>() => {
-            swallow(body).await;
-            Err(Wire::TooLarge(limit).into())
+/// Reads a body of at most so many bytes. One that did not come with its head arrives while its request holds no place among those in
+/// flight, as one of a bounded number of such bodies.
+pub(crate) async fn read(server: &Server, request: Request, limit: usize) -> Reply<Bytes> {
+    let limits = &server.config.limits;
+    let mut upload = Upload::begin(request, limit)?;
+    let mut arrival = None;
+    let whole = match upload.take_arrived() {
+        Ok(true) => Ok(()),
+        Ok(false) => {
+            places::leave();
+            let (address, owner) = EXCHANGE.with(|exchange| (exchange.peer, exchange.owner.get().cloned()));
+            let arrival = arrival.insert(server.admission.arrivals.enter(address, owner)?);
+            arrival.grow(upload.bytes.len())?;
+            upload.arrive(limits, limits.body(), |bytes| arrival.grow(bytes)).await
         }
-        Ok(Err(_)) => Err(Wire::BrokenBody.into()),
-        Err(_) => Err(Wire::SlowBody(within).into()),
-    }
-}
-
-/// A small body in memory of its own: what is kept of it, for the log, must not keep the connection's whole buffer.
-fn own(body: Bytes) -> Bytes {
-    if body.len() <= COPIED { Bytes::copy_from_slice(&body) } else { body }
-}
-
-/// Reads on and keeps nothing, within bounds: a client that is still sending when the connection closes never sees why.
-async fn swallow(mut body: Body) {
-    let mut swallowed = 0;
-    let reading = async {
-        while swallowed < SWALLOWED
-            && let Some(Ok(frame)) = body.frame().await
-        {
-            swallowed += frame.data_ref().map_or(0, Bytes::len);
-        }
+        Err(refused) => Err(refused.into()),
     };
-    // Whoever has not finished by then will not.
-    let _ = tokio::time::timeout(SWALLOWING, reading).await;
+    match whole {
+        Ok(()) => {}
+        Err(Failure::Wire(large @ Wire::TooLarge(_))) => {
+            drop(arrival);
+            return Err(upload.refuse(server, large).await);
+        }
+        Err(failure) => return Err(failure),
+    }
+    if arrival.is_some() {
+        places::enter(&server.admission).await?;
+    }
+    Ok(upload.into_bytes())
+}
+
+/// Reads a file of at most so many bytes. The caller holds a place among the transfers of files; its request holds none among those in
+/// flight while the file arrives.
+pub(crate) async fn read_file(server: &Server, request: Request, limit: usize) -> Reply<Bytes> {
+    let mut upload = Upload::begin(request, limit)?;
+    let whole = match upload.take_arrived() {
+        Ok(true) => return Ok(upload.into_bytes()),
+        Ok(false) => {
+            places::leave();
+            upload.arrive(&server.config.limits, server.config.files.transfer(), |_| Ok(())).await
+        }
+        Err(refused) => Err(refused.into()),
+    };
+    match whole {
+        Ok(()) => {
+            places::enter(&server.admission).await?;
+            Ok(upload.into_bytes())
+        }
+        Err(Failure::Wire(large @ Wire::TooLarge(_))) => Err(upload.refuse(server, large).await),
+        Err(failure) => Err(failure),
+    }
+}
+
+/// A body on its way, and what of it is there.
+struct Upload {
+    body: Body,
+    limit: usize,
+    /// Bytes that the client announced.
+    declared: Option<u64>,
+    bytes: Vec<u8>,
+}
+
+impl Upload {
+    fn begin(request: Request, limit: usize) -> Reply<Self> {
+        let encoding = request.headers().get(header::CONTENT_ENCODING);
+        if encoding.is_some_and(|value| !value.as_bytes().eq_ignore_ascii_case(b"identity")) {
+            return Err(Wire::Encoded.into());
+        }
+        let declared = request.headers().get(header::CONTENT_LENGTH);
+        let declared = declared.and_then(|length| length.to_str().ok()?.parse().ok());
+        Ok(Self { body: request.into_body(), limit, declared, bytes: Vec::new() })
+    }
+
+    /// Takes what came with the head, without waiting. Returns whether that is everything.
+    fn take_arrived(&mut self) -> Result<bool, Wire> {
+        if self.declared.is_some_and(|length| length > self.limit as u64) {
+            return Err(Wire::TooLarge(self.limit));
+        }
+        while !self.body.is_end_stream() {
+            match self.body.frame().now_or_never() {
+                None => return Ok(false),
+                Some(None) => break,
+                Some(Some(frame)) => self.add(frame)?,
+            };
+        }
+        Ok(true)
+    }
+
+    /// Waits for the rest: within a time, and no slower than bodies may be. `grow` is asked before bytes are kept.
+    async fn arrive(
+        &mut self,
+        limits: &Limits,
+        within: Duration,
+        mut grow: impl FnMut(usize) -> Result<(), Error>,
+    ) -> Reply<()> {
+        let end = Instant::now() + within;
+        let mut window_end = Instant::now() + PACE_WINDOW;
+        let mut in_window = 0;
+        loop {
+            let until = if limits.min_rate_kib == 0 { end } else { end.min(window_end) };
+            let frame = match timeout_at(until, self.body.frame()).await {
+                Ok(None) => return Ok(()),
+                Ok(Some(frame)) => frame,
+                Err(_) if until == end => return Err(Wire::SlowBody(within).into()),
+                Err(_) => return Err(Wire::TricklingBody(limits.min_rate_kib).into()),
+            };
+            let added = self.add(frame)?;
+            grow(added)?;
+            in_window += added;
+            if in_window >= limits.pace() {
+                in_window = 0;
+                window_end = Instant::now() + PACE_WINDOW;
+            }
+        }
+    }
+
+    /// Copies a part of the body: kept as they came, parts of one byte would each take many.
+    fn add(&mut self, frame: Result<Frame<Bytes>, axum::Error>) -> Result<usize, Wire> {
+        let Ok(data) = frame.map_err(|_| Wire::BrokenBody)?.into_data() else { return Ok(0) };
+        if self.bytes.len() + data.len() > self.limit {
+            return Err(Wire::TooLarge(self.limit));
+        }
+        let needed = self.bytes.len() + data.len();
+        if needed > self.bytes.capacity() {
+            // A whole body has no room to spare, which would stay with it.
+            let announced = self.declared.and_then(|length| usize::try_from(length).ok()).unwrap_or(self.limit);
+            let room = (self.bytes.capacity() * 2).min(announced).max(needed);
+            self.bytes.reserve_exact(room - self.bytes.len());
+        }
+        self.bytes.extend_from_slice(&data);
+        Ok(data.len())
+    }
+
+    fn into_bytes(self) -> Bytes {
+        self.bytes.into()
+    }
+
+    /// Reads on and keeps nothing, within bounds: a client that is still sending when the connection closes never sees why.
+    async fn refuse(mut self, server: &Server, refusal: Wire) -> Failure {
+        places::leave();
+        self.bytes = Vec::new();
+        let (address, owner) = EXCHANGE.with(|exchange| (exchange.peer, exchange.owner.get().cloned()));
+        let Ok(_arrival) = server.admission.arrivals.enter(address, owner) else { return refusal.into() };
+        let mut swallowed = 0;
+        let reading = async {
+            while swallowed < SWALLOWED
+                && let Some(Ok(frame)) = self.body.frame().await
+            {
+                swallowed += frame.data_ref().map_or(0, Bytes::len);
+            }
+        };
+        // A client that has not finished by then will not.
+        let _ = timeout(SWALLOWING, reading).await;
+        refusal.into()
+    }
 }
 
 /// Parameters of the path.

@@ -3,9 +3,10 @@
 //! Such a request is done on a task of its own, so that it comes to its end even when the client hangs up, which is when it
 //! will be sent again. A request without the header passes by this file.
 
-use std::{cell::Cell, sync::Arc};
+use std::sync::Arc;
 
 use app::{
+    Error,
     idempotency::{self, Answer, Ended, First, Turn},
     projects::{Holder, LogVisibility, Owner},
 };
@@ -16,11 +17,13 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use http_body_util::BodyExt;
+use tokio::time::{Instant, timeout_at};
 use tower::Service;
 
 use crate::{
     Server, auth,
     extract::{LARGEST_JSON, read},
+    places,
     respond::{EXCHANGE, Exchange, Failure, Reply, Wire},
 };
 
@@ -33,12 +36,17 @@ pub(crate) fn is_meant(request: &Request<Body>) -> bool {
     *request.method() == Method::POST && request.headers().contains_key(KEY)
 }
 
-/// Does a request, or answers as it was answered before.
-pub(crate) async fn answer(server: &Arc<Server>, router: &mut Router, request: Request<Body>) -> Response {
+/// Does a request, until its deadline if it has one, or answers as it was answered before.
+pub(crate) async fn answer(
+    server: &Arc<Server>,
+    router: &mut Router,
+    request: Request<Body>,
+    deadline: Option<Instant>,
+) -> Response {
     match begin(server, request).await {
         Err(failure) => failure.into_response(),
         Ok(Begun::Again(answer)) => again(answer),
-        Ok(Begun::First(first, keep, request)) => run(server, router.clone(), request, first, keep).await,
+        Ok(Begun::First(first, keep, request)) => run(server, router.clone(), request, deadline, first, keep).await,
         // Whoever that is gets the refusal that the route has for it.
         Ok(Begun::Stranger(request)) => match router.call(request).await {
             Ok(response) => response,
@@ -54,20 +62,26 @@ enum Begun {
 
 async fn begin(server: &Arc<Server>, request: Request<Body>) -> Reply<Begun> {
     let Ok(holder) = auth::anyone(server, request.headers()).await else { return Ok(Begun::Stranger(request)) };
+    let Ok(project) = auth::project(server, &holder, request.headers()).await else {
+        return Ok(Begun::Stranger(request));
+    };
+    // A request that is refused for its rate or its project's places is not read and leaves no note.
+    let tenant = project.as_ref().map(|project| &project.tenant);
+    auth::admit(server, &holder, tenant)?;
+    if let Some(tenant) = tenant {
+        places::enter_project(&server.admission, tenant).await?;
+    }
     let limits = &server.config.limits;
     let (parts, body) = request.into_parts();
     let whole = Request::from_parts(parts.clone(), body);
     let most = (limits.execute_body_kib.max(limits.body_kib) * 1024).max(LARGEST_JSON);
-    let bytes = read(whole, most, limits.body()).await?;
+    let bytes = read(server, whole, most).await?;
     let key = parts.headers.get(KEY).and_then(|key| key.to_str().ok()).unwrap_or_default();
     let target = parts.uri.path_and_query().map_or("", |target| target.as_str());
     let mut request = vec![target.as_bytes(), &bytes];
     request.extend(auth::CHOSEN.iter().filter_map(|name| parts.headers.get(*name)).map(HeaderValue::as_bytes));
     match idempotency::begin(&server.app, &holder, key, &request).await? {
-        Turn::Again(answer) => {
-            auth::admit(server, &holder, None)?;
-            Ok(Begun::Again(answer))
-        }
+        Turn::Again(answer) => Ok(Begun::Again(answer)),
         Turn::First(first) => {
             let keep = keeps(&holder, target);
             Ok(Begun::First(first, keep, Request::from_parts(parts, Body::from(bytes))))
@@ -93,19 +107,33 @@ fn again(answer: Answer) -> Response {
 }
 
 /// Does the request on a task of its own.
-async fn run(server: &Arc<Server>, mut router: Router, request: Request<Body>, first: First, keep: bool) -> Response {
-    let exchange = EXCHANGE.with(|exchange| Exchange {
-        request_id: exchange.request_id.clone(),
-        peer: exchange.peer,
-        allowance: Cell::new(None),
-    });
+async fn run(
+    server: &Arc<Server>,
+    mut router: Router,
+    request: Request<Body>,
+    deadline: Option<Instant>,
+    first: First,
+    keep: bool,
+) -> Response {
+    let exchange = EXCHANGE.with(Exchange::hand_over);
     let server = server.clone();
     let doing = async move {
-        let Ok(response) = router.call(request).await;
-        let response = note(&server, first, keep, response).await;
+        let done = router.call(request);
+        let done = match deadline {
+            Some(deadline) => timeout_at(deadline, done).await,
+            None => Ok(done.await),
+        };
+        let response = match done {
+            Ok(Ok(response)) => note(&server, first, keep, response).await,
+            // It may have had its effect: the key refuses from now on.
+            Err(_) => Failure::App(Error::Deadline(server.config.limits.deadline())).into_response(),
+        };
         (response, EXCHANGE.with(|exchange| exchange.allowance.get()))
     };
-    #[expect(clippy::disallowed_methods, reason = "it ends by itself, and must not end with the connection")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "it ends by itself or at its deadline, and must not end with the connection"
+    )]
     let done = tokio::spawn(EXCHANGE.scope(exchange, doing)).await;
     match done {
         Ok((response, allowance)) => {

@@ -1,21 +1,22 @@
 //! What happens around every request, in one place and without layers of boxes: id, place, deadline, panic, headers.
 
-use std::{cell::Cell, net::IpAddr, panic::AssertUnwindSafe, sync::Arc};
+use std::{net::IpAddr, panic::AssertUnwindSafe, sync::Arc};
 
 use app::Error;
 use axum::{
     Router,
     body::Body,
-    http::{HeaderName, HeaderValue, Request, Response, header},
+    http::{HeaderName, HeaderValue, Request, Response, Version, header},
     response::IntoResponse,
 };
 use futures::FutureExt;
+use tokio::time::{Instant, timeout_at};
 use tower::Service;
 
 use crate::{
     Server,
     admission::RATE_WINDOW,
-    idempotency,
+    forwarded, idempotency, places,
     respond::{EXCHANGE, Exchange, Failure, Wire},
 };
 
@@ -24,6 +25,8 @@ const _: () = assert!(RATE_WINDOW.as_secs() == 600);
 /// Bytes of the request line, and of the headers.
 pub(crate) const LINE: usize = 8 << 10;
 pub(crate) const HEADERS: usize = 16 << 10;
+/// Bytes of a host and its port, besides letters and digits (RFC 3986, section 3.2.2).
+const HOST: &[u8] = b"-._~%!$&'()*+,;=:[]";
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const RATE: HeaderName = HeaderName::from_static("x-ratelimit");
 const REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
@@ -34,7 +37,7 @@ fn shown(path: &str) -> &str {
     if path.starts_with("/link/") { "/link/…" } else { path }
 }
 
-/// Answers one request.
+/// Answers one request that came from this address.
 pub(crate) async fn answer(
     server: Arc<Server>,
     mut router: Router,
@@ -42,34 +45,43 @@ pub(crate) async fn answer(
     request: Request<Body>,
 ) -> Response<Body> {
     let request_id = given_id(&request).unwrap_or_else(|| server.app.sequence.request());
-    let exchange = Exchange { request_id, peer, allowance: Cell::new(None) };
+    let client = forwarded::client(peer, request.headers(), &server.trusted_proxies);
+    let exchange = Exchange::new(request_id, client.unwrap_or(peer));
     let inner = async {
         tracing::debug!(method = %request.method(), path = shown(request.uri().path()), "a request");
-        let deadline = has_deadline(&request);
-        let done = AssertUnwindSafe(guarded(&server, &mut router, request, deadline)).catch_unwind().await;
-        let mut response = done.unwrap_or_else(|_| Failure::Wire(Wire::Panic).into_response());
+        let refused = client.err().or_else(|| too_long(&request)).or_else(|| bad_host(&request));
+        let mut response = match refused {
+            Some(wire) => Failure::Wire(wire).into_response(),
+            None => {
+                let done = AssertUnwindSafe(guarded(&server, &mut router, request)).catch_unwind().await;
+                done.unwrap_or_else(|_| Failure::Wire(Wire::Panic).into_response())
+            }
+        };
         finish(&server, &mut response);
         response
     };
     EXCHANGE.scope(exchange, inner).await
 }
 
-async fn guarded(server: &Arc<Server>, router: &mut Router, request: Request<Body>, deadline: bool) -> Response<Body> {
-    if let Some(wire) = too_long(&request) {
-        return Failure::Wire(wire).into_response();
+async fn guarded(server: &Arc<Server>, router: &mut Router, request: Request<Body>) -> Response<Body> {
+    // Whether the process lives can be asked when every place is taken.
+    if !request.uri().path().starts_with("/health/")
+        && let Err(busy) = places::enter(&server.admission).await
+    {
+        return Failure::App(busy).into_response();
     }
-    let _place = match server.admission.enter().await {
-        Ok(place) => place,
-        Err(busy) => return Failure::App(busy).into_response(),
-    };
+    let within = server.config.limits.deadline();
+    let deadline = has_deadline(&request).then(|| Instant::now() + within);
     let answer = async {
         if idempotency::is_meant(&request) {
-            return Ok(Box::pin(idempotency::answer(server, router, request)).await);
+            return Ok(Box::pin(idempotency::answer(server, router, request, deadline)).await);
         }
         router.call(request).await
     };
-    let within = server.config.limits.deadline();
-    let answered = if deadline { tokio::time::timeout(within, answer).await } else { Ok(answer.await) };
+    let answered = match deadline {
+        Some(deadline) => timeout_at(deadline, answer).await,
+        None => Ok(answer.await),
+    };
     match answered {
         Ok(Ok(response)) => response,
         Err(_) => Failure::App(Error::Deadline(within)).into_response(),
@@ -84,6 +96,17 @@ fn too_long(request: &Request<Body>) -> Option<Wire> {
     }
     let headers: usize = request.headers().iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
     (headers > HEADERS).then_some(Wire::LongHeaders)
+}
+
+/// Refuses a head without exactly one `Host` header that can name a host (RFC 9112, section 3.2). HTTP/1.0 knows no such header.
+fn bad_host(request: &Request<Body>) -> Option<Wire> {
+    let mut hosts = request.headers().get_all(header::HOST).iter();
+    let is_good = match (hosts.next(), hosts.next()) {
+        (Some(host), None) => host.as_bytes().iter().all(|byte| byte.is_ascii_alphanumeric() || HOST.contains(byte)),
+        (None, _) => request.version() == Version::HTTP_10,
+        (Some(_), Some(_)) => false,
+    };
+    (!is_good).then_some(Wire::BadHost)
 }
 
 /// A run has limits of its own, a publication those of the compiler, a file those of its transfer.

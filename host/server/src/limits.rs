@@ -8,6 +8,7 @@ use std::time::Duration;
 use app::{catalog, files, idempotency, json, tools};
 
 use crate::{
+    admission,
     config::{self, Config},
     extract::{LARGEST_JSON, LARGEST_PAGE, LIST, LONG_LIST, TEXT},
     layers, listen,
@@ -83,6 +84,7 @@ pub(crate) fn page() -> String {
 #[rustfmt::skip]
 fn work() -> Vec<Bound> {
     let bound = |what, most: &dyn ToString, past, test| Bound { what, most: most.to_string(), past, test };
+    let per = |all: usize, part: usize| format!("{all}; a registered domain: {}", all / part);
     vec![
         bound("Steps of checking a value", &format!("{}, and {} for each byte", catalog::MAX_STEPS, catalog::MAX_STEPS_PER_BYTE), "400 `ActionExecute_ArgumentsInvalid`; of an answer `tool_output_invalid`", "tests/e2e/abuse/values.rs value_with_too_many_steps_is_refused"),
         bound("Value that is checked by the thread of its request", &size(catalog::MAX_INLINE_CHECK_BYTES as u64), "it is checked on a thread of its own", "host/app/src/catalog/validators.rs large_checks_wait_for_a_place"),
@@ -95,6 +97,11 @@ fn work() -> Vec<Bound> {
         bound("Memory of all validators, estimated", &size(catalog::MAX_VALIDATOR_BYTES as u64), "the one used longest ago is let go", "host/app/src/catalog/validators.rs validators_used_longest_ago_are_let_go"),
         bound("Validators", &catalog::MAX_VALIDATORS, "the one used longest ago is let go", "host/app/src/catalog/validators.rs validators_of_dropped_schemas_take_no_room"),
         bound("Pairs of a value and a schema that are searched for files", &files::MAX_SEARCH_STEPS, "400 `ActionExecute_ArgumentsInvalid`", "host/app/src/files/arguments.rs alternatives_that_meet_are_visited_once"),
+        bound("Names looked up at once, each on a thread", &per(net::MAX_LOOKUPS, net::DOMAIN_PART), "they wait", "host/net/src/lookup.rs silent_domain_leaves_threads_to_others"),
+        bound("Names that wait to be looked up", &per(net::MAX_WAITING_LOOKUPS, net::DOMAIN_PART), "the request fails with an error of kind `dns`", "host/net/src/lookup.rs silent_domain_leaves_threads_to_others"),
+        bound("Looking a name up", &time(net::LOOKUP_TIMEOUT), "the request fails with an error of kind `dns`", "tests/e2e/abuse/edge.rs silent_name_server_holds_up_nobody_else"),
+        bound("Wrong keys, links or callbacks judged at once for addresses past `limits.failed_auth`", &admission::SUSPECTS_AT_ONCE, "they wait; a right one still works", "tests/e2e/abuse/edge.rs guesses_do_not_lock_out_a_valid_key"),
+        bound("Memory of a body that arrives in pieces", &"its bytes", "pieces are copied together", "tests/e2e/abuse/edge.rs body_of_tiny_chunks_takes_little_memory"),
     ]
 }
 
@@ -128,6 +135,7 @@ fn requests(limits: &config::Limits) -> Vec<Row> {
         row("Characters of an `Idempotency-Key`", idempotency::KEY, "", INVALID),
         row("Answer kept for an `Idempotency-Key`", size(idempotency::ANSWER as u64), "", "409 `Idempotency_AnswerGone` when it is sent again"),
         row("Arrival of a body", time(limits.body()), "limits.body_s", "408 `HTTP_RequestTimeout`, and the connection ends"),
+        row("Speed of a body, and of reading an answer, over five seconds", format!("{} KiB/s at least", limits.min_rate_kib), "limits.min_rate_kib", "408 `HTTP_RequestTimeout`, or the connection ends"),
         row("An operation", time(limits.deadline()), "limits.deadline_s", "503 `Server_DeadlineExceeded`"),
         row("Waiting for a request, or for its head", time(limits.idle()), "limits.idle_s", "the connection ends"),
     ]
@@ -140,6 +148,9 @@ fn callers(limits: &config::Limits) -> Vec<Row> {
         row("Connections from one address", limits.connections_per_address, "limits.connections_per_address", "one more is closed at once"),
         row("Requests at once", limits.in_flight, "limits.in_flight", NODE_BUSY),
         row("Requests of a project at once", limits.in_flight_per_project, "limits.in_flight_per_project", PROJECT_BUSY),
+        row("Bodies of one address that are on their way", limits.bodies_per_address, "limits.bodies_per_address", "429 `Server_AddressBusy`"),
+        row("Bodies of one project that are on their way", limits.bodies_per_project, "limits.bodies_per_project", PROJECT_BUSY),
+        row("Memory of bodies that are on their way", size((limits.bodies_mib as u64) << 20), "limits.bodies_mib", "503 `Server_Busy`; 429 past a quarter of it for a project, a sixteenth for an address without a key"),
         row("Waiting for a turn", millis(limits.in_flight_wait_ms), "limits.in_flight_wait_ms", "either of these"),
         row("Requests of the organization in ten minutes", limits.rate, "limits.rate", TOO_MANY),
         row("Requests of a project in ten minutes", limits.rate_per_project, "limits.rate_per_project", TOO_MANY),
@@ -219,6 +230,9 @@ fn kept(config: &Config) -> Vec<Row> {
     let Config { files: file, logs, connections, .. } = config;
     vec![
         row("A file", size(file.size_mib << 20), "files.size_mib", TOO_LARGE),
+        row("Files that links send or receive at once", file.transfers, "files.transfers", "503 `Server_Busy` after 30 s"),
+        row("Of them, files of one project", file.transfers_per_project, "files.transfers_per_project", "429 `Server_ProjectBusy` after 30 s"),
+        row("Arrival of a file, or its departure", time(file.transfer()), "files.transfer_s", "408 `HTTP_RequestTimeout`, or the connection ends"),
         row("Files of a call together", size(file.size_mib << 20), "files.size_mib", "400 `ActionExecute_ArgumentsInvalid`"),
         row("Files of a call", files::MOST, "", "400 `ActionExecute_ArgumentsInvalid`"),
         row("Characters of a file's name", files::NAME, "", INVALID),

@@ -5,8 +5,11 @@
 
 use std::{
     collections::HashMap,
-    net::{IpAddr, SocketAddr},
+    io::{self, IoSlice},
+    net::IpAddr,
+    pin::Pin,
     sync::{Arc, Mutex, PoisonError},
+    task::{Context, Poll},
     time::Duration,
 };
 
@@ -14,13 +17,14 @@ use axum::{Router, body::Body};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
     net::{TcpListener, TcpStream},
     sync::{Semaphore, watch},
     task::JoinSet,
-    time::timeout,
+    time::{Instant, Sleep, sleep, timeout},
 };
 
-use crate::{Server, layers};
+use crate::{Server, admission::counted_as, config::PACE_WINDOW, forwarded, layers};
 
 /// Bytes of a request's headers and line together.
 const HEAD: usize = 24 << 10;
@@ -58,8 +62,16 @@ pub(crate) async fn serve(
                 continue;
             }
         };
-        // Closed at once when there are too many from the address.
-        let Some(counted) = addresses.enter(peer.ip()) else { continue };
+        // What listens on IPv6 shows IPv4 addresses in a form of their own.
+        let peer = peer.ip().to_canonical();
+        // All clients of a proxy come from its address.
+        let counted = if forwarded::is_trusted(peer, &server.trusted_proxies) {
+            None
+        } else {
+            // Closed at once when there are too many from the address.
+            let Some(counted) = addresses.enter(counted_as(peer)) else { continue };
+            Some(counted)
+        };
         let connection = connection(stream, peer, server.clone(), router.clone(), stop.clone());
         connections.spawn(async move {
             connection.await;
@@ -76,7 +88,7 @@ pub(crate) async fn serve(
 
 async fn connection(
     stream: TcpStream,
-    peer: SocketAddr,
+    peer: IpAddr,
     server: Arc<Server>,
     router: Router,
     mut stop: watch::Receiver<bool>,
@@ -86,8 +98,15 @@ async fn connection(
         tracing::debug!(%cause, "cannot set TCP_NODELAY");
     }
     let idle = server.config.limits.idle();
+    let stream = Paced {
+        stream,
+        pace: server.config.limits.pace(),
+        longest: server.config.files.transfer(),
+        written: 0,
+        stall: None,
+    };
     let service = service_fn(move |request: hyper::Request<Incoming>| {
-        let answer = layers::answer(server.clone(), router.clone(), peer.ip(), request.map(Body::new));
+        let answer = layers::answer(server.clone(), router.clone(), peer, request.map(Body::new));
         async move { Ok::<_, std::convert::Infallible>(answer.await) }
     });
     let connection = http1::Builder::new()
@@ -106,6 +125,83 @@ async fn connection(
     };
     if let Err(cause) = ended {
         tracing::debug!(%peer, %cause, "a connection ended early");
+    }
+}
+
+/// A connection that ends when its client reads an answer too slowly: fewer than `pace` bytes in [`PACE_WINDOW`], or not all of it in
+/// `longest`. Time counts from when the client first made the server wait until everything is written.
+struct Paced {
+    stream: TcpStream,
+    pace: usize,
+    longest: Duration,
+    /// Bytes written since the window began.
+    written: usize,
+    stall: Option<Stall>,
+}
+
+/// A client that makes the server wait.
+struct Stall {
+    since: Instant,
+    window: Pin<Box<Sleep>>,
+}
+
+impl Paced {
+    /// Ends a write that the client has kept waiting for too long.
+    fn judge(&mut self, cx: &mut Context<'_>, outcome: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+        if let Poll::Ready(Ok(bytes)) = outcome {
+            self.written += bytes;
+        }
+        if outcome.is_ready() {
+            return outcome;
+        }
+        let stall = self.stall.get_or_insert_with(|| {
+            self.written = 0;
+            Stall { since: Instant::now(), window: Box::pin(sleep(PACE_WINDOW)) }
+        });
+        while stall.window.as_mut().poll(cx).is_ready() {
+            if self.written < self.pace || stall.since.elapsed() >= self.longest {
+                return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+            }
+            self.written = 0;
+            stall.window.as_mut().reset(Instant::now() + PACE_WINDOW);
+        }
+        Poll::Pending
+    }
+}
+
+impl AsyncRead for Paced {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(cx, buffer)
+    }
+}
+
+impl AsyncWrite for Paced {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let outcome = Pin::new(&mut self.stream).poll_write(cx, bytes);
+        self.judge(cx, outcome)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        parts: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let outcome = Pin::new(&mut self.stream).poll_write_vectored(cx, parts);
+        self.judge(cx, outcome)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    /// Comes when everything is written.
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.stall = None;
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
     }
 }
 

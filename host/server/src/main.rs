@@ -8,6 +8,7 @@ mod config;
 mod control;
 mod doors;
 mod extract;
+mod forwarded;
 mod idempotency;
 mod layers;
 mod limits;
@@ -15,6 +16,7 @@ mod listen;
 mod memory;
 mod open;
 mod openapi;
+mod places;
 mod respond;
 mod routes;
 mod scope;
@@ -30,6 +32,7 @@ use std::{
 
 use app::App;
 use clap::{Parser, Subcommand};
+use net::ipnet::IpNet;
 use tracing_subscriber::EnvFilter;
 
 use crate::{
@@ -46,14 +49,17 @@ pub(crate) struct Server {
     pub app: App,
     pub admission: Admission,
     pub words: Words,
+    /// Ranges of the proxies whose word on a client's address counts.
+    pub trusted_proxies: Vec<IpNet>,
     pub config: Config,
     serving: AtomicBool,
 }
 
 impl Server {
-    pub(crate) fn new(app: App, config: Config) -> Self {
+    pub(crate) fn new(app: App, config: Config) -> anyhow::Result<Self> {
         let (admission, words) = (Admission::new(&config.limits), Words::new(&config.operator_word));
-        Self { app, admission, words, config, serving: AtomicBool::new(false) }
+        let trusted_proxies = config.trusted_proxies()?;
+        Ok(Self { app, admission, words, trusted_proxies, config, serving: AtomicBool::new(false) })
     }
 
     /// Whether clients should be sent here.

@@ -3,7 +3,12 @@
 //! Everything that goes wrong ends as a [`Failure`]: an error of the app with the row of its table, or one of the few things
 //! that only the wire knows. A failure is logged here and nowhere else.
 
-use std::{cell::Cell, net::IpAddr, time::Duration};
+use std::{
+    cell::{Cell, OnceCell},
+    net::IpAddr,
+    sync::Arc,
+    time::Duration,
+};
 
 use app::{Error, Time};
 use axum::{
@@ -14,7 +19,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
-use crate::admission::Allowance;
+use crate::{admission::Allowance, places::Places};
 
 /// What a handler answers.
 pub(crate) type Reply<T> = Result<T, Failure>;
@@ -25,7 +30,6 @@ tokio::task_local! {
 }
 
 /// What is known about the request being answered.
-#[derive(Debug)]
 pub(crate) struct Exchange {
     /// The client's, or ours.
     pub request_id: String,
@@ -33,6 +37,28 @@ pub(crate) struct Exchange {
     pub peer: IpAddr,
     /// How many requests whoever asks has left, once that is known.
     pub allowance: Cell<Option<Allowance>>,
+    /// Project or organization that the request was counted for, once its key was judged.
+    pub owner: OnceCell<Arc<str>>,
+    /// What the request holds of the limits on requests in flight.
+    pub places: Places,
+}
+
+impl Exchange {
+    /// A request of which nothing but its sender is known.
+    pub(crate) fn new(request_id: String, peer: IpAddr) -> Self {
+        Self { request_id, peer, allowance: Cell::default(), owner: OnceCell::new(), places: Places::default() }
+    }
+
+    /// Hands the request, and the places that it holds, over to another task.
+    pub(crate) fn hand_over(&self) -> Self {
+        Self {
+            request_id: self.request_id.clone(),
+            peer: self.peer,
+            allowance: self.allowance.clone(),
+            owner: self.owner.clone(),
+            places: self.places.take(),
+        }
+    }
 }
 
 /// The id of the request being answered.
@@ -64,12 +90,18 @@ pub(crate) enum Wire {
     Encoded,
     /// The body did not arrive within this time.
     SlowBody(Duration),
+    /// The body arrives at less than so many KiB per second.
+    TricklingBody(u64),
     /// The body ended early.
     BrokenBody,
     /// The request line is longer than 8 KiB.
     LongLine,
     /// The headers are longer than 16 KiB.
     LongHeaders,
+    /// Not exactly one `Host` header, or one that names no host.
+    BadHost,
+    /// The headers that the proxies wrote cannot be read, or name several addresses.
+    ForwardedInvalid,
     /// An operation that makes no sense on a server of one's own.
     Elsewhere {
         /// What it would do.
@@ -104,9 +136,12 @@ impl Wire {
             Self::WrongType => (415, 10415, "HTTP_UnsupportedMediaType", text("the body is not JSON by its content type"), "send `content-type: application/json`"),
             Self::Encoded => (415, 10416, "HTTP_UnsupportedEncoding", text("compressed bodies are not accepted"), "send the body without a content encoding"),
             Self::SlowBody(within) => (408, 10408, "HTTP_RequestTimeout", format!("the body did not arrive within {} s", within.as_secs()), "try again over a faster connection"),
+            Self::TricklingBody(rate) => (408, 10408, "HTTP_RequestTimeout", format!("the body arrives at less than {rate} KiB/s"), "try again over a faster connection"),
             Self::BrokenBody => (400, 10409, "HTTP_BodyIncomplete", text("the body ended early"), "send it again"),
             Self::LongLine => (414, 10414, "HTTP_UriTooLong", text("the request line is longer than 8 KiB"), "send fewer or shorter parameters"),
             Self::LongHeaders => (431, 10432, "HTTP_HeadersTooLarge", text("the headers are longer than 16 KiB"), "send fewer or shorter headers"),
+            Self::BadHost => (400, 10436, "HTTP_HostInvalid", text("the request has no `Host` header, several, or one that names no host"), "send exactly one `Host` header"),
+            Self::ForwardedInvalid => (400, 10437, "HTTP_ForwardedInvalid", text("`Forwarded` cannot be read, or names another address than `X-Forwarded-For`"), "have the proxy write one of the two headers and remove the other"),
             Self::Elsewhere { what, instead } => (501, 10502, "HTTP_NotImplemented", format!("a self-hosted server has no use for {what}"), instead),
             Self::Panic => (500, 10500, "Server_InternalError", text("internal error"), "tell the operator the `request_id`; the server's log has the reason"),
         }

@@ -1,1 +1,436 @@
 //! Connections, request bodies, addresses and name look-ups.
+
+use futures::{StreamExt, stream::FuturesUnordered};
+use harness::{Client, Guest, Host, Names, guest, host::Setup, names::Record, unique, wait_until};
+use reqwest::Method;
+use serde_json::json;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpSocket, TcpStream},
+    task::JoinSet,
+};
+
+use crate::{
+    budget::{assert_refused, from, sleeper, sleeping, to_the_end},
+    files::{ask, copier, url},
+    given,
+    link::link,
+};
+
+const INFO: &str = "/auth/session/info";
+
+/// A request on a connection of its own, of whose body `sent` of `length` bytes have come.
+async fn partial(host: &Host, last: u8, target: &str, headers: &str, sent: usize, length: usize) -> TcpStream {
+    let mut socket = from(host, last).await;
+    let start = r#"{"toolkit":{"slug":"nothing"},"a":""#;
+    let request = format!(
+        "{target} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-type: application/json\r\n\
+         content-length: {length}\r\n{headers}\r\n{start}{}",
+        "x".repeat(sent - start.len())
+    );
+    socket.write_all(request.as_bytes()).await.unwrap();
+    socket
+}
+
+async fn unfinished(host: &Host, last: u8, path: &str, headers: &str) -> TcpStream {
+    partial(host, last, &format!("POST /api/v3{path}"), headers, 50, 1_000).await
+}
+
+fn with_key(project: &Client) -> String {
+    format!("x-api-key: {}\r\n", project.key())
+}
+
+#[tokio::test]
+async fn slow_bodies_hold_no_place() {
+    let host = patient()
+        .with("limits.in_flight", "2")
+        .with("limits.in_flight_per_project", "1")
+        .with("limits.in_flight_wait_ms", "2000")
+        .with("limits.bodies_per_address", "20")
+        .with("limits.bodies_per_project", "10")
+        .start()
+        .await;
+    let (slow, other) = (host.new_project().await, host.new_project().await);
+    let (strangers, callers) = (FuturesUnordered::new(), FuturesUnordered::new());
+    for number in 0..24 {
+        strangers.push(Box::pin(to_the_end(unfinished(&host, 2, "/api_key_revocation", "").await)));
+        if number < 14 {
+            let once = if number % 2 == 0 { String::new() } else { format!("idempotency-key: {number}\r\n") };
+            let headers = with_key(&slow) + &once;
+            callers.push(Box::pin(to_the_end(unfinished(&host, 3, "/auth_configs", &headers).await)));
+        }
+    }
+    for (bodies, slug) in [(strangers, "Server_AddressBusy"), (callers, "Server_ProjectBusy")] {
+        // Four more than there may be: the others wait.
+        let mut bodies = bodies;
+        for _ in 0..4 {
+            let refused = bodies.next().await.unwrap();
+            assert!(refused.starts_with("HTTP/1.1 429") && refused.contains(slug), "{refused}");
+            assert!(refused.contains("retry-after: 1"), "{refused}");
+        }
+        other.get(INFO).await.expect(200);
+        slow.get(INFO).await.expect(200);
+        drop(bodies);
+    }
+    let again = async || {
+        let body = partial(&host, 2, "POST /api/v3/api_key_revocation", "", 50, 50).await;
+        to_the_end(body).await.starts_with("HTTP/1.1 400")
+    };
+    wait_until("bodies of the address are taken again", again).await;
+}
+
+#[tokio::test]
+async fn health_needs_no_place() {
+    let host = Setup::new().with("limits.in_flight", "1").with("limits.in_flight_wait_ms", "1").start().await;
+    let (sleeps, project) = (sleeper(&host, 250_000).await, host.as_project());
+    let held = sleeping(&project, &sleeps);
+    let asked = async {
+        wait_until("every place is taken", async || project.get(INFO).await.status == 503).await;
+        assert_refused("of all", &project.get(INFO).await, 503, "Server_Busy");
+        assert_eq!(host.anonymous().try_get_root("/health/live").await, Some(200));
+        assert_eq!(host.anonymous().try_get_root("/health/ready").await, Some(200));
+    };
+    tokio::select! {
+        ended = held => panic!("it sleeps: {ended:#?}"),
+        () = asked => {}
+    }
+}
+
+#[tokio::test]
+async fn link_token_is_judged_before_its_body() {
+    let host = patient().start().await;
+    let page = to_the_end(partial(&host, 1, "POST /link/nothing", "", 50, 1_000).await).await;
+    assert!(page.starts_with("HTTP/1.1 400") && page.contains("This link does not work"), "{page}");
+}
+
+#[tokio::test]
+async fn trickling_body_is_cut() {
+    let host = Setup::new().with("limits.body_s", "300").with("limits.deadline_s", "300").start().await;
+    let project = host.as_project();
+    let cut = to_the_end(unfinished(&host, 1, "/auth_configs", &with_key(&project)).await).await;
+    assert!(cut.starts_with("HTTP/1.1 408") && cut.contains("HTTP_RequestTimeout"), "{cut}");
+    assert!(cut.contains("less than 1 KiB/s"), "{cut}");
+}
+
+#[tokio::test]
+async fn arriving_bodies_share_their_memory() {
+    let host = patient().with("limits.bodies_mib", "1").start().await;
+    let projects = [host.new_project().await, host.new_project().await, host.new_project().await];
+    let send = async |project: &Client, sent: usize, length: usize| {
+        partial(&host, 1, "POST /api/v3/auth_configs", &with_key(project), sent << 10, length << 10).await
+    };
+    let refused = async |project: &Client, length: usize, expected: &str| {
+        let answer = to_the_end(send(project, length, length).await).await;
+        assert!(["400", "429", "503"].contains(&&answer[9..12]), "{answer}");
+        answer.contains(expected)
+    };
+    let first = send(&projects[0], 300, 1_000).await;
+    wait_until("a project has its part", async || refused(&projects[0], 100, "Server_ProjectBusy").await).await;
+    let second = send(&projects[1], 400, 1_000).await;
+    wait_until("all is used", async || refused(&projects[2], 500, "Server_Busy").await).await;
+    drop((first, second));
+    wait_until("all is free", async || !refused(&projects[2], 500, "Server_Busy").await).await;
+}
+
+#[tokio::test]
+async fn body_of_tiny_chunks_takes_little_memory() {
+    let host = Setup::new().start().await;
+    let project = host.as_project();
+    let peak = || {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", host.pid())).unwrap();
+        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+        peak.trim().trim_end_matches(" kB").parse::<u64>().unwrap()
+    };
+    let head = format!(
+        "POST /api/v3/auth_configs HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-type: application/json\r\n\
+         transfer-encoding: chunked\r\n{}\r\n",
+        with_key(&project)
+    );
+    let send = async |chunks: usize| {
+        project.raw(&[head.as_bytes(), &b"1\r\n \r\n".repeat(chunks), b"0\r\n\r\n"].concat()).await
+    };
+    assert!(send(1_000).await.starts_with("HTTP/1.1 400"));
+    let before = peak();
+    assert!(send(512 << 10).await.starts_with("HTTP/1.1 400"));
+    assert!(peak() < before + (10 << 10), "{before} KiB before, {} KiB at most", peak());
+}
+
+async fn with_idempotency_key(host: &Host, project: &Client) -> String {
+    let headers = format!("{}idempotency-key: {}\r\n", with_key(project), unique(8));
+    to_the_end(unfinished(host, 1, "/auth_configs", &headers).await).await
+}
+
+/// A server on which bodies may take their time.
+fn patient() -> Setup {
+    Setup::new().with("limits.min_rate_kib", "0").with("limits.body_s", "300").with("limits.deadline_s", "300")
+}
+
+#[tokio::test]
+async fn refused_rate_comes_before_the_body() {
+    let host = patient().with("limits.rate_per_key", "3").start().await;
+    let project = host.new_project().await;
+    for _ in 0..3 {
+        project.get(INFO).await.expect(200);
+    }
+    let refused = with_idempotency_key(&host, &project).await;
+    assert!(refused.starts_with("HTTP/1.1 429") && refused.contains("HTTP_TooManyRequests"), "{refused}");
+}
+
+#[tokio::test]
+async fn busy_project_is_refused_before_the_body() {
+    let host = patient().with("limits.in_flight_per_project", "1").with("limits.in_flight_wait_ms", "1").start().await;
+    let (sleeps, project) = (sleeper(&host, 250_000).await, host.new_project().await);
+    let asked = async {
+        wait_until("the project's place is taken", async || project.get(INFO).await.status == 429).await;
+        let refused = with_idempotency_key(&host, &project).await;
+        assert!(refused.starts_with("HTTP/1.1 429") && refused.contains("Server_ProjectBusy"), "{refused}");
+    };
+    tokio::select! {
+        ended = sleeping(&project, &sleeps) => panic!("it sleeps: {ended:#?}"),
+        () = asked => {}
+    }
+}
+
+#[tokio::test]
+async fn deadline_ends_work_with_idempotency_key() {
+    let host = given::with_application()
+        .with("limits.deadline_s", "2")
+        .with("limits.in_flight_per_project", "1")
+        .start()
+        .await;
+    let (project, slug, tag) = (host.new_project().await, given::slug(), unique(8));
+    let request = json!([{ "in": "header", "name": "authorization", "value": "Bearer {access_token}" }]);
+    let flow = json!({ "token_url": format!("https://api.example.com/hang/{tag}") });
+    let scheme = json!({ "mode": "S2S_OAUTH2", "name": "S2S", "request": request, "oauth2": flow });
+    host.publish(Guest::fetch().component(), &guest::manifest_with_scheme(&slug, scheme)).await;
+    let credentials = json!({ "client_id": "c", "client_secret": harness::secret() });
+    let config = json!({ "type": "use_custom_auth", "authScheme": "S2S_OAUTH2", "credentials": credentials });
+    let made = project.post("/auth_configs", &json!({ "toolkit": { "slug": slug }, "auth_config": config })).await;
+    let connection = json!({ "user_id": "default", "state": { "authScheme": "S2S_OAUTH2", "val": {} } });
+    let body = json!({ "auth_config": { "id": made.expect(201)["auth_config"]["id"] }, "connection": connection });
+    let send = async || {
+        let body = harness::client::Body::Json(body.clone());
+        project.send(Method::POST, "/connected_accounts", body, &[("idempotency-key", "k")]).await
+    };
+    assert_refused("An operation", &send().await, 503, "Server_DeadlineExceeded");
+    assert_eq!(Host::application().seen(&tag).len(), 1);
+    // Its place is free: nothing goes on behind it.
+    project.get(INFO).await.expect(200);
+    let again = send().await.expect(409);
+    assert_eq!(again["error"]["slug"], "Idempotency_Unanswered");
+}
+
+/// Asks for an upload of these bytes; the link to put them.
+async fn upload(project: &Client, slug: &str, bytes: &[u8]) -> String {
+    url(&ask(project, slug, bytes, json!({})).await.expect(200)).to_owned()
+}
+
+fn target(host: &Host, method: &str, link: &str) -> String {
+    format!("{method} {}", link.strip_prefix(&host.url).unwrap())
+}
+
+#[tokio::test]
+async fn one_project_leaves_transfers_to_others() {
+    let host = Setup::new()
+        .with("files.transfers", "2")
+        .with("files.transfers_per_project", "1")
+        .with("files.transfer_s", "8")
+        .with("limits.min_rate_kib", "0")
+        .start()
+        .await;
+    let slug = copier(&host).await;
+    let (one, other, third) = (host.new_project().await, host.new_project().await, host.new_project().await);
+    let (held, next) = (upload(&one, &slug, &[1; 900]).await, upload(&one, &slug, &[2; 900]).await);
+    let [others, more, thirds] = [(&other, 3), (&other, 4), (&third, 5)];
+    let others = upload(others.0, &slug, &[others.1; 900]).await;
+    let more = upload(more.0, &slug, &[more.1; 900]).await;
+    let thirds = upload(thirds.0, &slug, &[thirds.1; 900]).await;
+    let begin = async |link: &str| partial(&host, 1, &target(&host, "PUT", link), "", 50, 900).await;
+    // A project's second upload waits for its first, and nobody else does.
+    let uploads = FuturesUnordered::new();
+    for link in [&held, &next] {
+        uploads.push(Box::pin(to_the_end(begin(link).await)));
+    }
+    for _ in 0..2 {
+        let put = other.exchange(Method::PUT, &others, &[], vec![3; 900]).await;
+        assert_eq!(put.status, 200, "{put:?}");
+    }
+    // Both places are taken: a third project waits.
+    uploads.push(Box::pin(to_the_end(begin(&more).await)));
+    uploads.push(Box::pin(to_the_end(begin(&thirds).await)));
+    let ends: Vec<String> = uploads.collect().await;
+    let with = |text: &str| ends.iter().filter(|end| end.contains(text)).count();
+    let counts = ["Server_ProjectBusy", "Server_Busy", "HTTP_RequestTimeout"].map(with);
+    assert_eq!(counts, [1, 1, 2], "{ends:#?}");
+}
+
+#[tokio::test]
+async fn unread_answer_ends_its_connection() {
+    let host = Setup::new().with("files.transfers", "1").with("files.transfers_per_project", "1").start().await;
+    let (slug, project, bytes) = (copier(&host).await, host.new_project().await, vec![7; 16 << 20]);
+    let put = project.exchange(Method::PUT, &upload(&project, &slug, &bytes).await, &[], bytes.clone()).await;
+    assert_eq!(put.status, 200, "{put:?}");
+    let again = ask(&project, &slug, &bytes, json!({})).await.expect(200);
+    let link = again["existing_url"].as_str().unwrap();
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(4 << 10).unwrap();
+    let mut unread = socket.connect(host.url.trim_start_matches("http://").parse().unwrap()).await.unwrap();
+    let request = format!("{} HTTP/1.1\r\nhost: x\r\n\r\n", target(&host, "GET", link));
+    unread.write_all(request.as_bytes()).await.unwrap();
+    unread.read_exact(&mut [0; 12]).await.unwrap();
+    // The only place is the unread answer's until its connection ends.
+    let got = given::open(&project, link).await;
+    assert_eq!((got.status, got.bytes.len()), (200, bytes.len()));
+    let mut rest = Vec::new();
+    unread.read_to_end(&mut rest).await.ok();
+    assert!(rest.len() < bytes.len(), "{} bytes came all the same", rest.len());
+}
+
+#[tokio::test]
+async fn guesses_do_not_lock_out_a_valid_key() {
+    let host = Setup::new().with("limits.failed_auth", "5").start().await;
+    let (project, slug) = (host.new_project().await, given::slug());
+    host.publish(Guest::fetch().component(), &guest::manifest_with_key(&slug, given::bearer())).await;
+    let config = json!({ "type": "use_custom_auth", "authScheme": "API_KEY", "credentials": {} });
+    let config = json!({ "toolkit": { "slug": slug }, "auth_config": config });
+    let made = project.post("/auth_configs", &config).await.expect(201);
+    let (_, right) = link(&project, made["auth_config"]["id"].as_str().unwrap(), json!({})).await;
+    let fresh = host.new_project().await;
+    let anonymous = host.anonymous();
+    let guess = async |kind: &str, number: usize| match kind {
+        "key" => host.with_key(&format!("ak_{number:032}")).get(INFO).await.status,
+        "link" => given::open(&anonymous, &format!("{}/link/{number:043}", host.url)).await.status,
+        _ => anonymous.get(&format!("/toolkits/auth/callback?code=c&state={number:043}")).await.status,
+    };
+    for (kind, wrong) in [("key", 401), ("link", 400), ("callback", 400)] {
+        let mut answers = Vec::new();
+        for number in 0..12 {
+            answers.push(guess(kind, number).await);
+        }
+        let expected: Vec<u16> = (0..12).map(|number| if number < 5 { wrong } else { 429 }).collect();
+        assert_eq!(answers, expected, "{kind}: each kind is counted for itself");
+    }
+    fresh.get(INFO).await.expect(200);
+    assert_eq!(given::open(&anonymous, &right).await.status, 200);
+}
+
+/// What a GET from an address of this machine is answered.
+async fn get_from(host: &Host, last: u8, version: &str, headers: &str) -> String {
+    let mut socket = from(host, last).await;
+    let request = format!("GET /api/v3{INFO} HTTP/{version}\r\nconnection: close\r\n{headers}\r\n");
+    socket.write_all(request.as_bytes()).await.unwrap();
+    to_the_end(socket).await
+}
+
+#[tokio::test]
+async fn trusted_proxies_name_the_client() {
+    let host = Setup::new()
+        .with("net.trusted_proxies", "127.0.0.1,10.0.0.0/8")
+        .with("limits.failed_auth", "3")
+        .with("limits.connections_per_address", "2")
+        .start()
+        .await;
+    let project = host.as_project();
+    let id = project.get(INFO).await.expect(200)["project"]["nano_id"].as_str().unwrap().to_owned();
+    let body = json!({ "name": "office", "allowed_ips": ["203.0.113.7"] });
+    let made = host.as_org().post(&format!("/org/owner/project/{id}/api_keys"), &body).await.expect(201);
+    let office = host.with_key(made["key"].as_str().unwrap());
+    let none = harness::client::Body::None;
+    let through = async |client: &Client, name: &str, value: &str| {
+        client.send(Method::GET, INFO, none.clone(), &[(name, value)]).await.status
+    };
+    for (name, value, status) in [
+        ("x-forwarded-for", "203.0.113.7", 200),
+        ("x-forwarded-for", "203.0.113.7, 10.1.2.3", 200),
+        ("forwarded", "for=203.0.113.7;proto=https", 200),
+        ("forwarded", "for=1.1.1.1, for=\"203.0.113.7:99\", for=10.1.2.3", 200),
+        ("x-forwarded-for", "203.0.113.7, 198.51.100.1", 403),
+        ("forwarded", "for=203.0.113.7, for=unknown", 403),
+        ("x-real-ip", "203.0.113.7", 403),
+    ] {
+        assert_eq!(through(&office, name, value).await, status, "{name}: {value}");
+    }
+    let both = [("forwarded", "for=203.0.113.7"), ("x-forwarded-for", "198.51.100.1")];
+    let both = office.send(Method::GET, INFO, none.clone(), &both).await;
+    assert_refused("both headers", &both, 400, "HTTP_ForwardedInvalid");
+    let stranger = format!("host: x\r\nx-forwarded-for: 203.0.113.7\r\n{}", with_key(&office));
+    assert!(get_from(&host, 2, "1.1", &stranger).await.starts_with("HTTP/1.1 403"));
+
+    // Guesses count for the client, and for its whole network in IPv6.
+    for (network, other) in [("198.51.100.", "198.51.100.9"), ("2001:db8:0:1::", "2001:db8:0:2::1")] {
+        let guess = async |number: usize, address: &str| {
+            through(&host.with_key(&format!("ak_{number:032}")), "x-forwarded-for", address).await
+        };
+        for number in 0..3 {
+            let address =
+                if network.contains(':') { format!("{network}{}", number + 1) } else { format!("{network}1") };
+            assert_eq!(guess(number, &address).await, 401);
+        }
+        let next = if network.contains(':') { format!("{network}ffff") } else { format!("{network}1") };
+        assert_eq!(guess(3, &next).await, 429, "{next}");
+        assert_eq!(guess(4, other).await, 401, "{other}");
+    }
+    let mut held = Vec::new();
+    for _ in 0..4 {
+        held.push(from(&host, 1).await);
+    }
+    assert!(get_from(&host, 1, "1.1", "host: x\r\n").await.starts_with("HTTP/1.1 401"), "a proxy has many connections");
+}
+
+#[tokio::test]
+async fn exactly_one_host_is_named() {
+    let host = Host::shared().await;
+    for (version, headers, status) in [
+        ("1.1", "", "400"),
+        ("1.1", "host: a\r\nhost: b\r\n", "400"),
+        ("1.1", "host: a\r\nhost: a\r\n", "400"),
+        ("1.1", "host: a, b\r\n", "400"),
+        ("1.1", "host: a@b\r\n", "400"),
+        ("1.1", "host: a/b\r\n", "400"),
+        ("1.0", "host: a\r\nhost: b\r\n", "400"),
+        ("1.1", "host: example.com:8080\r\n", "401"),
+        ("1.1", "host: [2001:db8::1]:80\r\n", "401"),
+        ("1.1", "host:\r\n", "401"),
+        ("1.0", "", "401"),
+    ] {
+        let answer = get_from(host, 1, version, headers).await;
+        assert_eq!(&answer[9..12], status, "HTTP/{version}, {headers:?}: {answer}");
+        assert_eq!(answer.contains("HTTP_HostInvalid"), status == "400", "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn silent_name_server_holds_up_nobody_else() {
+    let Some(names) = Names::start(Host::application(), &["www.example.net", "new.example.net"]) else {
+        eprintln!("nothing was tried: this user may use no low ports, or make no namespace");
+        return;
+    };
+    for name in ["www.example.net", "new.example.net"] {
+        names.say(name, Record::To(vec![names.application.into()]));
+    }
+    let host = names.hold(Setup::new()).start().await;
+    let mut manifest = guest::manifest(&given::slug());
+    manifest["egress"] = json!([{ "host": "*.example.com" }, { "host": "*.example.net" }]);
+    host.publish(Guest::fetch().component(), &manifest).await;
+    let tool = guest::tool(manifest["slug"].as_str().unwrap());
+    let (lost, neighbor) = (host.new_project().await, host.new_project().await);
+    let good = |name: &str| json!({ "url": format!("https://{name}.example.net/echo/way") });
+    neighbor.execute(&tool, good("www")).await.data();
+    let before = host.footprint().threads;
+    let silent: Vec<_> = (0..48).map(|number| format!("silent{number}.example.com")).collect();
+    let mut calls = JoinSet::new();
+    for name in &silent {
+        names.say(name, Record::Silent);
+        let (lost, tool, url) = (lost.clone(), tool.clone(), format!("https://{name}/x"));
+        calls.spawn(async move { lost.execute(&tool, json!({ "url": url })).await });
+    }
+    let asked = || silent.iter().filter(|name| names.asked(name) > 0).count();
+    wait_until("the name server is asked", async || asked() >= 16).await;
+    neighbor.execute(&tool, good("new")).await.data();
+    let threads = host.footprint().threads;
+    assert!(threads < before + 32, "{before} threads before, {threads} now");
+    while let Some(answer) = calls.join_next().await {
+        let answer = answer.unwrap();
+        assert_eq!(answer.failure(), "dns", "{}", answer.text);
+    }
+}

@@ -8,14 +8,21 @@ mod answer;
 mod arguments;
 mod link;
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use bytes::Bytes;
 use md5::{Digest, Md5};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::{Deserialize, Serialize};
 use store::{Batch, Collection, CommitError, Document, Field, Found, Kind, Query, Record, Terms, Time};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit},
+    time::{Instant, timeout_at},
+};
 
 pub(crate) use answer::{linked, offloaded};
 pub use arguments::{MAX_SEARCH_STEPS, MOST};
@@ -34,8 +41,10 @@ use crate::{
 const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 /// How often it is looked for what is old.
 pub(crate) const EVERY: Duration = Duration::from_secs(3_600);
-/// Files that are sent or received at once; each is held in memory.
-const TRANSFERS: usize = 16;
+/// Large results of tools that are held in memory twice at once.
+const LARGE_RESULTS: usize = 16;
+/// How long a transfer waits for a place; at most half the time that it may take.
+const TRANSFER_WAIT: Duration = Duration::from_secs(30);
 /// Bytes from which a digest is computed on another thread.
 const LARGE: usize = 256 << 10;
 /// Records looked at together.
@@ -101,6 +110,12 @@ pub struct Settings {
     pub size: u64,
     /// How long one is kept; none for ever.
     pub keep: Option<Duration>,
+    /// Files that are sent or received at once; each is held in memory.
+    pub transfers: usize,
+    /// Of them, files of one project.
+    pub transfers_per_project: usize,
+    /// How long one may take.
+    pub transfer: Duration,
 }
 
 /// The room's part of the app.
@@ -110,16 +125,59 @@ pub struct Files {
     /// What the operator decides.
     pub settings: Settings,
     transfers: Arc<Semaphore>,
+    /// Transfers of each project that has any.
+    per_project: Mutex<HashMap<ProjectId, Arc<Semaphore>>>,
+    large_results: Semaphore,
+}
+
+/// A place to hold a file in memory: one of all transfers and one of its project's.
+#[derive(Debug)]
+pub struct TransferPlace {
+    _all: OwnedSemaphorePermit,
+    _of_project: OwnedSemaphorePermit,
 }
 
 impl Files {
     pub(crate) fn new(links: Links, settings: Settings) -> Self {
-        Self { links, settings, transfers: Arc::new(Semaphore::new(TRANSFERS)) }
+        let transfers = Arc::new(Semaphore::new(settings.transfers));
+        let large_results = Semaphore::new(LARGE_RESULTS);
+        Self { links, settings, transfers, per_project: Mutex::default(), large_results }
     }
 
-    /// Waits for a place to hold a file in memory.
-    pub async fn place(&self) -> Option<OwnedSemaphorePermit> {
-        self.transfers.clone().acquire_owned().await.ok()
+    /// Waits for a place to check and keep a large result. No client is waited for meanwhile.
+    pub(crate) async fn large_result(&self) -> Option<SemaphorePermit<'_>> {
+        self.large_results.acquire().await.ok()
+    }
+
+    fn of_project(&self, project: &ProjectId) -> Arc<Semaphore> {
+        let mut projects = self.per_project.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(places) = projects.get(project) {
+            return places.clone();
+        }
+        projects.retain(|_, places| Arc::strong_count(places) > 1);
+        let places = Arc::new(Semaphore::new(self.settings.transfers_per_project));
+        projects.insert(project.clone(), places.clone());
+        places
+    }
+
+    /// Takes a place to hold a file in memory, if one is free.
+    pub fn try_place(&self, project: &ProjectId) -> Option<TransferPlace> {
+        let of_project = self.of_project(project).try_acquire_owned().ok()?;
+        Some(TransferPlace { _of_project: of_project, _all: self.transfers.clone().try_acquire_owned().ok()? })
+    }
+
+    /// Waits for a place to hold a file in memory. The project's comes first, so that a project at its limit waits without one of
+    /// those for all.
+    ///
+    /// # Errors
+    /// [`Error::ProjectBusy`] or [`Error::NodeBusy`] when none becomes free in time.
+    pub async fn place(&self, project: &ProjectId) -> Result<TransferPlace> {
+        let end = Instant::now() + TRANSFER_WAIT.min(self.settings.transfer / 2);
+        let of_project = timeout_at(end, self.of_project(project).acquire_owned()).await;
+        let of_project = of_project.ok().and_then(std::result::Result::ok).ok_or(Error::ProjectBusy)?;
+        let all = timeout_at(end, self.transfers.clone().acquire_owned()).await;
+        let all = all.ok().and_then(std::result::Result::ok).ok_or(Error::NodeBusy)?;
+        Ok(TransferPlace { _all: all, _of_project: of_project })
     }
 }
 

@@ -131,7 +131,7 @@ pub async fn execute(app: &App, project: &SharedProject, request: Execute) -> Re
     let recorded = app.log.recorder.room(project);
     let (mut outcome, cassette) = run(app, &found.release, call, recorded).await?;
     // Held until a large result is checked and kept: only so many are in memory twice.
-    let _place = if is_large(&outcome) { app.files.place().await } else { None };
+    let _place = if is_large(&outcome) { app.files.large_result().await } else { None };
     let mut told = told(&found, &outcome).await;
     // The record keeps the names of files: links open them for whoever reads it.
     let mut data = told.data.clone();

@@ -71,7 +71,7 @@ pub(crate) async fn run(config: Config, args: Args, terminal: Terminal) -> Resul
     let fresh = !config.data.exists();
     let Opened { app, writer, store, new } = open::open(&config).await?;
     memory::give_back_now();
-    let server = Arc::new(Server::new(app, config));
+    let server = Arc::new(Server::new(app, config)?);
     let keys = if new { first_run::make(&server.app).await? } else { first_run::find(&server.app).await? };
     for client in server.config.oauth_apps() {
         let what = format!("keep the client that the settings have for {}", client.toolkit);

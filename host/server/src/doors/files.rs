@@ -1,26 +1,37 @@
 //! Bytes of files, in and out, for whoever has a link.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use app::{
     Error,
-    files::{self, Parameters, Signed, Ticket},
+    files::{self, Parameters, Signed, Ticket, TransferPlace},
 };
 use axum::{
     extract::{Request, State},
     http::{HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
+use bytes::Bytes;
 use serde_json::json;
 
 use crate::{
     Server,
     extract::{self, Path, Query},
+    places,
     respond::{self, Reply},
 };
 
-/// How long a file may take to arrive.
-const ARRIVAL: Duration = Duration::from_secs(600);
+/// The bytes of a file on their way to a client, which hold the place of the transfer until they are sent.
+struct Outgoing {
+    bytes: Bytes,
+    _place: TransferPlace,
+}
+
+impl AsRef<[u8]> for Outgoing {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
 
 /// Takes the bytes of an upload. What media type the request itself claims does not count: that of the file was announced.
 pub(crate) async fn put(
@@ -30,8 +41,8 @@ pub(crate) async fn put(
     request: Request,
 ) -> Reply<Response> {
     let (ticket, size) = ticket(&server, Signed::Put, &project, &id, &query)?;
-    let _place = server.app.files.place().await;
-    let bytes = extract::read(request, usize::try_from(size).unwrap_or(usize::MAX), ARRIVAL).await?;
+    let _place = place(&server, &ticket).await?;
+    let bytes = extract::read_file(&server, request, usize::try_from(size).unwrap_or(usize::MAX)).await?;
     files::put(&server.app, &ticket, bytes).await?;
     respond::ok(&json!({}))
 }
@@ -43,8 +54,9 @@ pub(crate) async fn get(
     query: Query,
 ) -> Reply<Response> {
     let (ticket, _) = ticket(&server, Signed::Get, &project, &id, &query)?;
-    let _place = server.app.files.place().await;
+    let place = place(&server, &ticket).await?;
     let (file, bytes) = files::get(&server.app, &ticket).await?;
+    let bytes = Bytes::from_owner(Outgoing { bytes, _place: place });
     let mut response = (StatusCode::OK, bytes).into_response();
     let headers = response.headers_mut();
     let value =
@@ -53,6 +65,17 @@ pub(crate) async fn get(
     headers.insert(header::CONTENT_DISPOSITION, value(&file.disposition())?);
     headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static("sandbox; default-src 'none'"));
     Ok(response)
+}
+
+/// Takes a place among the transfers of a project. The request holds none among those in flight while it waits for it.
+async fn place(server: &Server, ticket: &Ticket) -> Reply<TransferPlace> {
+    if let Some(place) = server.app.files.try_place(&ticket.project) {
+        return Ok(place);
+    }
+    places::leave();
+    let place = server.app.files.place(&ticket.project).await?;
+    places::enter(&server.admission).await?;
+    Ok(place)
 }
 
 fn ticket(server: &Server, way: Signed, project: &str, id: &str, query: &Query) -> Reply<(Ticket, u64)> {

@@ -22,8 +22,10 @@ use url::Url;
 
 use crate::{
     Server,
+    admission::SecretKind,
+    auth,
     extract::{self, Path, Query},
-    respond::{EXCHANGE, Failure, Reply, ok},
+    respond::{Failure, Reply, ok},
 };
 
 /// Bytes of a form.
@@ -59,9 +61,12 @@ pub(crate) async fn submit(State(server): State<Arc<Server>>, Path(token): Path<
 }
 
 async fn taken(server: &Server, token: &str, request: Request) -> Reply<Response> {
-    may_try(server)?;
+    // Who has no link sends no body.
+    if let page @ (LinkPage::Expired(_) | LinkPage::Used(_)) = opened(server, token).await? {
+        return Ok(rendered(server, &page, StatusCode::GONE, |_| String::new()));
+    }
     let browser = browser(server, request.headers());
-    let body = extract::read(request, FORM, server.config.limits.body()).await?;
+    let body = extract::read(server, request, FORM).await?;
     let mut given = Values::new();
     let mut shown = String::new();
     for (name, value) in url::form_urlencoded::parse(&body).into_owned() {
@@ -74,7 +79,7 @@ async fn taken(server: &Server, token: &str, request: Request) -> Reply<Response
     // What it is compared with is a keyed hash of what nobody else has.
     let browser = browser.filter(|browser| server.app.form_token(token, browser) == shown);
     let browser = browser.ok_or(Error::FlowUnknown)?;
-    match connections::submit(&server.app, token, given, &browser).await.inspect_err(|cause| note(server, cause))? {
+    match connections::submit(&server.app, token, given, &browser).await? {
         Submitted::Away(url) => Ok(away(StatusCode::SEE_OTHER, &url)),
         Submitted::Again(page) => Ok(rendered(server, &page, StatusCode::UNPROCESSABLE_ENTITY, |form| {
             form_page(server, form, token, &browser)
@@ -100,12 +105,9 @@ async fn taken(server: &Server, token: &str, request: Request) -> Reply<Response
     security(()),
 )]
 pub(crate) async fn callback(State(server): State<Arc<Server>>, headers: HeaderMap, query: Query) -> Response {
-    let done = async {
-        may_try(&server)?;
-        let (browser, pairs, own) = (browser(&server, &headers), query.pairs().to_vec(), server.clone());
-        let taken = async move { connections::callback(&own.app, &pairs, browser.as_deref()).await };
-        Ok(to_the_end(taken).await.inspect_err(|cause| note(&server, cause))?)
-    };
+    let (browser, pairs, own) = (browser(&server, &headers), query.pairs().to_vec(), server.clone());
+    let taken = async move { connections::callback(&own.app, &pairs, browser.as_deref()).await };
+    let done = auth::judged(&server, SecretKind::Callback, to_the_end(taken));
     let reads = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
     match done.await {
         Ok(landed) => away(StatusCode::FOUND, &landed.0),
@@ -147,22 +149,7 @@ pub(crate) async fn done(query: Query) -> Response {
 }
 
 async fn opened(server: &Server, token: &str) -> Reply<LinkPage> {
-    may_try(server)?;
-    Ok(connections::open_link(&server.app, token).await.inspect_err(|cause| note(server, cause))?)
-}
-
-/// Whoever guesses too often gets no further answer, here as with keys.
-fn may_try(server: &Server) -> Reply<()> {
-    match EXCHANGE.try_with(|exchange| exchange.peer) {
-        Ok(peer) => Ok(server.admission.may_try(peer, server.app.clock.now())?),
-        Err(_) => Ok(()),
-    }
-}
-
-fn note(server: &Server, cause: &Error) {
-    if let (Error::FlowUnknown, Ok(peer)) = (cause, EXCHANGE.try_with(|exchange| exchange.peer)) {
-        server.admission.has_failed(peer, server.app.clock.now());
-    }
+    auth::judged(server, SecretKind::Link, connections::open_link(&server.app, token)).await
 }
 
 fn is_secure(server: &Server) -> bool {
