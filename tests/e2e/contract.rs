@@ -488,11 +488,12 @@ async fn common_refusals(host: &Host, seen: &mut Seen) {
     }
 }
 
-/// Every operation of a server that lets one request through, and one wrong key.
+/// Every operation of a server that lets one request through, one wrong key, and one wrong callback.
 async fn too_many(host: &Host, seen: &mut Seen) {
     let clients = Clients::of(host, host.as_project()).await;
     let guess = json!({ "api_keys": ["no key"] });
     clients.nobody.post("/api_key_revocation", &guess).await.expect(200);
+    clients.nobody.get("/toolkits/auth/callback?state=none").await.expect(400);
     for operation in OPERATIONS.iter() {
         let right = clients.right(operation);
         let answer = send(right, operation, &operation.addressed(), operation.body(false)).await.expect(429);

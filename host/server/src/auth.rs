@@ -137,7 +137,7 @@ fn may(holder: &Holder, need: Need) -> Result<(), Error> {
     Err(Error::KeyScope { access, area: areas.first().map_or("", |area| area.as_str()) })
 }
 
-/// What every request with a working key goes through, once: where it comes from, and how many there were.
+/// Admits a request with a working key, once: judges the address that it comes from, and counts it.
 pub(crate) fn admit(server: &Server, holder: &Holder, project: Option<&Arc<str>>) -> Reply<()> {
     EXCHANGE.with(|exchange| {
         if exchange.owner.get().is_some() {
@@ -191,7 +191,7 @@ pub(crate) async fn revoke(server: &Server, secret: &str) -> Reply<()> {
     }
 }
 
-/// Whose key it is.
+/// Finds whose key it is.
 async fn holder(server: &Server, secret: &str) -> Reply<Arc<Holder>> {
     match server.app.keys.remembered(secret) {
         Some(holder) => Ok(holder),

@@ -198,7 +198,7 @@ impl Upload {
         Ok(true)
     }
 
-    /// Waits for the rest: within a time, and no slower than bodies may be. `grow` is asked before bytes are kept.
+    /// Waits for the rest: within a time, and no slower than bodies may be. `grow` counts what has come, and may refuse it.
     async fn arrive(
         &mut self,
         limits: &Limits,

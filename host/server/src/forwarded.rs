@@ -15,7 +15,7 @@ use crate::respond::Wire;
 
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
-/// Whether an address is that of a trusted proxy.
+/// Tells whether an address is that of a trusted proxy.
 pub(crate) fn is_trusted(address: IpAddr, trusted: &[IpNet]) -> bool {
     trusted.iter().any(|range| range.contains(&address))
 }

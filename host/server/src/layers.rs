@@ -64,7 +64,7 @@ pub(crate) async fn answer(
 }
 
 async fn guarded(server: &Arc<Server>, router: &mut Router, request: Request<Body>) -> Response<Body> {
-    // Whether the process lives can be asked when every place is taken.
+    // Probes are answered when every place is taken.
     if !request.uri().path().starts_with("/health/")
         && let Err(busy) = places::enter(&server.admission).await
     {

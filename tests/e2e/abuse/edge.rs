@@ -60,9 +60,8 @@ async fn slow_bodies_hold_no_place() {
             callers.push(Box::pin(to_the_end(unfinished(&host, 3, "/auth_configs", &headers).await)));
         }
     }
-    for (bodies, slug) in [(strangers, "Server_AddressBusy"), (callers, "Server_ProjectBusy")] {
+    for (mut bodies, slug) in [(strangers, "Server_AddressBusy"), (callers, "Server_ProjectBusy")] {
         // Four more than there may be: the others wait.
-        let mut bodies = bodies;
         for _ in 0..4 {
             let refused = bodies.next().await.unwrap();
             assert!(refused.starts_with("HTTP/1.1 429") && refused.contains(slug), "{refused}");
@@ -70,6 +69,10 @@ async fn slow_bodies_hold_no_place() {
         }
         other.get(INFO).await.expect(200);
         slow.get(INFO).await.expect(200);
+        // A body that comes with its head does not count among those on their way.
+        let whole = partial(&host, 3, "POST /api/v3/auth_configs", &with_key(&slow), 50, 50).await;
+        let answered = to_the_end(whole).await;
+        assert!(answered.starts_with("HTTP/1.1 400"), "{answered}");
         drop(bodies);
     }
     let again = async || {

@@ -179,13 +179,17 @@ fn away(status: StatusCode, url: &str) -> Response {
 
 /// A refusal as a page.
 fn failed(failure: Failure) -> Response {
-    let status = failure.into_response().status();
+    let refused = failure.into_response();
+    let status = refused.status();
     let (title, text) = match status.as_u16() {
         400 | 404 => ("This link does not work", "It was used, has ended, or was opened in another browser before."),
         429 => ("Too many attempts", "Wait a minute, then open the link again."),
         _ => ("Something went wrong", "Nothing was changed. Open the link again in a moment."),
     };
-    told(status, title, text, None)
+    let mut page = told(status, title, text, None);
+    page.headers_mut()
+        .extend(refused.headers().get(header::RETRY_AFTER).map(|after| (header::RETRY_AFTER, after.clone())));
+    page
 }
 
 fn rendered(server: &Server, page: &LinkPage, status: StatusCode, form: impl FnOnce(&Form) -> String) -> Response {
