@@ -186,6 +186,13 @@ impl Batch {
         self.push::<T>(&record.project, &record.id, Step::Purge { revision: record.revision })
     }
 
+    /// Erases a record whose body was not read, hidden or not, if it still has the revision that it was found with.
+    pub fn purge_row(mut self, at: &'static Collection, row: &Row) -> Batch {
+        let step = Step::Purge { revision: row.revision };
+        self.writes.push(Write { at, project: row.project.clone(), id: row.id.clone(), step });
+        self
+    }
+
     /// Makes a record as it was read out of another store, with its revision and its times.
     pub fn restore(mut self, at: &'static Collection, row: Row) -> Batch {
         let Row { id, project, revision, created_at, updated_at, deleted_at, body } = row;

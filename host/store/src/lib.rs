@@ -14,13 +14,14 @@ mod postgres;
 mod query;
 mod sled;
 mod space;
+mod turns;
 mod values;
 
 pub use batch::{Batch, Step, Write};
 pub use blobs::{Blobs, Bucket, BucketError, BucketSettings, Folder, Signed, SignedUrl, Terms};
 pub use document::{Collection, Document, Field, Kind, Record, Row, Time};
 pub use error::{CommitError, EditError, Error, OpenError};
-pub use query::{Cond, Order, Page, Query, Test};
+pub use query::{Cond, Mark, Order, Page, Query, Test, Window};
 pub use values::Scalar;
 
 /// The thread a store is opened on. Reading damaged files may panic there; the panic is caught and told as
@@ -31,7 +32,9 @@ use async_trait::async_trait;
 use std::fmt::Display;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::{OwnedRwLockWriteGuard, RwLock};
+use turns::Turns;
 
 /// What a database has to do to hold the documents.
 #[async_trait]
@@ -111,8 +114,27 @@ pub struct Found<T> {
     pub total: u64,
 }
 
-/// How often an edit is tried again when another writer was faster.
-const EDIT_ATTEMPTS: usize = 5;
+/// One page of a list that is read from page to page.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed<I> {
+    /// The items of the page, in order.
+    pub items: Vec<I>,
+    /// How many items there are, on every page together.
+    pub total: u64,
+    /// The mark after which the next page continues; none where nothing follows.
+    pub next: Option<Mark>,
+}
+
+impl<I> Listed<I> {
+    /// Makes every item another.
+    pub fn try_map<U, E>(self, change: impl FnMut(I) -> Result<U, E>) -> Result<Listed<U>, E> {
+        let Listed { items, total, next } = self;
+        Ok(Listed { items: items.into_iter().map(change).collect::<Result<_, _>>()?, total, next })
+    }
+}
+
+/// Time for which a change is tried again while other writers are faster, in seconds. Less than requests have by default.
+pub const CHANGE_PATIENCE_S: u64 = 10;
 
 /// The typed front of a backend and its blobs. Clones share both.
 #[derive(Clone)]
@@ -121,6 +143,7 @@ pub struct Store {
     blobs: Arc<dyn Blobs>,
     /// Held to read by each commit, and to write by whoever needs a moment without any.
     commits: Arc<RwLock<()>>,
+    turns: Arc<Turns>,
 }
 
 /// As long as this is held, nothing that goes through the store it came from or its clones is committed.
@@ -163,7 +186,7 @@ impl Store {
 
     /// Puts the typed front on any backend.
     pub fn new(backend: Arc<dyn Backend>, blobs: Arc<dyn Blobs>) -> Store {
-        Store { backend, blobs, commits: Arc::default() }
+        Store { backend, blobs, commits: Arc::default(), turns: Arc::default() }
     }
 
     /// Reads a live record of a project. Another project's record is as absent as one that never was.
@@ -181,6 +204,25 @@ impl Store {
     pub async fn find<T: Document>(&self, query: &Query) -> Result<Found<T>, Error> {
         let Page { rows, total } = self.backend.find(T::COLLECTION, query).await?;
         Ok(Found { records: rows.into_iter().map(decode).collect::<Result<_, _>>()?, total })
+    }
+
+    /// Answers with one page of a list, and with the mark after which the next one continues.
+    ///
+    /// Records that come or go between two pages shift nothing: the next page begins behind the last record of this one.
+    pub async fn list<T: Document>(&self, query: &Query) -> Result<Listed<Record<T>>, Error> {
+        let wanted = Query { limit: query.limit.saturating_add(1), ..query.clone() };
+        let Page { mut rows, total } = self.backend.find(T::COLLECTION, &wanted).await?;
+        let limit = usize::try_from(query.limit).unwrap_or(usize::MAX);
+        let follows = rows.len() > limit;
+        rows.truncate(limit);
+        let last = rows.last().filter(|_| follows);
+        let next = last.map(|row| query.mark(T::COLLECTION, row)).transpose()?;
+        Ok(Listed { items: rows.into_iter().map(decode).collect::<Result<_, _>>()?, total, next })
+    }
+
+    /// Answers with rows of any collection that meet a query, their bodies unread.
+    pub async fn rows(&self, at: &'static Collection, query: &Query) -> Result<Page, Error> {
+        self.backend.find(at, query).await
     }
 
     /// Applies a batch wholly or not at all, and returns when it is on the disk.
@@ -205,7 +247,32 @@ impl Store {
         self.backend.scan(at, after, limit).await
     }
 
-    /// Reads a record, changes it and commits it, and does so again when another writer was faster, five times in all.
+    /// Runs `attempt`, which reads records and answers with a batch, and commits the batch; again when another writer was faster.
+    ///
+    /// Between attempts, writers of this process that change the record `id` take turns, and pauses of random length keep
+    /// processes apart. After [`CHANGE_PATIENCE_S`] the refusal of the last batch is the answer. An `attempt` must not change the same
+    /// record by itself. An id that was made meanwhile counts as a faster writer, so that a batch may insert what it did not find.
+    pub async fn change<R, E, F>(
+        &self,
+        at: &'static Collection,
+        id: &str,
+        attempt: impl Fn() -> F,
+    ) -> Result<R, EditError<E>>
+    where
+        F: Future<Output = Result<(Batch, R), E>>,
+    {
+        let mut attempts = self.turns.attempts(at, id, Duration::from_secs(CHANGE_PATIENCE_S));
+        loop {
+            attempts.turn().await.map_err(EditError::Commit)?;
+            let (batch, answer) = attempt().await.map_err(EditError::Change)?;
+            match self.commit(batch).await {
+                Ok(()) => return Ok(answer),
+                Err(error) => attempts.again(error).await.map_err(EditError::Commit)?,
+            }
+        }
+    }
+
+    /// Reads a record, changes it and commits it; again when another writer was faster, as [`Store::change`] does.
     ///
     /// Answers with what the last `change` answered, or nothing where there is no such live record. Where the change
     /// leaves the body as it was, the record is still written and its revision still grows.
@@ -216,18 +283,18 @@ impl Store {
         now: Time,
         mut change: impl FnMut(&mut T) -> Result<R, E>,
     ) -> Result<Option<R>, EditError<E>> {
-        for _ in 0..EDIT_ATTEMPTS {
+        let mut attempts = self.turns.attempts(T::COLLECTION, id, Duration::from_secs(CHANGE_PATIENCE_S));
+        loop {
+            attempts.turn().await.map_err(EditError::Commit)?;
             let Some(mut record) = self.get::<T>(project, id).await.map_err(EditError::Read)? else {
                 return Ok(None);
             };
             let answer = change(&mut record.body).map_err(EditError::Change)?;
             match self.commit(Batch::at(now).update(&record)).await {
                 Ok(()) => return Ok(Some(answer)),
-                Err(CommitError::Stale) => {}
-                Err(error) => return Err(EditError::Commit(error)),
+                Err(error) => attempts.again(error).await.map_err(EditError::Commit)?,
             }
         }
-        Err(EditError::Commit(CommitError::Stale))
     }
 
     /// Waits until another process may have changed something; for ever where there is none.

@@ -45,6 +45,42 @@ pub struct Order {
     pub descending: bool,
 }
 
+/// The place of a record in the order of a list. Marks compare as the records do in ascending order.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Mark {
+    /// The value of the field that orders the list; none where no field does, or where the record has no value.
+    pub value: Option<Scalar>,
+    /// The time of creation of the record.
+    pub created_at: Time,
+    /// The id of the record.
+    pub id: String,
+}
+
+/// A part of a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// The mark after which the part begins; none for the beginning of the list.
+    pub after: Option<Mark>,
+    /// Records to pass over from there.
+    pub offset: u64,
+    /// Records in the part, at most.
+    pub limit: u64,
+}
+
+impl Window {
+    /// The beginning of a list, of at most `limit` records.
+    #[must_use]
+    pub fn first(limit: u64) -> Window {
+        Window { after: None, offset: 0, limit }
+    }
+
+    /// As many records again, behind a mark.
+    #[must_use]
+    pub fn behind(self, mark: Mark) -> Window {
+        Window { after: Some(mark), offset: 0, limit: self.limit }
+    }
+}
+
 /// Which records of a collection, in which order, and which page of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Query {
@@ -54,7 +90,9 @@ pub struct Query {
     pub conditions: Vec<Cond>,
     /// The order.
     pub order: Order,
-    /// How many records to pass over.
+    /// Answers only with records behind this place in the order. The total counts all records nevertheless.
+    pub after: Option<Mark>,
+    /// How many records to pass over, behind `after`.
     pub offset: u64,
     /// How many records to answer with, at most.
     pub limit: u64,
@@ -83,6 +121,7 @@ impl Query {
             project: None,
             conditions: Vec::new(),
             order: Order::default(),
+            after: None,
             offset: 0,
             limit: u64::MAX,
             deleted: false,
@@ -143,6 +182,18 @@ impl Query {
         self
     }
 
+    /// Asks for a part of the list.
+    pub fn window(mut self, window: Window) -> Query {
+        (self.after, self.offset, self.limit) = (window.after, window.offset, window.limit);
+        self
+    }
+
+    /// Asks for what comes behind a record of the list.
+    pub fn after(mut self, mark: Mark) -> Query {
+        self.after = Some(mark);
+        self
+    }
+
     /// Sees removed records too.
     pub fn with_deleted(mut self) -> Query {
         self.deleted = true;
@@ -161,13 +212,25 @@ impl Query {
                 kept.push((self.sort_key(at, &values), row));
             }
         }
-        kept.sort_by(|(a_key, a), (b_key, b)| self.compare((a_key, a), (b_key, b)));
+        kept.sort_by(|(a_key, a), (b_key, b)| self.compare((a_key, a.created_at, &a.id), (b_key, b.created_at, &b.id)));
         let total = kept.len() as u64;
-        let rows = kept.into_iter().map(|(_, row)| row);
+        let behind = |(key, row): &(Option<Scalar>, Row)| {
+            let follows = |mark: &Mark| {
+                self.compare((key, row.created_at, &row.id), (&mark.value, mark.created_at, &mark.id)).is_gt()
+            };
+            self.after.as_ref().is_none_or(follows)
+        };
+        let rows = kept.into_iter().filter(behind).map(|(_, row)| row);
         Ok(Page { rows: self.cut(rows).collect(), total })
     }
 
-    /// Refuses a query that names what the collection does not declare.
+    /// The place of a record in the order of this list.
+    pub fn mark(&self, at: &'static Collection, row: &Row) -> Result<Mark, Error> {
+        let values = Values::of(at, &row.body).map_err(|error| Error::unreadable(at, &row.id, &error))?;
+        Ok(Mark { value: self.sort_key(at, &values), created_at: row.created_at, id: row.id.clone() })
+    }
+
+    /// Refuses a query that names what the collection does not declare, or continues after a value that its order has not.
     pub fn check(&self, at: &'static Collection) -> Result<(), Error> {
         let ordered = self.order.field.iter().map(|name| (name, true));
         let tested = self.conditions.iter().map(|cond| (&cond.field, false));
@@ -178,6 +241,18 @@ impl Query {
             };
             if !known {
                 return Err(Error::Undeclared { collection: at.name, field: name.clone() });
+            }
+        }
+        if let Some(value) = self.after.as_ref().and_then(|mark| mark.value.as_ref()) {
+            let ordered = self.order.field.as_deref();
+            let kind = ordered.and_then(|name| at.field(name)).map(|(_, field)| field.kind);
+            let fits = match value {
+                Scalar::Int(_) => matches!(kind, Some(Kind::Int | Kind::Time)),
+                Scalar::Text(_) => kind == Some(Kind::Text),
+            };
+            if !fits {
+                let field = ordered.unwrap_or("created_at").to_owned();
+                return Err(Error::Undeclared { collection: at.name, field });
             }
         }
         Ok(())
@@ -205,8 +280,9 @@ impl Query {
         values.at(place).first().cloned()
     }
 
-    fn compare(&self, a: (&Option<Scalar>, &Row), b: (&Option<Scalar>, &Row)) -> Ordering {
-        let ascending = (a.0, a.1.created_at, &a.1.id).cmp(&(b.0, b.1.created_at, &b.1.id));
+    /// Orders two places of the list, each a value of the ordering field, a time of creation and an id.
+    fn compare(&self, a: (&Option<Scalar>, Time, &str), b: (&Option<Scalar>, Time, &str)) -> Ordering {
+        let ascending = a.cmp(&b);
         if self.order.descending { ascending.reverse() } else { ascending }
     }
 }

@@ -22,6 +22,7 @@ pub(super) fn statement(at: &Collection, query: &Query) -> QueryBuilder<Postgres
     conditions(&mut sql, at, query);
     sql.push(format!(") as counted left join (select {COLUMNS} from {table}"));
     conditions(&mut sql, at, query);
+    after(&mut sql, query);
     sql.push(order(query));
     if query.limit != u64::MAX {
         sql.push(format!(" limit {}", query.limit.min(i64::MAX.unsigned_abs())));
@@ -38,6 +39,47 @@ fn order(query: &Query) -> String {
     let field = query.order.field.as_deref().map(quoted);
     let field = field.map(|field| format!("{field} {turn} nulls {absent}, ")).unwrap_or_default();
     format!(" order by {field}created_at {turn}, id {turn}")
+}
+
+/// Demands that a row comes behind the query's mark. The order has absent values first, and last when it is turned round.
+fn after(sql: &mut QueryBuilder<Postgres>, query: &Query) {
+    let Some(mark) = &query.after else { return };
+    let (operator, other) = if query.order.descending { ("<", "is null") } else { (">", "is not null") };
+    let age = |sql: &mut QueryBuilder<Postgres>| {
+        sql.push(format!("(created_at, id) {operator} (")).push_bind(mark.created_at.0).push(", ");
+        sql.push_bind(text::store(&mark.id).into_owned()).push(")");
+    };
+    let value = |sql: &mut QueryBuilder<Postgres>, value: &Scalar| {
+        match value {
+            Scalar::Int(number) => sql.push_bind(*number),
+            Scalar::Text(text) => sql.push_bind(text::store(text).into_owned()),
+        };
+    };
+    sql.push(" and (");
+    match (query.order.field.as_deref().map(quoted), &mark.value) {
+        (None, _) => age(sql),
+        // Absent values are the end of the order that is turned round, and the beginning of the other.
+        (Some(field), None) if query.order.descending => {
+            sql.push(format!("{field} is null and "));
+            age(sql);
+        }
+        (Some(field), None) => {
+            sql.push(format!("{field} {other} or "));
+            age(sql);
+        }
+        (Some(field), Some(own)) => {
+            if query.order.descending {
+                sql.push(format!("{field} {other} or "));
+            }
+            sql.push(format!("{field} {operator} "));
+            value(sql, own);
+            sql.push(format!(" or {field} = "));
+            value(sql, own);
+            sql.push(" and ");
+            age(sql);
+        }
+    }
+    sql.push(")");
 }
 
 fn conditions(sql: &mut QueryBuilder<Postgres>, at: &Collection, query: &Query) {

@@ -9,7 +9,7 @@ use super::counters;
 use super::keys::{DOCUMENT_ID, Key, Prefix, State, split_value, tail_id};
 use super::records::{self, Shelf, unreachable_tree};
 use super::sources::{Range, Scope, Source, Tail, distinct, sources};
-use crate::{Error, Page, Query, Row};
+use crate::{Error, Page, Query, Row, Scalar};
 use ::sled::Db;
 use std::collections::HashSet;
 use std::ops::Bound;
@@ -76,15 +76,26 @@ pub(super) fn scan_from(db: &Db, shelf: Shelf, after: &str, limit: u64) -> Resul
 fn whole(db: &Db, shelf: Shelf, query: &Query, project: &str) -> Result<Page, Error> {
     let total = counters::of(db, shelf.number, project)?.live.unsigned_abs();
     let field = query.order.field.as_deref().and_then(|name| shelf.at.field(name));
-    let range = Range::all(match field {
+    let key = match field {
         Some((place, _)) => Key::index(shelf.number, State::Live, project, place),
         None => Key::age(shelf.number, State::Live, project),
-    });
+    };
+    let mut range = Range::all(key.clone());
+    if let Some(mark) = &query.after {
+        let key = if field.is_some() { key.value(mark.value.as_ref()) } else { key };
+        let key = key.tail(mark.created_at, &mark.id);
+        if query.order.descending {
+            range.end = key.into_bytes();
+        } else {
+            // The first key behind it.
+            range.start = key.raw(&[0]).into_bytes();
+        }
+    }
     let tail =
         |rest: &[u8]| -> Option<Tail> { Some(if field.is_some() { split_value(rest)?.1.into() } else { rest.into() }) };
     // The far half of a long list is nearer from its other end.
     let length = query.limit.min(total.saturating_sub(query.offset));
-    let from_end = query.offset > total / 2;
+    let from_end = query.after.is_none() && query.offset > total / 2;
     let skip = if from_end { total - query.offset.min(total) - length } else { query.offset };
     let backwards = query.order.descending != from_end;
     let mut tails = Vec::new();
@@ -97,13 +108,17 @@ fn whole(db: &Db, shelf: Shelf, query: &Query, project: &str) -> Result<Page, Er
 
 /// All records that one range of keys names, already in order of age: counted to the end, kept for the page only.
 fn counted(db: &Db, shelf: Shelf, query: &Query, range: &Range) -> Result<Page, Error> {
-    let (mut total, mut tails) = (0_u64, Vec::<Tail>::new());
+    let (mut total, mut place, mut tails) = (0_u64, 0_u64, Vec::<Tail>::new());
     let end = query.offset.saturating_add(query.limit);
+    let behind = Behind::of(query);
     each(db, range, query.order.descending, 0, u64::MAX, |tail| {
-        if (query.offset..end).contains(&total) {
-            tails.push(tail.into());
-        }
         total += 1;
+        if behind.as_ref().is_none_or(|behind| behind.is_met(None, tail)) {
+            if (query.offset..end).contains(&place) {
+                tails.push(tail.into());
+            }
+            place += 1;
+        }
     })?;
     Ok(Page { rows: rows(db, shelf, &tails)?, total })
 }
@@ -166,10 +181,33 @@ fn decide(db: &Db, shelf: Shelf, query: &Query, tails: &mut Vec<Tail>) -> Result
     Ok(())
 }
 
-/// Puts candidates, which are in order of age, into the order asked for.
+/// The place in the order after which a page continues, as keys have it.
+struct Behind<'a> {
+    value: Option<&'a Scalar>,
+    tail: Vec<u8>,
+    descending: bool,
+}
+
+impl Behind<'_> {
+    fn of(query: &Query) -> Option<Behind<'_>> {
+        let mark = query.after.as_ref()?;
+        let tail = Key::tail_of(mark.created_at, &mark.id);
+        Some(Behind { value: mark.value.as_ref(), tail, descending: query.order.descending })
+    }
+
+    /// Whether a candidate comes behind it.
+    fn is_met(&self, value: Option<&Scalar>, tail: &[u8]) -> bool {
+        let ascending = (value, tail).cmp(&(self.value, &*self.tail));
+        if self.descending { ascending.is_lt() } else { ascending.is_gt() }
+    }
+}
+
+/// Puts candidates, which are in order of age, into the order asked for, without those before the page's beginning.
 fn ordered(db: &Db, shelf: Shelf, scope: &Scope, query: &Query, tails: Vec<Tail>) -> Result<Vec<Tail>, Error> {
+    let behind = Behind::of(query);
+    let is_met = |value: Option<&Scalar>, tail: &[u8]| behind.as_ref().is_none_or(|behind| behind.is_met(value, tail));
     let mut tails = match query.order.field.as_deref().and_then(|name| shelf.at.field(name)) {
-        None => tails,
+        None => tails.into_iter().filter(|tail| is_met(None, tail)).collect::<Vec<_>>(),
         Some((place, _)) => {
             let wanted = tails.into_iter().collect::<HashSet<_>>();
             let mut found = Vec::with_capacity(wanted.len());
@@ -178,6 +216,7 @@ fn ordered(db: &Db, shelf: Shelf, scope: &Scope, query: &Query, tails: Vec<Tail>
                 each(db, &range, false, 0, u64::MAX, |rest| {
                     if let Some((value, tail)) = split_value(rest)
                         && wanted.contains(tail)
+                        && is_met(value.as_ref(), tail)
                     {
                         found.push((value, Tail::from(tail)));
                     }

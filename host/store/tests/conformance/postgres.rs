@@ -48,6 +48,12 @@ impl Place for Database {
 
 crate::suite::promises!(Database);
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn writers_of_two_processes_all_succeed() {
+    let place = Database::new();
+    crate::suite::all_succeed(&[place.open().await, place.open().await]).await;
+}
+
 impl Database {
     async fn admin(&self) -> PgConnection {
         PgConnection::connect(&self.url).await.unwrap()

@@ -2,7 +2,7 @@
 
 use crate::model::Model;
 use crate::suite::{Note, Place, THINGS, Thing, whole};
-use host_store::{Batch, Document, Found, Order, Query, Record, Row, Scalar, Store, Test, Time};
+use host_store::{Batch, Document, Found, Mark, Order, Query, Record, Row, Scalar, Store, Test, Time};
 use proptest::collection::vec;
 use proptest::option::of;
 use proptest::prelude::*;
@@ -84,15 +84,29 @@ fn test() -> impl Strategy<Value = (String, Test)> {
     (prop::sample::select(fields.collect::<Vec<_>>()).prop_map(str::to_owned), test)
 }
 
+/// A place in the order of a list by a field, in most cases no record's.
+fn mark(field: Option<&str>) -> BoxedStrategy<Mark> {
+    let value = match field {
+        None => Just(None).boxed(),
+        Some("rank" | "due") => of((-2_i64..4).prop_map(Scalar::Int)).boxed(),
+        Some("on") => of(any::<bool>().prop_map(Scalar::from)).boxed(),
+        Some(_) => of(prop_oneof![text(), "[rgb]"].prop_map(Scalar::Text)).boxed(),
+    };
+    let id = prop_oneof!["t[0-9]{1,2}(-[0-9]{1,3})?", text()];
+    (value, 0_i64..20, id).prop_map(|(value, at, id)| Mark { value, created_at: Time(at), id }).boxed()
+}
+
 pub(crate) fn query() -> impl Strategy<Value = Query> {
-    let field = of(prop::sample::select(vec!["name", "colour", "rank", "due", "on"]).prop_map(str::to_owned));
+    let field = of(prop::sample::select(vec!["name", "colour", "rank", "due", "on"]));
+    let order = field.prop_flat_map(|field| (Just(field.map(str::to_owned)), any::<bool>(), of(mark(field))));
     let page = prop_oneof![Just((0, u64::MAX)), (0_u64..20, 0_u64..6)];
-    (of(prop::sample::select(PROJECTS.to_vec())), vec(test(), 0..4), field, any::<bool>(), page, any::<bool>())
-        .prop_map(|(project, tests, field, descending, (offset, limit), deleted)| {
+    (of(prop::sample::select(PROJECTS.to_vec())), vec(test(), 0..4), order, page, any::<bool>()).prop_map(
+        |(project, tests, (field, descending, after), (offset, limit), deleted)| {
             let query = tests.into_iter().fold(Query::everywhere(), |query, (field, test)| query.test(&field, test));
             let order = Order { field, descending };
-            Query { project: project.map(str::to_owned), order, offset, limit, deleted, ..query }
-        })
+            Query { project: project.map(str::to_owned), order, after, offset, limit, deleted, ..query }
+        },
+    )
 }
 
 fn batch(model: &Model, now: i64, plans: &[Planned]) -> Batch {

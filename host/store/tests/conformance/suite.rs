@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use host_store::{
-    Batch, Collection, CommitError, Document, EditError, Field, Health, Kind, Query, Record, Store, Time,
+    Batch, Collection, CommitError, Document, EditError, Field, Health, Kind, Mark, Query, Record, Store, Time,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -234,6 +234,27 @@ pub(crate) async fn sixteen_writers_lose_nothing(place: impl Place) {
     assert_eq!(thing(&store, "sum").await.body.rank, Some(16 * 12));
 }
 
+pub(crate) async fn every_one_of_sixty_four_writers_succeeds(place: impl Place) {
+    let store = place.open().await;
+    all_succeed(&[store.clone()]).await;
+    whole(&place, store).await;
+}
+
+/// Has 64 writers change one record at once, and sees that each has done so once.
+pub(crate) async fn all_succeed(stores: &[Store]) {
+    stores[0].commit(at(1).insert("p", "sum", &Thing { rank: Some(0), ..Thing::default() })).await.unwrap();
+    let mut writers = JoinSet::new();
+    for writer in 0..64 {
+        let store = stores[writer % stores.len()].clone();
+        writers.spawn(async move { bump(&store).await });
+    }
+    for done in writers.join_all().await {
+        done.unwrap();
+    }
+    let sum = thing(&stores[0], "sum").await;
+    assert_eq!((sum.body.rank, sum.revision), (Some(64), 65));
+}
+
 async fn bump(store: &Store) -> Result<(), EditError<()>> {
     let change = |thing: &mut Thing| {
         thing.rank = thing.rank.map(|rank| rank + 1);
@@ -378,6 +399,46 @@ pub(crate) async fn pages_follow_one_another_without_gap_or_overlap(place: impl 
     }
 }
 
+pub(crate) async fn a_list_misses_nothing_that_stays(place: impl Place) {
+    let store = place.open().await;
+    let orders =
+        [Query::of("p"), Query::of("p").newest(), Query::of("p").by("rank"), Query::of("p").by("rank").newest()];
+    let filtered = orders.iter().map(|query| query.clone().is("colour", "r")).collect::<Vec<_>>();
+    for (pass, query) in orders.iter().chain(&filtered).enumerate() {
+        let mut batch = at(0);
+        for n in 0..40_i64 {
+            let rank = Some(n % 7).filter(|rank| *rank > 0);
+            let body = Thing { rank, colour: Some("r".to_owned()), ..Thing::default() };
+            batch = batch.insert_created(Time(n / 3), "p", &format!("t{pass}-{:02}", (n * 37) % 40), &body);
+        }
+        store.commit(batch).await.unwrap();
+        let all = store.find::<Thing>(query).await.unwrap().records;
+        let (mut read, mut left) = (Vec::new(), query.clone().page(0, 7));
+        loop {
+            let page = store.list::<Thing>(&left).await.unwrap();
+            // Every other record that was read is deleted before the next page is asked for.
+            let gone = page.items.iter().step_by(2).fold(at(9), |batch, record| batch.remove(record));
+            assert_eq!(page.total, all.len() as u64 - removed(&read));
+            read.extend(page.items);
+            store.commit(gone).await.unwrap();
+            let Some(next) = page.next else { break };
+            left = left.after(next);
+        }
+        assert_eq!(read, all, "{query:?}");
+        let rest = store.find::<Thing>(&Query::of("p")).await.unwrap().records;
+        store.commit(rest.iter().fold(at(10), |batch, record| batch.purge(record))).await.unwrap();
+    }
+    let unfit = Mark { value: Some("r".into()), created_at: Time(0), id: "t".to_owned() };
+    assert!(store.find::<Thing>(&Query::of("p").by("rank").after(unfit.clone())).await.is_err());
+    assert!(store.find::<Thing>(&Query::of("p").after(unfit)).await.is_err());
+    whole(&place, store).await;
+}
+
+/// How many of the records of full pages of seven were deleted: the first, the third, the fifth and the seventh of each.
+fn removed(read: &[Record<Thing>]) -> u64 {
+    (read.len() / 7 * 4) as u64
+}
+
 pub(crate) async fn everything_is_read_out_in_order_of_id(place: impl Place) {
     let store = place.open().await;
     let ids = ["B", "a", "a0", "a_", "ab", "\u{e9}"];
@@ -455,6 +516,7 @@ macro_rules! promises {
                 a_unique_value_is_held_by_one_live_record_of_a_project,
                 a_removed_record_is_hidden_and_frees_its_values, of_many_who_want_one_record_one_gets_it,
                 of_many_who_want_one_value_one_gets_it, sixteen_writers_lose_nothing,
+                every_one_of_sixty_four_writers_succeeds, a_list_misses_nothing_that_stays,
                 an_edit_changes_what_is_there_or_says_why_not, a_large_body_is_kept_whole,
                 a_large_body_is_never_read_half_old_half_new, any_unicode_is_kept_and_found,
                 what_cannot_be_stored_is_refused_in_words, pages_follow_one_another_without_gap_or_overlap,
