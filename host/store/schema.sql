@@ -66,6 +66,17 @@ create table "api_keys" (
 );
 create index "api_keys_by_created_at" on "api_keys" (project, created_at, id) where deleted_at is null;
 
+create table "project_removals" (
+    id text collate "C" primary key,
+    project text collate "C" not null,
+    revision bigint not null,
+    created_at bigint not null,
+    updated_at bigint not null,
+    deleted_at bigint,
+    body json not null
+);
+create index "project_removals_by_created_at" on "project_removals" (project, created_at, id) where deleted_at is null;
+
 create table "members" (
     id text collate "C" primary key,
     project text collate "C" not null,

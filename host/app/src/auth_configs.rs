@@ -9,7 +9,7 @@ use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
 use manifest::{AuthMode, AuthScheme, Sign};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use store::{Batch, Collection, CommitError, Document, Field, Found, Kind, Query, Record, Store, Time};
+use store::{Batch, Collection, Document, Field, Kind, Listed, Query, Record, Store, Time, Window};
 use uuid::Uuid;
 
 use crate::{
@@ -17,7 +17,7 @@ use crate::{
     catalog::{LATEST, Release},
     connections::{self, Account, apps, protocol::Client},
     ids::{self, AuthConfigId, ProjectId},
-    projects::Project,
+    projects::{self, Project},
     vault::{Place, Sealed, Vault},
 };
 
@@ -203,7 +203,7 @@ pub async fn create(app: &App, project: &Project, request: NewAuthConfig) -> Res
             None => None,
         },
     };
-    app.store.commit(Batch::at(now).insert(project.id.as_str(), id.as_str(), &body)).await?;
+    projects::insert(app, project, id.as_str(), &body).await?;
     get(app, project, &id).await
 }
 
@@ -259,7 +259,7 @@ pub struct Changes {
 pub async fn change(app: &App, project: &Project, id: &AuthConfigId, changes: Changes) -> Result<()> {
     let name = changes.name.map(|name| checked_name(name.trim().to_owned())).transpose()?;
     changes.proxy.iter().flatten().try_for_each(|proxy| proxy.way().map(drop))?;
-    for _ in 0..5 {
+    let changed = app.store.change(&COLLECTION, id.as_str(), || async {
         let mut record = get(app, project, id).await?;
         if record.body.managed != changes.managed {
             let own = if record.body.managed { "default" } else { "custom" };
@@ -296,12 +296,9 @@ pub async fn change(app: &App, project: &Project, id: &AuthConfigId, changes: Ch
             }
         }
         body.in_sessions = changes.in_sessions.unwrap_or(body.in_sessions);
-        match app.store.commit(Batch::at(now).update(&record)).await {
-            Err(CommitError::Stale) => {}
-            done => return done.map_err(Into::into),
-        }
-    }
-    Err(Error::Unavailable("the auth config is being changed".into()))
+        Ok((Batch::at(now).update(&record), ()))
+    });
+    Ok(changed.await?)
 }
 
 fn checked_name(name: String) -> Result<String> {
@@ -364,14 +361,8 @@ pub(crate) fn scopes(own: &Map<String, Value>, name: &str) -> Vec<String> {
 ///
 /// # Errors
 /// When the store cannot be read.
-pub async fn list(
-    app: &App,
-    project: &Project,
-    filter: &Filter,
-    offset: u64,
-    limit: u64,
-) -> Result<(Vec<Record<AuthConfig>>, u64)> {
-    let mut query = Query::of(project.id.as_str()).newest().page(offset, limit);
+pub async fn list(app: &App, project: &Project, filter: &Filter, window: Window) -> Result<Listed<Record<AuthConfig>>> {
+    let mut query = Query::of(project.id.as_str()).newest().window(window);
     if !filter.toolkits.is_empty() {
         query = query.any_of("toolkit", filter.toolkits.iter().map(|slug| slug.to_lowercase()));
     }
@@ -389,8 +380,7 @@ pub async fn list(
     if let Some(until) = filter.until {
         query = query.below("created_at", until.0.saturating_add(1));
     }
-    let Found { records, total } = app.store.find(&query).await?;
-    Ok((records, total))
+    Ok(app.store.list(&query).await?)
 }
 
 /// Lets new connections start, or not.
@@ -417,9 +407,13 @@ pub async fn remove(app: &App, project: &Project, id: &AuthConfigId, revoke: boo
         set_status(app, project, id, Status::Disabled).await?;
         connections::revoke_all(app, project, id).await?;
     }
-    let record = get(app, project, id).await?;
-    let batch = Batch::at(app.clock.now()).remove(&record);
-    app.store.commit(connections::forgotten(app, project, id, batch).await?).await.map_err(Into::into)
+    let removed = app.store.change(&COLLECTION, id.as_str(), || async {
+        let batch = Batch::at(app.clock.now()).remove(&get(app, project, id).await?);
+        Ok::<_, Error>((connections::forgotten(app, project, id, batch).await?, ()))
+    });
+    removed.await?;
+    // Those that were registered at the same moment. From now on none is.
+    connections::forget_clients(app, project, id).await
 }
 
 /// Opens the secret parts.

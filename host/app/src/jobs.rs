@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use store::{Batch, Collection, CommitError, Document, Record, Store, Time};
 use tokio::time::Instant;
 
-use crate::{App, Clock, INSTALLATION, Result, connections, files, idempotency, ids, tools::log};
+use crate::{App, Clock, INSTALLATION, Result, connections, files, idempotency, ids, projects, tools::log};
 
 /// How long a lease holds when it is not renewed.
 const HELD: Duration = Duration::from_secs(6);
@@ -57,6 +57,11 @@ const JOBS: &[Job] = &[
         name: "idle_accounts",
         every: connections::IDLE_EVERY,
         run: |app, lease| Box::pin(connections::idle(app, lease)),
+    },
+    Job {
+        name: "project_removals",
+        every: projects::REMOVALS_EVERY,
+        run: |app, lease| Box::pin(projects::finish(app, lease)),
     },
     Job { name: "idempotency", every: idempotency::EVERY, run: |app, lease| Box::pin(idempotency::forget(app, lease)) },
 ];

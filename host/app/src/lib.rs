@@ -26,7 +26,7 @@ use store::{Collection, Store};
 
 pub use clock::Clock;
 pub use error::{Error, Result, Row};
-pub use store::{Record, Time};
+pub use store::{Listed, Mark, Record, Scalar, Time, Window};
 
 /// Stands where a record has its project, in records of the whole installation.
 pub(crate) const INSTALLATION: &str = "installation";
@@ -37,6 +37,7 @@ pub static COLLECTIONS: &[&Collection] = &[
     &projects::ORGANISATIONS,
     &projects::PROJECTS,
     &projects::API_KEYS,
+    &projects::REMOVALS,
     &projects::members::COLLECTION,
     &catalog::COLLECTION,
     &catalog::USAGE,
@@ -80,8 +81,6 @@ pub struct App {
     pub files: files::Files,
     /// Ids of logs and requests.
     pub sequence: ids::Sequence,
-    /// Held while a running number is taken, so that creations on one node do not run into each other.
-    pub(crate) numbering: tokio::sync::Mutex<()>,
 }
 
 /// What an app is made of.
@@ -135,7 +134,6 @@ impl App {
             accounts: Arc::new(accounts),
             files,
             sequence: ids::Sequence::new(),
-            numbering: tokio::sync::Mutex::default(),
         };
         Ok((app, writer))
     }

@@ -34,8 +34,8 @@ const SWALLOWING: Duration = Duration::from_secs(10);
 pub(crate) const LARGEST_JSON: usize = 6 << 20;
 const PAGE: u64 = 20;
 pub(crate) const LARGEST_PAGE: u64 = 1_000;
-/// Characters of what a list adds to its cursors.
-const MARK: usize = 64;
+/// Characters of what a list adds to its cursors: a moment, and the last key of the page.
+const MARK: usize = 128;
 /// Parts of a list, characters of a text.
 pub(crate) const LIST: usize = 100;
 pub(crate) const TEXT: usize = 256;

@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use app::{Error, Time};
+use app::{Error, Mark, Scalar, Time, Window};
 use axum::{
     http::{HeaderValue, Method, StatusCode, Uri, header},
     response::{IntoResponse, Response},
@@ -266,8 +266,18 @@ impl Page {
 
     /// The moment that the first page has marked: what came after it is on no later page.
     pub(crate) fn moment(&self) -> Reply<Option<Time>> {
-        let moment = self.mark.as_ref().map(|mark| mark.parse().map(Time));
-        moment.transpose().map_err(|_| Error::CursorInvalid.into())
+        let moment = self.mark.as_deref().and_then(|mark| mark.split('-').next()).filter(|moment| !moment.is_empty());
+        moment.map(|moment| moment.parse().map(Time)).transpose().map_err(|_| Error::CursorInvalid.into())
+    }
+
+    /// The part of a list of records that is on the page. A cursor continues after the last record of the page before; one of
+    /// an earlier version counts pages. `by_value` says that a field other than the time of creation orders the list.
+    pub(crate) fn window(&self, by_value: bool) -> Reply<Window> {
+        let parts = self.mark.as_deref().and_then(|mark| mark.split_once('-')).map(|(_, after)| after);
+        let after = parts.map(|parts| after(parts).filter(|mark| mark.value.is_some() == by_value));
+        let after = after.map(|after| after.ok_or(Error::CursorInvalid)).transpose()?;
+        let offset = if after.is_some() { 0 } else { self.offset() };
+        Ok(Window { after, offset, limit: self.limit })
     }
 
     /// The page of a list whose newest item is of this moment.
@@ -284,6 +294,37 @@ impl Page {
     pub(crate) fn next(&self) -> String {
         crate::extract::cursor(&Page { number: self.number + 1, ..self.clone() })
     }
+}
+
+/// Reads the last key of a page: the value that orders the list, if one does, time of creation, and id.
+fn after(parts: &str) -> Option<Mark> {
+    let mut parts = parts.splitn(3, '-');
+    let value = match parts.next()? {
+        "" => None,
+        number => Some(Scalar::Int(number.parse().ok()?)),
+    };
+    let created_at = Time(parts.next()?.parse().ok()?);
+    Some(Mark { value, created_at, id: parts.next()?.to_owned() })
+}
+
+/// A list of records under the given name of its items: its cursor continues after the last of them.
+pub(crate) fn record_list(name: &str, items: Vec<Value>, page: Page, total: u64, next: Option<Mark>) -> Value {
+    let last = page.number + u64::from(next.is_some());
+    let next = next.map(|Mark { value, created_at, id }| {
+        let moment = page.mark.as_deref().and_then(|mark| mark.split('-').next()).unwrap_or_default();
+        let value = match value {
+            Some(Scalar::Int(number)) => number.to_string(),
+            Some(Scalar::Text(_)) | None => String::new(),
+        };
+        Page { mark: Some(format!("{moment}-{value}-{}-{id}", created_at.0)), ..page.clone() }.next()
+    });
+    json!({
+        name: items,
+        "next_cursor": next,
+        "total_pages": total.div_ceil(page.limit).max(last),
+        "current_page": page.number,
+        "total_items": total,
+    })
 }
 
 /// A cursor list under the given name of its items.
@@ -320,5 +361,28 @@ mod tests {
         assert!(page(2, 3).next_cursor(7).is_some());
         assert!(page(3, 3).next_cursor(7).is_none());
         assert!(page(u64::MAX, 1000).cut(vec![1]).0.is_empty());
+    }
+
+    #[test]
+    fn record_cursor_continues_after_last_key() {
+        let next = |mark: Option<&str>, value: Option<i64>| {
+            let last = Mark { value: value.map(Scalar::Int), created_at: Time(7), id: "ca_x".to_owned() };
+            let page = Page { mark: mark.map(str::to_owned), ..page(2, 3) };
+            let list = record_list("items", vec![], page, 1, Some(last.clone()));
+            assert_eq!((&list["total_pages"], &list["current_page"]), (&json!(3), &json!(2)), "a page follows");
+            let read = crate::extract::page(None, list["next_cursor"].as_str()).ok().unwrap();
+            assert_eq!((read.number, read.limit), (3, 3));
+            assert_eq!(read.window(value.is_some()).ok().unwrap(), Window { after: Some(last), offset: 0, limit: 3 });
+            assert!(read.window(value.is_none()).is_err(), "it is a cursor of another order");
+            read.moment().ok().unwrap()
+        };
+        assert_eq!(next(Some("1700"), None), Some(Time(1700)));
+        assert_eq!(next(None, Some(9)), None);
+        for earlier in [None, Some("1700")] {
+            let read = Page { mark: earlier.map(str::to_owned), ..page(2, 3) };
+            assert_eq!(read.window(true).ok().unwrap(), Window { after: None, offset: 3, limit: 3 });
+        }
+        let foreign = Page { mark: Some("1700-x".to_owned()), ..page(2, 3) };
+        assert!(foreign.window(false).is_err() && foreign.window(true).is_err());
     }
 }

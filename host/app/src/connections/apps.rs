@@ -5,9 +5,8 @@
 
 use manifest::AuthMode;
 use serde::{Deserialize, Serialize};
-use store::{Batch, Collection, CommitError, Document, Query, Record, Store};
+use store::{Batch, Collection, Document, Query, Record, Store};
 
-use super::ATTEMPTS;
 use crate::{
     App, Error, INSTALLATION, Result,
     catalog::{LATEST, Release},
@@ -68,20 +67,13 @@ pub async fn set(app: &App, new: NewOauthApp) -> Result<Record<OauthApp>> {
 /// # Errors
 /// When something is too long, or the store refuses.
 pub async fn named(app: &App, new: NewOauthApp) -> Result<()> {
-    for _ in 0..ATTEMPTS {
-        if let Some(old) = find(&app.store, &new.toolkit).await? {
-            let same = old.body.client_id == new.client_id && old.body.scopes == new.scopes;
-            if same && secret(&app.vault, &old, app.clock.now()).await? == new.client_secret {
-                return Ok(());
-            }
-        }
-        match keep(app, new.clone()).await {
-            // Another server starts with the same settings.
-            Err(Error::Unavailable(_)) => {}
-            done => return done.map(|_| ()),
+    if let Some(old) = find(&app.store, &new.toolkit).await? {
+        let same = old.body.client_id == new.client_id && old.body.scopes == new.scopes;
+        if same && secret(&app.vault, &old, app.clock.now()).await? == new.client_secret {
+            return Ok(());
         }
     }
-    Err(being_changed())
+    keep(app, new).await.map(|_| ())
 }
 
 async fn keep(app: &App, new: NewOauthApp) -> Result<Record<OauthApp>> {
@@ -94,21 +86,17 @@ async fn keep(app: &App, new: NewOauthApp) -> Result<Record<OauthApp>> {
     }
     let (slug, now) = (new.toolkit, app.clock.now());
     let key = app.vault.key(COLLECTION.name, now).await?;
-    let secret = key.seal(place(&slug), &new.client_secret)?;
-    let body = OauthApp { client_id: new.client_id, scopes: new.scopes, secret };
-    let batch = match find(&app.store, &slug).await? {
-        Some(old) => Batch::at(now).update(&Record { body, ..old }),
-        None => Batch::at(now).insert(INSTALLATION, &slug, &body),
-    };
-    match app.store.commit(batch).await {
-        Ok(()) => find(&app.store, &slug).await?.ok_or(Error::OauthAppNotFound(slug)),
-        Err(CommitError::Stale | CommitError::Taken { .. }) => Err(being_changed()),
-        Err(cause) => Err(cause.into()),
-    }
-}
-
-fn being_changed() -> Error {
-    Error::Unavailable("the client is being changed".into())
+    let kept = app.store.change(&COLLECTION, &slug, || async {
+        let secret = key.seal(place(&slug), &new.client_secret)?;
+        let body = OauthApp { client_id: new.client_id.clone(), scopes: new.scopes.clone(), secret };
+        let batch = match find(&app.store, &slug).await? {
+            Some(old) => Batch::at(now).update(&Record { body, ..old }),
+            None => Batch::at(now).insert(INSTALLATION, &slug, &body),
+        };
+        Ok::<_, Error>((batch, ()))
+    });
+    kept.await?;
+    find(&app.store, &slug).await?.ok_or(Error::OauthAppNotFound(slug))
 }
 
 /// Every client, by slug.
@@ -126,9 +114,12 @@ pub async fn list(app: &App) -> Result<Vec<Record<OauthApp>>> {
 /// # Errors
 /// When there is none, or the store refuses.
 pub async fn remove(app: &App, toolkit: &str) -> Result<()> {
-    let found = find(&app.store, &toolkit.to_ascii_lowercase()).await?;
-    let record = found.ok_or_else(|| Error::OauthAppNotFound(crate::cut(toolkit)))?;
-    app.store.commit(Batch::at(app.clock.now()).purge(&record)).await.map_err(Into::into)
+    let slug = toolkit.to_ascii_lowercase();
+    let removed = app.store.change(&COLLECTION, &slug, || async {
+        let record = find(&app.store, &slug).await?.ok_or_else(|| Error::OauthAppNotFound(crate::cut(toolkit)))?;
+        Ok((Batch::at(app.clock.now()).purge(&record), ()))
+    });
+    Ok(removed.await?)
 }
 
 pub(super) async fn find(store: &Store, toolkit: &str) -> Result<Option<Record<OauthApp>>> {

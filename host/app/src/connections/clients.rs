@@ -113,7 +113,10 @@ impl Keeper {
                     ends_at: None,
                     leased_until: None,
                 };
-                match self.store.commit(Batch::at(now).insert(project, &id, &body)).await {
+                // None is left behind by an auth config that is deleted at the same moment.
+                let config = auth_configs::find_in(&self.store, &wanted.project, &wanted.auth_config).await?;
+                let config = config.ok_or_else(|| Error::AuthConfigNotFound(wanted.auth_config.to_string()))?;
+                match self.store.commit(Batch::at(now).check(&config).insert(project, &id, &body)).await {
                     Ok(()) | Err(CommitError::Stale | CommitError::Taken { .. }) => continue,
                     Err(cause) => return Err(cause.into()),
                 }
@@ -186,6 +189,21 @@ impl Keeper {
 pub(crate) async fn forgotten(app: &App, project: &Project, config: &AuthConfigId, batch: Batch) -> Result<Batch> {
     let clients = app.accounts.clients(&project.id, config).await?;
     Ok(clients.iter().fold(batch, Batch::purge))
+}
+
+/// Erases the registrations of an auth config that is gone.
+pub(crate) async fn forget_clients(app: &App, project: &Project, config: &AuthConfigId) -> Result<()> {
+    loop {
+        let clients = app.accounts.clients(&project.id, config).await?;
+        if clients.is_empty() {
+            return Ok(());
+        }
+        match app.store.commit(clients.iter().fold(Batch::at(app.clock.now()), Batch::purge)).await {
+            // One was being registered: the next look shows what is left.
+            Ok(()) | Err(CommitError::Stale) => tokio::task::yield_now().await,
+            Err(cause) => return Err(cause.into()),
+        }
+    }
 }
 
 /// Where a client is described whose id is that address.

@@ -17,10 +17,10 @@ use store::{Batch, Collection, CommitError, Document, Field, Kind, Query, Record
 use url::Url;
 
 use super::{
-    ATTEMPTS, Account, Event, Failure, REDIRECT_URL, Sharing, SharingChange, Shown, Status, TIMED_OUT, Values, Wanted,
-    alias, being_changed,
+    Account, COLLECTION as ACCOUNTS, Event, Failure, REDIRECT_URL, Sharing, SharingChange, Shown, Status, TIMED_OUT,
+    Values, Wanted, alias,
     clients::{self, Registration, described_at},
-    get, insert, opened,
+    enabled_config, get, insert, opened,
     protocol::{Away, Code, Flow as Protocol, Refusal, Tokens},
     record,
     refresh::{Credential, Standing, Whose, after, obtains},
@@ -297,10 +297,10 @@ pub async fn again(
     callback_url: Option<String>,
 ) -> Result<(Status, Option<String>)> {
     let callback_url = callback_url.map(|url| checked("redirect_url", url)).transpose()?;
-    for _ in 0..ATTEMPTS {
+    let begun = app.store.change(&ACCOUNTS, id.as_str(), || async {
         let mut account = record(app, project, id).await?;
         if !account.body.scheme.redirects() {
-            return Ok((account.body.status, None));
+            return Ok((Batch::at(app.clock.now()), (account.body.status, None)));
         }
         let config = auth_configs::find(app, project, &account.body.auth_config).await?;
         let config = config.filter(|config| config.body.status == auth_configs::Status::Enabled);
@@ -314,7 +314,8 @@ pub async fn again(
         }
         let now = app.clock.now();
         let status = account.body.status;
-        let status = status.after(Event::Asked).ok_or_else(being_changed)?;
+        let unasked = || Error::Unavailable("the account is being changed".into());
+        let status = status.after(Event::Asked).ok_or_else(unasked)?;
         account.body.attempt += 1;
         let begin = Begin {
             project,
@@ -327,7 +328,7 @@ pub async fn again(
             browser: None,
         };
         let Sent { name, flow, url, shown } = begin.sent(app).await?;
-        let mut batch = Batch::at(now).insert(project.id.as_str(), &name, &flow);
+        let mut batch = Batch::at(now).check(&config).insert(project.id.as_str(), &name, &flow);
         if status == Status::Initiated {
             account.body.pass_to(status, None, now);
             account.body.waits_until = Some(after(now, app.accounts.settings.pending));
@@ -335,13 +336,9 @@ pub async fn again(
             let body = Credential::of(app.accounts.seal(&project.id, id, &values).await?);
             batch = batch.update(&Record { body, ..credential });
         }
-        match app.store.commit(batch.update(&account)).await {
-            Ok(()) => return Ok((status, Some(url))),
-            Err(CommitError::Stale) => {}
-            Err(cause) => return Err(cause.into()),
-        }
-    }
-    Err(being_changed())
+        Ok((batch.update(&account), (status, Some(url))))
+    });
+    Ok(begun.await?)
 }
 
 /// What a link shows. Changes nothing.
@@ -381,7 +378,6 @@ pub async fn submit(app: &App, token: &str, given: Values, browser: &str) -> Res
         Ok(complete) => complete,
         Err(problems) => return Ok(Submitted::Again(LinkPage::Form(here.form(&problems, &given)))),
     };
-    let now = app.clock.now();
     let account = &here.account;
     if account.body.scheme.redirects() {
         let begin = Begin {
@@ -395,16 +391,14 @@ pub async fn submit(app: &App, token: &str, given: Values, browser: &str) -> Res
             browser: Some(app.browser_hash(browser)),
         };
         let Sent { name, flow, url, .. } = begin.sent(app).await?;
-        let mut account = here.account;
-        let status = account.body.status.after(Event::Sent).ok_or(Error::FlowUnknown)?;
-        (account.body.status, account.body.changed_at) = (status, now);
-        let body = Credential::of(app.accounts.seal(&project.id, id, &complete).await?);
-        let batch = Batch::at(now).insert(project.id.as_str(), &name, &flow).update(&account);
-        return match app.store.commit(batch.update(&Record { body, ..here.credential })).await {
-            Ok(()) => Ok(Submitted::Away(url)),
-            Err(CommitError::Stale) => Err(being_changed()),
-            Err(cause) => Err(cause.into()),
+        let with_flow = |batch: Batch| batch.insert(project.id.as_str(), &name, &flow);
+        let send = |account: &mut Account, now| {
+            account.status = account.status.after(Event::Sent).ok_or(Error::FlowUnknown)?;
+            account.changed_at = now;
+            Ok(())
         };
+        let credential = || async { Ok(Credential::of(app.accounts.seal(&project.id, id, &complete).await?)) };
+        return here.change(app, with_flow, send, credential).await.map(|()| Submitted::Away(url));
     }
     let (values, lifetime) = match here.tried(app, scheme, complete).await {
         Ok(tried) => tried,
@@ -415,17 +409,15 @@ pub async fn submit(app: &App, token: &str, given: Values, browser: &str) -> Res
         }
         Err(cause) => return Err(cause),
     };
-    let mut account = here.account;
-    let status = account.body.status.after(Event::Filled).ok_or(Error::FlowUnknown)?;
-    account.body.pass_to(status, None, now);
-    account.body.attempt += 1;
-    let body = app.accounts.connected(&project.id, id, Some(scheme), &values, lifetime).await?;
-    let batch = Batch::at(now).update(&account).update(&Record { body, ..here.credential });
-    match app.store.commit(batch).await {
-        Ok(()) => Ok(Submitted::Away(app.way_back(here.flow.body.callback_url.as_deref(), id, Ok(())))),
-        Err(CommitError::Stale) => Err(being_changed()),
-        Err(cause) => Err(cause.into()),
-    }
+    let fill = |account: &mut Account, now| {
+        let status = account.status.after(Event::Filled).ok_or(Error::FlowUnknown)?;
+        account.pass_to(status, None, now);
+        account.attempt += 1;
+        Ok(())
+    };
+    let credential = || app.accounts.connected(&project.id, id, Some(scheme), &values, lifetime);
+    here.change(app, |batch| batch, fill, credential).await?;
+    Ok(Submitted::Away(app.way_back(here.flow.body.callback_url.as_deref(), id, Ok(()))))
 }
 
 /// Takes what an application sent a browser back with. `browser` is what the page left there.
@@ -472,14 +464,29 @@ pub async fn callback(app: &App, query: &[(String, String)], browser: Option<&st
     if let Some(verifier) = &project.stored.config.verifier_url {
         let session = secret(SESSION);
         let name = app.flow_name(Stage::Vouching, &session);
-        let held = Held { values, lifetime: lifetime.map(|lifetime| lifetime.as_secs()), ..Held::default() };
+        let lifetime = lifetime.map(|lifetime| lifetime.as_secs());
+        let held = Held { values: values.clone(), lifetime, ..Held::default() };
         let held = app.seal_held(&project, &name, &held).await?;
         let Flow { account, attempt, organisation, callback_url, .. } = flow.body;
         let until = after(now, VOUCHING);
         let vouching =
             Flow { stage: Stage::Vouching, account, attempt, organisation, callback_url, browser: None, until, held };
-        app.store.commit(Batch::at(now).insert(project.id.as_str(), &name, &vouching)).await?;
-        return with_query(verifier, &[("session_uri", &session)]).map(Landed);
+        // What came is kept for an account that still waits for it, and for nothing else.
+        let kept = app.store.change(&ACCOUNTS, id.as_str(), || async {
+            let found = record(app, &project, &id).await.map_err(unknown)?;
+            if found.body.attempt != vouching.attempt {
+                return Err(Error::FlowUnknown);
+            }
+            Ok((Batch::at(now).check(&found).insert(project.id.as_str(), &name, &vouching), ()))
+        });
+        return match kept.await.map_err(Error::from) {
+            Ok(()) => with_query(verifier, &[("session_uri", &session)]).map(Landed),
+            Err(Error::FlowUnknown) => {
+                app.accounts.give_back(&whose, &values).await;
+                Ok(Landed(app.way_back(vouching.callback_url.as_deref(), &id, Err("superseded".to_owned()))))
+            }
+            Err(cause) => Err(cause),
+        };
     }
     match agree(app, &project, &whose, attempt, &values, lifetime).await {
         Ok(()) => Ok(back(Ok(()))),
@@ -600,7 +607,7 @@ async fn agree(
     values: &Values,
     lifetime: Option<Duration>,
 ) -> Result<()> {
-    for _ in 0..ATTEMPTS {
+    let agreed = app.store.change(&ACCOUNTS, whose.account.as_str(), || async {
         let found = record(app, project, &whose.account).await.ok().filter(|account| account.body.attempt == attempt);
         let status = found.as_ref().and_then(|account| account.body.status.after(Event::Agreed));
         let (Some(mut account), Some(status)) = (found, status) else {
@@ -612,13 +619,9 @@ async fn agree(
         account.body.attempt += 1;
         let (_, credential) = opened(app, project, &account).await?;
         let body = app.accounts.connected(&project.id, &whose.account, Some(whose.scheme()?), values, lifetime).await?;
-        let batch = Batch::at(now).update(&account).update(&Record { body, ..credential });
-        match app.store.commit(batch).await {
-            Err(CommitError::Stale) => {}
-            done => return done.map_err(Into::into),
-        }
-    }
-    Err(being_changed())
+        Ok((Batch::at(now).update(&account).update(&Record { body, ..credential }), ()))
+    });
+    Ok(agreed.await?)
 }
 
 /// Ends an attempt that came to nothing.
@@ -769,7 +772,6 @@ struct Here {
     flow: Record<Flow>,
     project: Project,
     account: Record<Account>,
-    credential: Record<Credential>,
     config: Record<auth_configs::AuthConfig>,
     release: std::sync::Arc<Release>,
     values: Values,
@@ -795,13 +797,39 @@ async fn opened_link(app: &App, token: &str) -> Result<Opened> {
     let (true, Some(config)) = (flow.body.until > app.clock.now(), config) else {
         return Ok(Opened::Over(LinkPage::Expired(brand)));
     };
-    let (values, credential) = opened(app, &project, &account).await?;
-    Ok(Opened::Here(Box::new(Here { flow, project, account, credential, config, release, values, brand })))
+    let (values, _) = opened(app, &project, &account).await?;
+    Ok(Opened::Here(Box::new(Here { flow, project, account, config, release, values, brand })))
 }
 
 impl Here {
     fn scheme(&self) -> Result<&AuthScheme> {
         self.release.scheme(self.account.body.scheme).ok_or(Error::FlowUnknown)
+    }
+
+    /// Changes the account and gives it another credential, if the link still belongs to its attempt and its auth config still
+    /// lets connections start.
+    async fn change<F: Future<Output = Result<Credential>>>(
+        &self,
+        app: &App,
+        more: impl Fn(Batch) -> Batch,
+        change: impl Fn(&mut Account, Time) -> Result<()>,
+        credential: impl Fn() -> F,
+    ) -> Result<()> {
+        let (project, id) = (&self.project, &self.flow.body.account);
+        let changed = app.store.change(&ACCOUNTS, id.as_str(), || async {
+            let now = app.clock.now();
+            let config = enabled_config(app, project, &self.account.body.auth_config).await?;
+            let mut account = record(app, project, id).await.map_err(unknown)?;
+            if account.body.attempt != self.flow.body.attempt {
+                return Err(Error::FlowUnknown);
+            }
+            let (_, old) = opened(app, project, &account).await?;
+            change(&mut account.body, now)?;
+            let body = credential().await?;
+            let batch = Batch::at(now).check(&config).update(&account).update(&Record { body, ..old });
+            Ok((more(batch), ()))
+        });
+        Ok(changed.await?)
     }
 
     /// The values with which an account can be kept, and how long their token lives: the application has taken them, where there is

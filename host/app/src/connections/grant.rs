@@ -1,11 +1,14 @@
 //! Which credential a call runs with, and the grant that hands it over at the last moment.
 //!
 //! A named account must be of the project and of the toolkit, and of the user or shared with the user; without one the user's
-//! newest active private account of the toolkit is taken. The credential is opened for one call and dropped with it. A token that
+//! newest active private account of the toolkit is taken whose auth config is still there. The credential is opened for one call and dropped with it. A token that
 //! ends soon is renewed before the call, one that the application does not take is renewed once, and the call goes on with the new
 //! one.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::{
+    collections::HashSet,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use async_trait::async_trait;
 use manifest::{AuthMode, Placement};
@@ -30,6 +33,8 @@ use crate::{
 const FRAMING: [&str; 9] =
     ["host", "connection", "content-length", "content-type", "transfer-encoding", "te", "trailer", "upgrade", "expect"];
 
+/// Accounts that are read at once behind one whose auth config is deleted.
+const PASSED_AT_ONCE: u64 = 100;
 /// Shorter values of a caller's own parameters are not taken for secrets: a parameter may be `v=2`, and every 2 of the
 /// answer would be removed.
 const SECRET: usize = 6;
@@ -137,16 +142,27 @@ fn admitted(record: &Record<Account>, user: Option<&str>) -> Result<()> {
 
 async fn newest(app: &App, project: &Project, found: &Found, user: &str) -> Result<Granted> {
     let toolkit = &*found.release.slug;
-    let query = Query::of(project.id.as_str())
+    let mut query = Query::of(project.id.as_str())
         .is("user_id", user)
         .is("toolkit", toolkit)
         .is("status", Status::Active.as_str())
         .is_not("account_type", AccountType::Shared.as_str())
         .newest()
         .page(0, 1);
-    match app.store.find::<Account>(&query).await?.records.into_iter().next() {
-        Some(record) => of_account(app, project, found, record).await,
-        None => Err(Error::NoAccount { user: crate::cut(user), toolkit: toolkit.to_owned() }),
+    let mut gone = HashSet::new();
+    loop {
+        let page = app.store.list::<Account>(&query).await?;
+        for record in page.items {
+            if gone.contains(&record.body.auth_config) {
+                continue;
+            }
+            if auth_configs::find(app, project, &record.body.auth_config).await?.is_some() {
+                return of_account(app, project, found, record).await;
+            }
+            gone.insert(record.body.auth_config);
+        }
+        let missing = || Error::NoAccount { user: crate::cut(user), toolkit: toolkit.to_owned() };
+        query = query.after(page.next.ok_or_else(missing)?).page(0, PASSED_AT_ONCE);
     }
 }
 

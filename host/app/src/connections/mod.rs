@@ -20,11 +20,11 @@ use std::{sync::Arc, time::Duration};
 use manifest::{AuthMode, AuthScheme};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use store::{Batch, Collection, CommitError, Document, Field, Found, Kind, Query, Record, Time};
+use store::{Batch, Collection, CommitError, Document, EditError, Field, Kind, Listed, Query, Record, Time, Window};
 use uuid::Uuid;
 
 pub use clients::described;
-pub(crate) use clients::{COLLECTION as CLIENTS, forgotten};
+pub(crate) use clients::{COLLECTION as CLIENTS, forget_clients, forgotten};
 pub use flow::{
     Brand, Form, FormField, Landed, LinkPage, Linked, NewLink, Submitted, again, callback, complete, link, open_link,
     submit,
@@ -51,10 +51,8 @@ use crate::{
 /// The user when none is named.
 pub const DEFAULT_USER: &str = "default";
 const USER: usize = 256;
-/// Accounts that are read at once when their auth config goes.
+/// Accounts that are read at once when their auth config or project goes.
 const REVOKED_AT_ONCE: u64 = 100;
-/// How often a change is tried again when another one came between.
-const ATTEMPTS: usize = 5;
 
 /// The collection this room owns.
 pub(crate) static COLLECTION: Collection = Collection {
@@ -222,10 +220,7 @@ impl Wanted {
         user: Option<String>,
         given: Values,
     ) -> Result<Self> {
-        let config = auth_configs::get(app, project, config).await?;
-        if config.body.status == auth_configs::Status::Disabled {
-            return Err(Error::AccountRefused(format!("auth config {} is disabled", config.id)));
-        }
+        let config = enabled_config(app, project, config).await?;
         let release = app.catalog.release(&config.body.toolkit, LATEST)?;
         let mut values = auth_configs::credentials(app, project, &config).await?.shared;
         values.extend(given);
@@ -271,6 +266,15 @@ impl Wanted {
             sharing: self.sharing.clone(),
         })
     }
+}
+
+/// An auth config with which connections may start.
+async fn enabled_config(app: &App, project: &Project, id: &AuthConfigId) -> Result<Record<AuthConfig>> {
+    let config = auth_configs::get(app, project, id).await?;
+    if config.body.status == auth_configs::Status::Disabled {
+        return Err(Error::AccountRefused(format!("auth config {id} is disabled")));
+    }
+    Ok(config)
 }
 
 /// Connects an account, or begins to where its user has to agree at the application.
@@ -320,7 +324,7 @@ pub async fn create(app: &App, project: &Project, request: NewAccount) -> Result
     get(app, project, &id).await
 }
 
-/// Writes a new account and its credential, with what else belongs to it.
+/// Writes a new account and its credential, with what else belongs to it, if its auth config still lets connections start.
 async fn insert(
     app: &App,
     project: &Project,
@@ -328,15 +332,23 @@ async fn insert(
     id: &AccountId,
     account: &Account,
     credential: &Credential,
-    more: impl FnOnce(Batch) -> Batch,
+    more: impl Fn(Batch) -> Batch,
 ) -> Result<()> {
-    let (owner, config) = (project.id.as_str(), &wanted.config);
-    let batch = Batch::at(app.clock.now()).check(config).insert(owner, id.as_str(), account);
-    match app.store.commit(more(batch.insert(owner, id.as_str(), credential))).await {
-        Ok(()) => Ok(()),
-        Err(CommitError::Taken { field: "alias_of", .. }) => Err(alias_taken()),
-        Err(CommitError::Stale) => Err(Error::AccountRefused(format!("auth config {} is being changed", config.id))),
-        Err(cause) => Err(cause.into()),
+    let owner = project.id.as_str();
+    let made = app.store.change(&auth_configs::COLLECTION, &wanted.config.id, || async {
+        // Changed meanwhile, it lets them start as if the account had been first; deleted or disabled, it does not.
+        let config = enabled_config(app, project, &account.auth_config).await?;
+        let batch = Batch::at(app.clock.now()).check(&config).insert(owner, id.as_str(), account);
+        Ok((more(batch.insert(owner, id.as_str(), credential)), ()))
+    });
+    made.await.map_err(named_twice)
+}
+
+/// Says which account has the alias already, where that is why an account could not be written.
+fn named_twice(cause: EditError<Error>) -> Error {
+    match cause {
+        EditError::Commit(CommitError::Taken { field: "alias_of", .. }) => alias_taken(),
+        cause => cause.into(),
     }
 }
 
@@ -362,8 +374,8 @@ pub async fn get(app: &App, project: &Project, id: &AccountId) -> Result<Shown> 
 ///
 /// # Errors
 /// When the store cannot be read or a credential does not open.
-pub async fn list(app: &App, project: &Project, filter: &Filter, offset: u64, limit: u64) -> Result<(Vec<Shown>, u64)> {
-    let mut query = Query::of(project.id.as_str()).page(offset, limit);
+pub async fn list(app: &App, project: &Project, filter: &Filter, window: Window) -> Result<Listed<Shown>> {
+    let mut query = Query::of(project.id.as_str()).window(window);
     for (field, wanted) in [
         ("toolkit", &filter.toolkits),
         ("status", &filter.statuses),
@@ -390,7 +402,7 @@ pub async fn list(app: &App, project: &Project, filter: &Filter, offset: u64, li
     if !filter.ascending {
         query = query.newest();
     }
-    let Found { records, total } = app.store.find::<Account>(&query).await?;
+    let Listed { items: records, total, next } = app.store.list::<Account>(&query).await?;
     let mut configs = std::collections::HashMap::new();
     let mut shown = Vec::with_capacity(records.len());
     for record in records {
@@ -405,7 +417,7 @@ pub async fn list(app: &App, project: &Project, filter: &Filter, offset: u64, li
             done => shown.push(done?),
         }
     }
-    Ok((shown, total))
+    Ok(Listed { items: shown, total, next })
 }
 
 /// Pauses or resumes an account.
@@ -442,7 +454,7 @@ pub struct Changes {
 /// application, or the store refuses.
 pub async fn change(app: &App, project: &Project, id: &AccountId, changes: Changes) -> Result<Status> {
     let alias = changes.alias.map(|alias| self::alias(Some(alias))).transpose()?;
-    for _ in 0..ATTEMPTS {
+    let changed = app.store.change(&COLLECTION, id.as_str(), || async {
         let now = app.clock.now();
         let mut account = record(app, project, id).await?;
         let mut batch = Batch::at(now);
@@ -478,14 +490,9 @@ pub async fn change(app: &App, project: &Project, id: &AccountId, changes: Chang
             let status = status.after(Event::Filled).ok_or_else(|| cannot(id, status, Event::Filled))?;
             account.body.pass_to(status, None, now);
         }
-        match app.store.commit(batch.update(&account)).await {
-            Ok(()) => return Ok(account.body.status),
-            Err(CommitError::Stale) => {}
-            Err(CommitError::Taken { field: "alias_of", .. }) => return Err(alias_taken()),
-            Err(cause) => return Err(cause.into()),
-        }
-    }
-    Err(being_changed())
+        Ok((batch.update(&account), account.body.status))
+    });
+    changed.await.map_err(named_twice)
 }
 
 /// Values with others laid over them; null takes one away.
@@ -550,7 +557,7 @@ pub async fn revoke(app: &App, project: &Project, id: &AccountId) -> Result<Vec<
         mode if mode.has_flow() => app.accounts.revoke(&Whose::of(app, project, &account)?, &values).await?,
         _ => vec!["credential"],
     };
-    for _ in 0..ATTEMPTS {
+    let erased = app.store.change(&COLLECTION, id.as_str(), || async {
         let (mut account, now) = (record(app, project, id).await?, app.clock.now());
         let status = account.body.status;
         let status = status.after(Event::Revoked).ok_or_else(|| cannot(status))?;
@@ -559,13 +566,10 @@ pub async fn revoke(app: &App, project: &Project, id: &AccountId) -> Result<Vec<
         account.body.attempt += 1;
         let (_, credential) = opened(app, project, &account).await?;
         let body = Credential::of(app.accounts.seal(&project.id, id, &Values::new()).await?);
-        let batch = Batch::at(now).update(&account).update(&Record { body, ..credential });
-        match app.store.commit(batch).await {
-            Err(CommitError::Stale) => {}
-            done => return done.map(|()| told).map_err(Into::into),
-        }
-    }
-    Err(being_changed())
+        Ok((Batch::at(now).update(&account).update(&Record { body, ..credential }), ()))
+    });
+    erased.await?;
+    Ok(told)
 }
 
 /// Deletes an account and erases its credential. With `revoke` the application is told to forget its tokens first, as far as it
@@ -574,22 +578,17 @@ pub async fn revoke(app: &App, project: &Project, id: &AccountId) -> Result<Vec<
 /// # Errors
 /// When there is none, or the store refuses.
 pub async fn remove(app: &App, project: &Project, id: &AccountId, revoke: bool) -> Result<()> {
-    // A change that comes between reading and removing makes it necessary to read again.
-    for _ in 0..ATTEMPTS {
+    let removed = app.store.change(&COLLECTION, id.as_str(), || async {
         let account = record(app, project, id).await?;
         let (values, credential) = opened(app, project, &account).await?;
-        match app.store.commit(Batch::at(app.clock.now()).remove(&account).purge(&credential)).await {
-            Err(CommitError::Stale) => {}
-            Err(cause) => return Err(cause.into()),
-            Ok(()) => {
-                if revoke && account.body.scheme.has_flow() {
-                    app.accounts.give_back(&Whose::of(app, project, &account)?, &values).await;
-                }
-                return Ok(());
-            }
-        }
+        let batch = Batch::at(app.clock.now()).remove(&account).purge(&credential);
+        Ok::<_, Error>((batch, (account, values)))
+    });
+    let (account, values) = removed.await?;
+    if revoke && account.body.scheme.has_flow() {
+        app.accounts.give_back(&Whose::of(app, project, &account)?, &values).await;
     }
-    Err(being_changed())
+    Ok(())
 }
 
 /// Deletes the accounts of a project, and tells their applications to forget the tokens, as far as they can be reached. What is
@@ -598,49 +597,37 @@ pub async fn remove(app: &App, project: &Project, id: &AccountId, revoke: bool) 
 /// # Errors
 /// When the store refuses.
 pub(crate) async fn remove_all(app: &App, project: &Project) -> Result<()> {
-    const TOGETHER: u64 = 64;
-    let mut passed = 0;
+    let mut query = Query::of(project.id.as_str()).page(0, REVOKED_AT_ONCE);
     loop {
-        let query = Query::of(project.id.as_str()).page(passed, TOGETHER);
-        let found = app.store.find::<Account>(&query).await?.records;
-        if found.is_empty() {
-            return Ok(());
-        }
-        for account in found {
+        let found = app.store.list::<Account>(&query).await?;
+        for account in found.items {
             match remove(app, project, &AccountId::parse(&account.id)?, true).await {
-                Ok(()) => {}
                 // It has nothing that could be taken back.
-                Err(Error::AccountNotFound(_)) => passed += 1,
+                Ok(()) | Err(Error::AccountNotFound(_)) => {}
                 Err(cause) => return Err(cause),
             }
         }
+        let Some(next) = found.next else { return Ok(()) };
+        query = query.after(next);
     }
 }
 
 /// Takes back the credentials of every account of an auth config, as far as the application can be reached. The accounts stay.
 pub(crate) async fn revoke_all(app: &App, project: &Project, config: &AuthConfigId) -> Result<()> {
-    // What could not be taken back stays in front of what is still to be done.
-    let mut left = 0;
+    let mut query = Query::of(project.id.as_str())
+        .is("auth_config", config.as_str())
+        .any_of("status", [Status::Active, Status::Inactive, Status::Expired].map(Status::as_str))
+        .page(0, REVOKED_AT_ONCE);
     loop {
-        let query = Query::of(project.id.as_str())
-            .is("auth_config", config.as_str())
-            .any_of("status", [Status::Active, Status::Inactive, Status::Expired].map(Status::as_str))
-            .page(left, REVOKED_AT_ONCE);
-        let found = app.store.find::<Account>(&query).await?.records;
-        if found.is_empty() {
-            return Ok(());
-        }
-        for account in found {
+        let found = app.store.list::<Account>(&query).await?;
+        for account in found.items {
             if let Err(cause) = revoke(app, project, &AccountId::parse(&account.id)?).await {
                 tracing::warn!(account = account.id, %cause, "a credential was not taken back with its auth config");
-                left += 1;
             }
         }
+        let Some(next) = found.next else { return Ok(()) };
+        query = query.after(next);
     }
-}
-
-fn being_changed() -> Error {
-    Error::Unavailable("the account is being changed".into())
 }
 
 fn cannot(id: &AccountId, status: Status, event: Event) -> Error {

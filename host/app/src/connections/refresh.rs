@@ -26,7 +26,7 @@ use tokio::{
 };
 
 use super::{
-    Account, CREDENTIALS_NAME, Event, Status, Values, apps,
+    Account, COLLECTION, CREDENTIALS_NAME, Event, Status, Values, apps,
     protocol::{Client, Flow, Issuers, Refusal, Tokens},
 };
 use crate::{
@@ -35,7 +35,7 @@ use crate::{
     catalog::{LATEST, Release},
     ids::{self, AccountId, AuthConfigId, ProjectId},
     jobs::Lease as JobLease,
-    projects::Project,
+    projects::{self, Project},
     vault::{Place, Sealed, Vault},
 };
 
@@ -302,6 +302,9 @@ impl Keeper {
             if let Some(until) = record.body.retry_at.filter(|until| *until > now) {
                 return if spare { Ok(values) } else { Err(away(whose, until, now)) };
             }
+            if !projects::is_live(&self.store, whose.project.as_str()).await? {
+                return Err(Error::ProjectNotFound(whose.project.to_string()));
+            }
             // Whoever was here before may have found that the account has ended.
             let account = self.account(whose).await?.body.status;
             if !account.is_connected() {
@@ -408,11 +411,11 @@ impl Keeper {
 
     /// Ends an account whose token cannot be renewed, unless another server has renewed it meanwhile.
     async fn lapse(&self, whose: &Whose, held: Record<Credential>, reason: &str) -> Result<Values> {
-        loop {
+        let lapsed = self.store.change(&COLLECTION, whose.account.as_str(), || async {
             let now = self.now().await?;
             let current = self.credential(whose).await?;
             if current.revision != held.revision {
-                return self.open(whose, &current).await;
+                return Ok((Batch::at(now), Some(self.open(whose, &current).await?)));
             }
             let mut account = self.account(whose).await?;
             let body = Credential { lease: None, due: None, ..current.body };
@@ -421,15 +424,11 @@ impl Keeper {
                 account.body.pass_to(status, Some(reason), now);
                 batch = batch.update(&account);
             }
-            match self.store.commit(batch).await {
-                Ok(()) => {
-                    let state = Status::Expired.as_str().to_owned();
-                    return Err(Error::AccountNotActive { account: whose.account.to_string(), state });
-                }
-                Err(CommitError::Stale) => {}
-                Err(cause) => return Err(cause.into()),
-            }
-        }
+            Ok::<_, Error>((batch, None))
+        });
+        let renewed = lapsed.await?;
+        let state = Status::Expired.as_str().to_owned();
+        renewed.ok_or_else(|| Error::AccountNotActive { account: whose.account.to_string(), state })
     }
 
     /// Tells the application that tokens are not needed any more. Nothing depends on its answer.
@@ -598,7 +597,11 @@ pub(crate) async fn idle(app: &App, lease: &JobLease) -> Result<()> {
     let query = Query::everywhere().below("due", now.0.saturating_add(1)).by("due").page(0, IDLE_AT_ONCE);
     let mut refreshing = JoinSet::new();
     for record in app.store.find::<Credential>(&query).await?.records {
-        let account = app.store.get::<Account>(&record.project, &record.id).await?;
+        let account = if projects::is_live(&app.store, &record.project).await? {
+            app.store.get::<Account>(&record.project, &record.id).await?
+        } else {
+            None
+        };
         let release = account.as_ref().and_then(|account| app.catalog.release(&account.body.toolkit, LATEST).ok());
         match (account, release) {
             (Some(account), Some(release)) if account.body.status == Status::Active => {

@@ -18,7 +18,9 @@ use bytes::Bytes;
 use md5::{Digest, Md5};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::{Deserialize, Serialize};
-use store::{Batch, Collection, CommitError, Document, Field, Found, Kind, Query, Record, Terms, Time};
+use store::{
+    Batch, Collection, CommitError, Document, EditError, Field, Kind, Listed, Query, Record, Terms, Time, Window,
+};
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit},
     time::{Instant, timeout_at},
@@ -227,10 +229,9 @@ pub async fn request(app: &App, project: &Project, wanted: Wanted) -> Result<Upl
         Some(record) => record,
         None => {
             let id = FileId::random();
-            let made = Batch::at(app.clock.now()).insert(project.id.as_str(), id.as_str(), &file);
-            match app.store.commit(made).await {
+            match projects::insert(app, project, id.as_str(), &file).await {
                 // Somebody else asked for the same at the same time.
-                Ok(()) | Err(CommitError::Taken { .. }) => {}
+                Ok(()) | Err(EditError::Commit(CommitError::Taken { .. })) => {}
                 Err(cause) => return Err(cause.into()),
             }
             let made = same(app, project, &content).await?;
@@ -304,18 +305,16 @@ pub async fn list(
     project: &Project,
     toolkit: Option<&str>,
     tool: Option<&str>,
-    offset: u64,
-    limit: u64,
-) -> Result<(Vec<Record<File>>, u64)> {
-    let mut query = Query::of(project.id.as_str()).is("state", "kept").newest().page(offset, limit);
+    window: Window,
+) -> Result<Listed<Record<File>>> {
+    let mut query = Query::of(project.id.as_str()).is("state", "kept").newest().window(window);
     if let Some(toolkit) = toolkit {
         query = query.is("toolkit", toolkit.to_ascii_lowercase());
     }
     if let Some(tool) = tool {
         query = query.is("tool", tool.to_ascii_uppercase());
     }
-    let Found { records, total } = app.store.find::<File>(&query).await?;
-    Ok((records, total))
+    Ok(app.store.list(&query).await?)
 }
 
 /// Keeps the bytes of an upload, as its link allows.
@@ -323,13 +322,13 @@ pub async fn list(
 /// # Errors
 /// When the file is gone, or the bytes are not those that were announced.
 pub async fn put(app: &App, ticket: &Ticket, bytes: Bytes) -> Result<()> {
-    let record = record(app, ticket.project.as_str(), &ticket.id).await?;
+    let record = linked_record(app, ticket).await?;
     let found = digest(bytes.clone()).await?;
     if found != record.body.md5 {
         return Err(Error::FileDigest { announced: record.body.md5, found });
     }
     app.store.blobs().put(&blob(&record.id), bytes).await?;
-    kept(app, &record).await
+    let_go_unless_kept(app, &record.id, kept(app, &record).await).await
 }
 
 /// A file and its bytes, as its link allows.
@@ -337,7 +336,7 @@ pub async fn put(app: &App, ticket: &Ticket, bytes: Bytes) -> Result<()> {
 /// # Errors
 /// When the file is gone.
 pub async fn get(app: &App, ticket: &Ticket) -> Result<(File, Bytes)> {
-    let record = record(app, ticket.project.as_str(), &ticket.id).await?;
+    let record = linked_record(app, ticket).await?;
     let bytes = app.store.blobs().get(&blob(&record.id)).await?;
     let bytes = bytes.ok_or_else(|| Error::FileNotFound(ticket.id.to_string()))?;
     Ok((record.body, bytes))
@@ -360,10 +359,11 @@ pub(crate) async fn keep(app: &App, project: &Project, made: Made<'_>) -> Result
         content: None,
     };
     // The record first: bytes without one would never be let go.
-    let batch = Batch::at(app.clock.now()).insert(project.id.as_str(), id.as_str(), &file);
-    app.store.commit(batch).await?;
+    projects::insert(app, project, id.as_str(), &file).await?;
     let size = made.bytes.len() as u64;
     app.store.blobs().put(&blob(id.as_str()), made.bytes).await?;
+    let there = record(app, project.id.as_str(), &id).await;
+    let_go_unless_kept(app, id.as_str(), there.map(drop)).await?;
     let link = link(app, project, id.as_str(), &file, Signed::Get).await?;
     Ok(Link { size: Some(size), ..link })
 }
@@ -405,9 +405,17 @@ async fn adopt(app: &App, project: &Project, record: &Record<File>) -> Result<Op
     Ok(Some(bytes))
 }
 
+/// Erases bytes that were written when their record had been erased already.
+async fn let_go_unless_kept(app: &App, id: &str, kept: Result<()>) -> Result<()> {
+    if matches!(kept, Err(Error::FileNotFound(_))) {
+        app.store.blobs().remove(&blob(id)).await?;
+    }
+    kept
+}
+
 async fn kept(app: &App, record: &Record<File>) -> Result<()> {
     if record.body.state == State::Kept {
-        return Ok(());
+        return self::record(app, &record.project, &FileId::parse(&record.id)?).await.map(drop);
     }
     let keep = |file: &mut File| {
         file.state = State::Kept;
@@ -420,6 +428,14 @@ async fn kept(app: &App, record: &Record<File>) -> Result<()> {
 async fn record(app: &App, project: &str, id: &FileId) -> Result<Record<File>> {
     let found = app.store.get::<File>(project, id.as_str()).await?;
     found.ok_or_else(|| Error::FileNotFound(id.to_string()))
+}
+
+/// The file of a link, unless its project has been deleted.
+async fn linked_record(app: &App, ticket: &Ticket) -> Result<Record<File>> {
+    if !projects::is_live(&app.store, ticket.project.as_str()).await? {
+        return Err(Error::FileNotFound(ticket.id.to_string()));
+    }
+    record(app, ticket.project.as_str(), &ticket.id).await
 }
 
 async fn get_link(app: &App, project: &Project, record: &Record<File>) -> Result<Link> {
@@ -465,11 +481,11 @@ async fn digest(bytes: Bytes) -> Result<String> {
 ///
 /// # Errors
 /// When the store refuses.
-pub(crate) async fn forget(app: &App, project: &ProjectId) -> Result<()> {
-    erase(app, project.as_str(), Time(i64::MAX), &|batch| batch).await
+pub(crate) async fn forget(app: &App, project: &ProjectId, fence: &(dyn Fn(Batch) -> Batch + Sync)) -> Result<()> {
+    erase(app, project.as_str(), Time(i64::MAX), fence).await
 }
 
-/// Lets old files go, and those of removed projects: a job, run by one server at a time.
+/// Lets old files go, and all that is left of deleted projects: a job, run by one server at a time.
 pub(crate) async fn retain(app: &App, lease: &Lease) -> Result<()> {
     let age = |keep: Duration| i64::try_from(keep.as_millis()).unwrap_or(i64::MAX);
     let old = app.files.settings.keep.map_or(i64::MIN, |keep| app.clock.now().0.saturating_sub(age(keep)));
@@ -479,8 +495,11 @@ pub(crate) async fn retain(app: &App, lease: &Lease) -> Result<()> {
         let Some(last) = found.last() else { return Ok(()) };
         after.clone_from(&last.id);
         for project in &found {
-            let before = if project.is_live() { Time(old) } else { Time(i64::MAX) };
-            erase(app, &project.id, before, &|batch| lease.fence(batch)).await?;
+            if project.is_live() {
+                erase(app, &project.id, Time(old), &|batch| lease.fence(batch)).await?;
+            } else {
+                projects::erase_left(app, &ProjectId::parse(&project.id)?, &|batch| lease.fence(batch)).await?;
+            }
         }
     }
 }
@@ -501,6 +520,10 @@ async fn erase(app: &App, project: &str, before: Time, fence: &(dyn Fn(Batch) ->
             // Somebody else was at it: the next look shows what is left.
             Ok(()) | Err(CommitError::Stale) => tokio::task::yield_now().await,
             Err(cause) => return Err(cause.into()),
+        }
+        // An upload that found its record a moment ago has put the bytes back.
+        for record in &old {
+            app.store.blobs().remove(&blob(&record.id)).await?;
         }
     }
 }

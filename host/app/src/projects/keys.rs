@@ -13,7 +13,7 @@ use std::{
 };
 
 use serde::{Deserialize, Serialize};
-use store::{Batch, Collection, CommitError, Document, Query, Record, Time};
+use store::{Batch, Collection, Document, Query, Record, Time};
 use zeroize::Zeroizing;
 
 use super::{
@@ -36,8 +36,6 @@ const KEYS: usize = 100;
 const NAME: usize = 100;
 /// How often last uses are written down.
 const NOTED: Duration = Duration::from_secs(60);
-/// How often keys are ended again when something has changed meanwhile.
-pub(super) const ATTEMPTS: usize = 5;
 /// Name of a key that was made with its owner.
 pub(super) const MINTED: &str = "default";
 
@@ -365,10 +363,10 @@ pub(super) async fn mint(
     Ok((shown, batch.insert(owner, &id, &stored)))
 }
 
-/// Makes one more key of an owner, which `batch` may demand to be there.
-pub(super) async fn add(
+/// Makes one more key of an owner, which the batch of `begin` may demand to be there.
+pub(super) async fn add<F: Future<Output = Result<Batch>>>(
     app: &App,
-    batch: Batch,
+    begin: impl Fn() -> F,
     owner: &str,
     organisation: &OrganisationId,
     name: &str,
@@ -378,31 +376,31 @@ pub(super) async fn add(
     if name.is_empty() || name.chars().count() > NAME {
         return Err(Error::invalid(format!("name: must be 1 to {NAME} characters")));
     }
-    if of(app, owner).await?.len() >= KEYS {
-        return Err(Error::invalid(format!("a project has at most {KEYS} keys: revoke one that is not used")));
-    }
-    let (key, batch) = mint(app, batch, KeyKind::Project, owner, organisation, name, rights).await?;
-    app.store.commit(batch).await?;
-    Ok(key)
+    let added = app.store.change(&COLLECTION, owner, || async {
+        let batch = begin().await?;
+        if of(app, owner).await?.len() >= KEYS {
+            return Err(Error::invalid(format!("a project has at most {KEYS} keys: revoke one that is not used")));
+        }
+        let (key, batch) = mint(app, batch, KeyKind::Project, owner, organisation, name, rights.clone()).await?;
+        Ok((batch, key))
+    });
+    Ok(added.await?)
 }
 
-/// Ends keys of an owner together with what stands in the batch. Answers false when a last use was written down meanwhile, or
-/// something else has changed: then it is to be read again, [`ATTEMPTS`] times.
-pub(super) async fn end(app: &App, batch: Batch, owner: &str, which: impl Fn(&str) -> bool) -> Result<bool> {
-    let mut batch = batch.announce();
-    for key in of(app, owner).await?.iter().filter(|key| which(&key.body.key_id)) {
-        batch = batch.remove(key);
-    }
-    match app.keys.forget(owner, app.store.commit(batch)).await {
-        Ok(()) => Ok(true),
-        Err(CommitError::Stale) => Ok(false),
-        Err(cause) => Err(cause.into()),
-    }
-}
-
-/// Told when others were faster each time.
-pub(super) fn busy() -> Error {
-    Error::Unavailable("the keys are being changed".into())
+/// Ends keys of an owner together with the batch that `begin` makes, and answers with what `begin` did.
+pub(super) async fn end<R, F: Future<Output = Result<(Batch, R)>>>(
+    app: &App,
+    owner: &str,
+    which: impl Fn(&str) -> bool,
+    begin: impl Fn() -> F,
+) -> Result<R> {
+    let ending = app.store.change(&COLLECTION, owner, || async {
+        let (batch, answer) = begin().await?;
+        let keys = of(app, owner).await?;
+        let ended = keys.iter().filter(|key| which(&key.body.key_id));
+        Ok((ended.fold(batch.announce(), Batch::remove), answer))
+    });
+    Ok(app.keys.forget(owner, ending).await?)
 }
 
 /// Ends the one key that this is the secret of, whosever it is; nothing where it opens nothing.
@@ -411,12 +409,7 @@ pub async fn revoke(app: &App, secret: &str) -> Result<()> {
         return Ok(());
     }
     let Some(key) = app.store.lookup::<ApiKey>(&hex::encode(app.keys.hash(secret))).await? else { return Ok(()) };
-    for _ in 0..ATTEMPTS {
-        if end(app, Batch::at(app.clock.now()), &key.project, |id| id == key.body.key_id).await? {
-            return Ok(());
-        }
-    }
-    Err(busy())
+    end(app, &key.project, |id| id == key.body.key_id, || async { Ok((Batch::at(app.clock.now()), ())) }).await
 }
 
 /// Writes down when keys were last used, every minute, so that no request waits for it. Does not end.

@@ -1,7 +1,7 @@
 //! Members: persons of the organisation, each with a key of their own that works in every project.
 
 use serde::{Deserialize, Serialize};
-use store::{Batch, Collection, CommitError, Document, Field, Found, Kind, Query, Record, Time};
+use store::{Batch, Collection, CommitError, Document, Field, Kind, Listed, Query, Record, Time, Window};
 use zeroize::Zeroizing;
 
 use super::{
@@ -105,11 +105,10 @@ pub async fn add(app: &App, organisation: &OrganisationId, new: StoredMember) ->
 ///
 /// # Errors
 /// When the store cannot be read.
-pub async fn list(app: &App, organisation: &OrganisationId, offset: u64, limit: u64) -> Result<(Vec<Member>, u64)> {
-    let query = Query::of(organisation.as_str()).newest().page(offset, limit);
-    let Found { records, total } = app.store.find::<StoredMember>(&query).await?;
-    let members = records.into_iter().map(|record| Member::of(organisation.clone(), record));
-    Ok((members.collect::<Result<_>>()?, total))
+pub async fn list(app: &App, organisation: &OrganisationId, window: Window) -> Result<Listed<Member>> {
+    let query = Query::of(organisation.as_str()).newest().window(window);
+    let listed = app.store.list::<StoredMember>(&query).await?;
+    listed.try_map(|record| Member::of(organisation.clone(), record))
 }
 
 /// Removes a member. The person's key stops at once.
@@ -117,14 +116,17 @@ pub async fn list(app: &App, organisation: &OrganisationId, offset: u64, limit: 
 /// # Errors
 /// When there is none, or the store refuses.
 pub async fn remove(app: &App, organisation: &OrganisationId, id: &MemberId) -> Result<()> {
-    for _ in 0..keys::ATTEMPTS {
-        let member = app.store.get::<StoredMember>(organisation.as_str(), id.as_str()).await?;
-        let member = member.ok_or_else(|| Error::MemberNotFound(id.to_string()))?;
-        if keys::end(app, Batch::at(app.clock.now()).remove(&member), id.as_str(), |_| true).await? {
-            return Ok(());
-        }
-    }
-    Err(keys::busy())
+    let ended = keys::end(
+        app,
+        id.as_str(),
+        |_| true,
+        || async {
+            let member = app.store.get::<StoredMember>(organisation.as_str(), id.as_str()).await?;
+            let member = member.ok_or_else(|| Error::MemberNotFound(id.to_string()))?;
+            Ok((Batch::at(app.clock.now()).remove(&member), ()))
+        },
+    );
+    ended.await
 }
 
 /// The project a member's request is about: the one named, else the member's own, else the oldest.

@@ -5,22 +5,27 @@
 
 mod keys;
 pub mod members;
+mod remove;
 pub mod scope;
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use store::{Batch, Collection, CommitError, Document, Field, Found, Kind, Query, Record, Time};
+use store::{
+    Batch, Collection, CommitError, Document, EditError, Field, Kind, Listed, Query, Record, Store, Time, Window,
+};
 use uuid::Uuid;
 use zeroize::Zeroizing;
 
 pub(crate) use keys::COLLECTION as API_KEYS;
 pub use keys::{Holder, KeyKind, Keys, Owner, ShownKey, authenticate, revoke};
 pub(crate) use keys::{note_uses, refresh};
+pub(crate) use remove::{COLLECTION as REMOVALS, EVERY as REMOVALS_EVERY, erase_left, finish};
+pub use remove::{RECORDS_PER_BATCH, remove};
 use scope::Rights;
 
 use crate::{
-    App, Error, INSTALLATION, Result, connections, files,
+    App, Error, INSTALLATION, Result,
     ids::{OrganisationId, ProjectId},
 };
 
@@ -229,9 +234,8 @@ pub async fn create(
     request.config.check()?;
     let now = app.clock.now();
     let id = ProjectId::random();
-    let _numbering = app.numbering.lock().await;
-    // Another node may take the same number first; then the next one is ours.
-    for _ in 0..5 {
+    // Another request may take the same number first; then the next one is ours.
+    let made = app.store.change(&ORGANISATIONS, organisation.as_str(), || async {
         let mut owner = owner(app, organisation).await?;
         let stored = StoredProject {
             name: request.name.clone(),
@@ -247,17 +251,16 @@ pub async fn create(
                 keys::mint(app, batch, KeyKind::Project, id.as_str(), organisation, keys::MINTED, rights).await?;
             (key, batch) = (Some(made), with_key);
         }
-        match app.store.commit(batch).await {
-            Ok(()) => {
-                let (organisation, tenant) = (organisation.clone(), id.as_str().into());
-                return Ok((Project { id, tenant, organisation, stored, created_at: now, updated_at: now }, key));
-            }
-            Err(CommitError::Taken { .. }) => return Err(Error::ProjectNameTaken(request.name)),
-            Err(CommitError::Stale) => {}
-            Err(cause) => return Err(cause.into()),
+        Ok((batch, (stored, key)))
+    });
+    match made.await {
+        Ok((stored, key)) => {
+            let (organisation, tenant) = (organisation.clone(), id.as_str().into());
+            Ok((Project { id, tenant, organisation, stored, created_at: now, updated_at: now }, key))
         }
+        Err(EditError::Commit(CommitError::Taken { .. })) => Err(Error::ProjectNameTaken(request.name)),
+        Err(cause) => Err(cause.into()),
     }
-    Err(Error::Unavailable("too many projects are being made at once".into()))
 }
 
 /// A project of the organisation.
@@ -279,58 +282,44 @@ pub(crate) async fn lookup(app: &App, id: &ProjectId) -> Result<Project> {
 ///
 /// # Errors
 /// When the store cannot be read.
-pub async fn list(app: &App, organisation: &OrganisationId, offset: u64, limit: u64) -> Result<(Vec<Project>, u64)> {
-    let query = Query::of(organisation.as_str()).newest().page(offset, limit);
-    let Found { records, total } = app.store.find::<StoredProject>(&query).await?;
-    let projects = records.into_iter().map(|record| Project::of(organisation.clone(), record));
-    Ok((projects.collect::<Result<_>>()?, total))
+pub async fn list(app: &App, organisation: &OrganisationId, window: Window) -> Result<Listed<Project>> {
+    let query = Query::of(organisation.as_str()).newest().window(window);
+    let listed = app.store.list::<StoredProject>(&query).await?;
+    listed.try_map(|record| Project::of(organisation.clone(), record))
+}
+
+/// Whether there is such a project, or not any more.
+pub(crate) async fn is_live(store: &Store, id: &str) -> Result<bool> {
+    Ok(store.lookup::<StoredProject>(id).await?.is_some())
+}
+
+/// Makes a record in a project, unless the project has been deleted.
+pub(crate) async fn insert<T: Document>(
+    app: &App,
+    project: &Project,
+    id: &str,
+    body: &T,
+) -> std::result::Result<(), EditError<Error>> {
+    let made = app.store.change(&PROJECTS, project.id.as_str(), || async {
+        let owner = record(app, &project.organisation, &project.id).await?;
+        Ok((Batch::at(app.clock.now()).check(&owner).insert(project.id.as_str(), id, body), ()))
+    });
+    made.await
 }
 
 /// Changes what a project decided for itself, and answers all of it.
 ///
 /// # Errors
 /// When the change is refused or breaks a rule, the project is gone, or the store refuses.
-pub async fn configure(
-    app: &App,
-    project: &Project,
-    mut change: impl FnMut(&mut Config) -> Result<()>,
-) -> Result<Config> {
-    for _ in 0..keys::ATTEMPTS {
+pub async fn configure(app: &App, project: &Project, change: impl Fn(&mut Config) -> Result<()>) -> Result<Config> {
+    let changed = app.store.change(&PROJECTS, project.id.as_str(), || async {
         let mut record = record(app, &project.organisation, &project.id).await?;
         change(&mut record.body.config)?;
         record.body.config.check()?;
-        let batch = Batch::at(app.clock.now()).update(&record).announce();
-        // Keys in memory carry the settings.
-        match app.keys.forget(project.id.as_str(), app.store.commit(batch)).await {
-            Ok(()) => return Ok(record.body.config),
-            Err(CommitError::Stale) => {}
-            Err(cause) => return Err(cause.into()),
-        }
-    }
-    Err(Error::Unavailable("the project is being changed".into()))
-}
-
-/// Deletes a project. Its keys stop at once. With `revoke` its accounts are deleted before, and their applications told to forget
-/// the tokens, as far as they can be reached.
-///
-/// # Errors
-/// When there is none, or the store refuses.
-pub async fn remove(app: &App, organisation: &OrganisationId, id: &ProjectId, revoke: bool) -> Result<()> {
-    if revoke {
-        connections::remove_all(app, &get(app, organisation, id).await?).await?;
-    }
-    for _ in 0..keys::ATTEMPTS {
-        let batch = Batch::at(app.clock.now()).remove(&record(app, organisation, id).await?);
-        if !keys::end(app, batch, id.as_str(), |_| true).await? {
-            continue;
-        }
-        // What cannot be let go now goes with the next run of the job that looks for it.
-        if let Err(cause) = files::forget(app, id).await {
-            tracing::warn!(%cause, project = %id, "files of a removed project wait to be erased");
-        }
-        return Ok(());
-    }
-    Err(keys::busy())
+        Ok((Batch::at(app.clock.now()).update(&record).announce(), record.body.config))
+    });
+    // Keys in memory carry the settings.
+    Ok(app.keys.forget(project.id.as_str(), changed).await?)
 }
 
 /// Deletes every key of a project and makes one new one.
@@ -338,16 +327,20 @@ pub async fn remove(app: &App, organisation: &OrganisationId, id: &ProjectId, re
 /// # Errors
 /// When there is no such project, or the store refuses.
 pub async fn regenerate_key(app: &App, organisation: &OrganisationId, id: &ProjectId) -> Result<ShownKey> {
-    for _ in 0..keys::ATTEMPTS {
-        let batch = Batch::at(app.clock.now()).check(&record(app, organisation, id).await?);
-        let (name, rights) = (keys::MINTED, Rights::default());
-        let (key, batch) = keys::mint(app, batch, KeyKind::Project, id.as_str(), organisation, name, rights).await?;
-        // The new one is not there yet, so it is not among those that end.
-        if keys::end(app, batch, id.as_str(), |_| true).await? {
-            return Ok(key);
-        }
-    }
-    Err(keys::busy())
+    // The new one is not there yet, so it is not among those that end.
+    let replaced = keys::end(
+        app,
+        id.as_str(),
+        |_| true,
+        || async {
+            let batch = Batch::at(app.clock.now()).check(&record(app, organisation, id).await?);
+            let (name, rights) = (keys::MINTED, Rights::default());
+            let (key, batch) =
+                keys::mint(app, batch, KeyKind::Project, id.as_str(), organisation, name, rights).await?;
+            Ok((batch, key))
+        },
+    );
+    replaced.await
 }
 
 /// Makes one more key of a project.
@@ -361,8 +354,8 @@ pub async fn add_key(
     name: &str,
     rights: Rights,
 ) -> Result<ShownKey> {
-    let batch = Batch::at(app.clock.now()).check(&record(app, organisation, id).await?);
-    keys::add(app, batch, id.as_str(), organisation, name, rights).await
+    let begin = || async { Ok(Batch::at(app.clock.now()).check(&record(app, organisation, id).await?)) };
+    keys::add(app, begin, id.as_str(), organisation, name, rights).await
 }
 
 /// Ends one key of a project at once.
@@ -374,12 +367,7 @@ pub async fn remove_key(app: &App, organisation: &OrganisationId, id: &ProjectId
     if !show_keys(app, id.as_str()).await?.iter().any(|own| own.id == key) {
         return Err(Error::KeyNotFound(crate::cut(key)));
     }
-    for _ in 0..keys::ATTEMPTS {
-        if keys::end(app, Batch::at(app.clock.now()), id.as_str(), |own| own == key).await? {
-            return Ok(());
-        }
-    }
-    Err(keys::busy())
+    keys::end(app, id.as_str(), |own| own == key, || async { Ok((Batch::at(app.clock.now()), ())) }).await
 }
 
 /// The keys of a project or organisation, opened, oldest first.

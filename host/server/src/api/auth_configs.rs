@@ -21,7 +21,7 @@ use crate::{
     auth::ProjectKey,
     doors::link,
     extract::{Json, Path, Query},
-    respond::{Reply, created, cursor_list, ok},
+    respond::{Reply, created, ok, record_list},
     shapes,
 };
 
@@ -229,13 +229,13 @@ pub(crate) async fn list(key: ProjectKey, State(server): State<Arc<Server>>, que
         search: query.text("search")?.unwrap_or_default().to_owned(),
         until: page.moment()?,
     };
-    let (found, total) = auth_configs::list(&server.app, &key.project, &filter, page.offset(), page.limit).await?;
-    let mut items = Vec::with_capacity(found.len());
-    for record in &found {
+    let found = auth_configs::list(&server.app, &key.project, &filter, page.window(false)?).await?;
+    let mut items = Vec::with_capacity(found.items.len());
+    for record in &found.items {
         items.push(view(&server, &key, record).await?);
     }
-    let page = page.marked(found.first().map(|newest| newest.created_at));
-    ok(&cursor_list("items", items, page, total))
+    let page = page.marked(found.items.first().map(|newest| newest.created_at));
+    ok(&record_list("items", items, page, found.total, found.next))
 }
 
 /// Reads an auth config.

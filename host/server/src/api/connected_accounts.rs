@@ -21,7 +21,7 @@ use crate::{
     auth::ProjectKey,
     doors::link,
     extract::{Json, Path, Query},
-    respond::{Reply, created, cursor_list, ok},
+    respond::{Reply, created, ok, record_list},
     shapes,
     words::Words,
 };
@@ -257,12 +257,12 @@ pub(crate) async fn list(key: ProjectKey, State(server): State<Arc<Server>>, que
         ascending: query.choice("order_direction", &["asc", "desc"])? == Some(0),
         until: page.moment()?,
     };
-    let (found, total) = connections::list(&server.app, &key.project, &filter, page.offset(), page.limit).await?;
-    let items = found.iter().map(|shown| Value::Object(view(shown, &server.words))).collect();
+    let found = connections::list(&server.app, &key.project, &filter, page.window(filter.by_change)?).await?;
+    let items = found.items.iter().map(|shown| Value::Object(view(shown, &server.words))).collect();
     // In another order what is new stands elsewhere, or what is changed moves.
-    let newest = found.first().filter(|_| !filter.by_change && !filter.ascending);
+    let newest = found.items.first().filter(|_| !filter.by_change && !filter.ascending);
     let page = page.marked(newest.map(|shown| shown.record.created_at));
-    ok(&cursor_list("items", items, page, total))
+    ok(&record_list("items", items, page, found.total, found.next))
 }
 
 /// Reads an account.

@@ -12,7 +12,7 @@ use crate::{
     Server,
     auth::ProjectKey,
     extract::{Json, Query},
-    respond::{Reply, cursor_list, ok},
+    respond::{Reply, ok, record_list},
     shapes,
 };
 
@@ -42,9 +42,9 @@ pub(crate) struct UploadBody {
 pub(crate) async fn list(key: ProjectKey, State(server): State<Arc<Server>>, query: Query) -> Reply<Response> {
     let page = query.page()?;
     let (toolkit, tool) = (query.text("toolkit_slug")?, query.text("tool_slug")?);
-    let (records, total) = files::list(&server.app, &key.project, toolkit, tool, page.offset(), page.limit).await?;
-    let items = records.iter().map(|record| view(&record.body)).collect();
-    ok(&cursor_list("items", items, page, total))
+    let found = files::list(&server.app, &key.project, toolkit, tool, page.window(false)?).await?;
+    let items = found.items.iter().map(|record| view(&record.body)).collect();
+    ok(&record_list("items", items, page, found.total, found.next))
 }
 
 /// Answers where to put a file, or that it is there already.

@@ -21,7 +21,7 @@ use crate::{
     api::projects::project_fields,
     auth::{OrgKey, UserKey},
     extract::{Json, Path, Query},
-    respond::{Reply, created, cursor_list, ok},
+    respond::{Reply, created, cursor_list, ok, record_list},
     shapes,
 };
 
@@ -72,9 +72,9 @@ pub(crate) async fn organisations(key: UserKey, State(server): State<Arc<Server>
 )]
 pub(crate) async fn projects(key: UserKey, State(server): State<Arc<Server>>, query: Query) -> Reply<Response> {
     let page = query.page_of(PAGE)?;
-    let (found, total) = projects::list(&server.app, key.organisation(), page.offset(), page.limit).await?;
-    let items = found.iter().map(|project| Value::Object(project_fields(project))).collect();
-    ok(&cursor_list("data", items, page, total))
+    let found = projects::list(&server.app, key.organisation(), page.window(false)?).await?;
+    let items = found.items.iter().map(|project| Value::Object(project_fields(project))).collect();
+    ok(&record_list("data", items, page, found.total, found.next))
 }
 
 /// Makes a member, with the key that only this answer shows.
@@ -111,9 +111,9 @@ pub(crate) async fn create(
 )]
 pub(crate) async fn list(key: OrgKey, State(server): State<Arc<Server>>, query: Query) -> Reply<Response> {
     let page = query.page()?;
-    let (found, total) = members::list(&server.app, &key.organisation, page.offset(), page.limit).await?;
-    let items = found.iter().map(|member| Value::Object(view(member))).collect();
-    ok(&cursor_list("items", items, page, total))
+    let found = members::list(&server.app, &key.organisation, page.window(false)?).await?;
+    let items = found.items.iter().map(|member| Value::Object(view(member))).collect();
+    ok(&record_list("items", items, page, found.total, found.next))
 }
 
 /// Removes a member, whose key stops at once.

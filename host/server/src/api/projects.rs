@@ -17,7 +17,7 @@ use crate::{
     api::{keys, project_config},
     auth::OrgKey,
     extract::{Json, Path, Query},
-    respond::{Reply, cursor_list, ok},
+    respond::{Reply, ok, record_list},
     shapes,
 };
 
@@ -76,9 +76,9 @@ pub(crate) async fn create(
 )]
 pub(crate) async fn list(key: OrgKey, State(server): State<Arc<Server>>, query: Query) -> Reply<Response> {
     let page = query.page()?;
-    let (found, total) = projects::list(&server.app, &key.organisation, page.offset(), page.limit).await?;
-    let items = found.iter().map(|project| Value::Object(project_fields(project))).collect();
-    ok(&cursor_list("data", items, page, total))
+    let found = projects::list(&server.app, &key.organisation, page.window(false)?).await?;
+    let items = found.items.iter().map(|project| Value::Object(project_fields(project))).collect();
+    ok(&record_list("data", items, page, found.total, found.next))
 }
 
 /// Reads a project with its keys.
@@ -97,7 +97,7 @@ pub(crate) async fn read(key: OrgKey, State(server): State<Arc<Server>>, Path(id
     ok(&view)
 }
 
-/// Deletes a project. Its keys stop at once.
+/// Deletes a project. Its keys stop at once, and its credentials and files are erased.
 #[utoipa::path(
     delete,
     path = "/org/owner/project/{nano_id}",

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use app::{
-    Error,
+    Error, Listed, Window,
     projects::{self, Project},
     tools::log::{Filter, usage},
 };
@@ -146,20 +146,17 @@ async fn of_project(server: &Server, project: &Project, asked: &Asked) -> Reply<
 }
 
 async fn of_organisation(server: &Server, key: &OrgKey, asked: &Asked) -> Reply<BTreeMap<String, u64>> {
-    const TOGETHER: u64 = 500;
     let only = asked.filters.as_ref().and_then(|filters| filters.project_id.as_ref());
     let mut counts = BTreeMap::new();
-    for page in 0.. {
-        let (found, _) = projects::list(&server.app, &key.organisation, page * TOGETHER, TOGETHER).await?;
-        let last = (found.len() as u64) < TOGETHER;
-        for project in found.iter().filter(|own| only.is_none_or(|only| only.iter().any(|id| id == own.id.as_str()))) {
+    let mut window = Window::first(500);
+    loop {
+        let Listed { items, next, .. } = projects::list(&server.app, &key.organisation, window.clone()).await?;
+        for project in items.iter().filter(|own| only.is_none_or(|only| only.iter().any(|id| id == own.id.as_str()))) {
             count(server, project, asked, &mut counts).await?;
         }
-        if last {
-            break;
-        }
+        let Some(last) = next else { return Ok(counts) };
+        window = window.behind(last);
     }
-    Ok(counts)
 }
 
 async fn count(server: &Server, project: &Project, asked: &Asked, counts: &mut BTreeMap<String, u64>) -> Reply<()> {

@@ -9,7 +9,7 @@ use std::{
 
 use anyhow::{Context, Result};
 use app::{
-    App,
+    App, Window,
     ids::OrganisationId,
     projects::{self, Config, NewProject, scope::Rights},
 };
@@ -54,10 +54,13 @@ pub(crate) async fn find(app: &App) -> Result<Keys, Stop> {
     let organisation = projects::organisation(app).await?.filter(|organisation| organisation.body.has_had_projects());
     let Some(organisation) = organisation else { return make(app).await };
     let id = OrganisationId::parse(&organisation.id)?;
-    let (all, total) = projects::list(app, &id, 0, 1).await?;
-    let oldest = match total {
-        0 | 1 => all.into_iter().next(),
-        more => projects::list(app, &id, more - 1, 1).await?.0.into_iter().next(),
+    let newest = projects::list(app, &id, Window::first(1)).await?;
+    let oldest = match newest.total {
+        0 | 1 => newest.items.into_iter().next(),
+        more => {
+            let last = Window { offset: more - 1, ..Window::first(1) };
+            projects::list(app, &id, last).await?.items.into_iter().next()
+        }
     };
     let first_key = |keys: Vec<projects::ShownKey>| keys.into_iter().next().map(|key| key.secret).unwrap_or_default();
     let organisation_key = projects::organisation_key(app, &id).await?;

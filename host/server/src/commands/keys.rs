@@ -6,7 +6,7 @@
 use std::{io::Read, process::ExitCode};
 
 use anyhow::{Context, anyhow};
-use app::{ids::OrganisationId, projects, vault::Master};
+use app::{Window, ids::OrganisationId, projects, vault::Master};
 use net::Method;
 use serde_json::{Value, json};
 
@@ -180,14 +180,14 @@ async fn show_all(config: &Config, terminal: Terminal) -> Result<(), Stop> {
     if let Some(organisation) = projects::organisation(&app).await? {
         show(&app, &organisation.body.name, &organisation.id, terminal).await?;
         let id = OrganisationId::parse(&organisation.id)?;
-        for page in 0.. {
-            let (found, _) = projects::list(&app, &id, page * 500, 500).await?;
-            for project in &found {
+        let mut window = Window::first(500);
+        loop {
+            let found = projects::list(&app, &id, window.clone()).await?;
+            for project in &found.items {
                 show(&app, &project.stored.name, project.id.as_str(), terminal).await?;
             }
-            if found.len() < 500 {
-                break;
-            }
+            let Some(last) = found.next else { break };
+            window = window.behind(last);
         }
     }
     drop(app);
