@@ -36,6 +36,8 @@ pub struct FakeApp {
 #[derive(Debug, Default)]
 struct Shared {
     seen: Mutex<Vec<Seen>>,
+    /// Paths of requests whose connection was closed before they were answered.
+    abandoned: Mutex<Vec<String>>,
     issuers: Mutex<BTreeMap<String, Issuer>>,
     providers: Mutex<BTreeMap<String, Provider>>,
 }
@@ -85,6 +87,12 @@ impl FakeApp {
     /// under the tag.
     pub fn model(&self, tag: &str, answers: &[&str]) -> String {
         format!("{}/llm/{tag}/{}", self.origin, hex::encode(json!(answers).to_string()))
+    }
+
+    /// How many requests that carried this tag lost their connection before they were answered.
+    pub fn abandoned(&self, tag: &str) -> usize {
+        let all = self.shared.abandoned.lock().expect("no panic holds it");
+        all.iter().filter(|path| path.split('/').any(|part| part == tag)).count()
     }
 
     /// The requests that carried this tag, oldest first.
@@ -191,7 +199,11 @@ async fn answer(
             tokio::time::sleep(Duration::from_millis(number())).await;
             seen.as_json().to_string().into_response()
         }
-        "hang" => std::future::pending().await,
+        "hang" => {
+            let _noted = Hanging { shared: &shared, path: &seen.path };
+            std::future::pending().await
+        }
+        "typed" => ([(header::CONTENT_TYPE, seen.header("authorization").replace(' ', "/"))], "typed").into_response(),
         kind if kind.starts_with("redirect") => {
             let to = seen.query.trim_start_matches("to=").to_owned();
             let status = kind.trim_start_matches("redirect").parse().ok();
@@ -223,6 +235,18 @@ async fn answer(
             json!({ "items": [page * 10, page * 10 + 1], "next": next }).to_string().into_response()
         }
         _ => seen.as_json().to_string().into_response(),
+    }
+}
+
+/// A request that is never answered.
+struct Hanging<'a> {
+    shared: &'a Shared,
+    path: &'a str,
+}
+
+impl Drop for Hanging<'_> {
+    fn drop(&mut self) {
+        self.shared.abandoned.lock().expect("no panic holds it").push(self.path.to_owned());
     }
 }
 

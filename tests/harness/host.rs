@@ -74,6 +74,8 @@ pub struct Footprint {
     pub threads: usize,
     /// Resident memory in KiB.
     pub resident_kib: u64,
+    /// The most that it ever was.
+    pub peak_kib: u64,
 }
 
 impl Setup {
@@ -458,9 +460,11 @@ impl Host {
         let process = PathBuf::from(format!("/proc/{}", self.pid()));
         let count = |name: &str| std::fs::read_dir(process.join(name)).map_or(0, Iterator::count);
         let status = std::fs::read_to_string(process.join("status")).unwrap_or_default();
-        let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or("0 kB");
-        let resident_kib = resident.trim().trim_end_matches(" kB").parse().unwrap_or(0);
-        Footprint { files: count("fd"), threads: count("task"), resident_kib }
+        let kib = |name: &str| {
+            let found = status.lines().find_map(|line| line.strip_prefix(name)).unwrap_or("0 kB");
+            found.trim().trim_end_matches(" kB").parse().unwrap_or(0)
+        };
+        Footprint { files: count("fd"), threads: count("task"), resident_kib: kib("VmRSS:"), peak_kib: kib("VmHWM:") }
     }
 }
 

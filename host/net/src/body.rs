@@ -19,34 +19,62 @@ const RATIO_FROM: u64 = 1 << 20;
 /// Room made at most on the word of `content-length`.
 const ROOM: u64 = 1 << 20;
 
+/// Where the memory for the bodies of answers comes from.
+pub trait Room: std::fmt::Debug + Send + Sync {
+    /// Takes so many bytes more; false when there are none.
+    fn grow(&self, bytes: u64) -> bool;
+}
+
 /// Why a body could not be read.
 #[derive(Debug)]
 pub(crate) enum Failure {
     TooLarge,
+    NoRoom,
     Bomb,
     Encoding(io::Error),
     Broken(reqwest::Error),
 }
 
-/// Reads the whole body, at most `limit` bytes of it after decompression.
-pub(crate) async fn read(mut answer: Response, headers: &mut HeaderMap, limit: u64) -> Result<Bytes, Failure> {
+/// Reads the whole body, at most `limit` bytes of it after decompression, each taken from `room` as it comes.
+pub(crate) async fn read(
+    mut answer: Response,
+    headers: &mut HeaderMap,
+    limit: u64,
+    room: Option<&dyn Room>,
+) -> Result<Bytes, Failure> {
     if answer.status() != StatusCode::PARTIAL_CONTENT && gzipped(headers) {
         headers.remove(CONTENT_ENCODING);
         headers.remove(CONTENT_LENGTH);
-        return unpack(answer, limit).await;
+        return unpack(answer, limit, room).await;
     }
     let announced = answer.content_length().unwrap_or(0);
     if announced > limit {
         return Err(Failure::TooLarge);
     }
-    let mut body = Vec::with_capacity(announced.min(ROOM) as usize);
+    let mut body = Vec::new();
+    make_room(&mut body, announced.min(ROOM) as usize, limit, room)?;
     while let Some(piece) = answer.chunk().await.map_err(Failure::Broken)? {
-        if body.len() as u64 + piece.len() as u64 > limit {
-            return Err(Failure::TooLarge);
-        }
+        make_room(&mut body, piece.len(), limit, room)?;
         body.extend_from_slice(&piece);
     }
     Ok(body.into())
+}
+
+/// Makes room for so many bytes more, and for as many as there are, so that few answers move often.
+fn make_room(body: &mut Vec<u8>, more: usize, limit: u64, room: Option<&dyn Room>) -> Result<(), Failure> {
+    let size = body.len() + more;
+    if size as u64 > limit {
+        return Err(Failure::TooLarge);
+    }
+    if size > body.capacity() {
+        let most = usize::try_from(limit).unwrap_or(usize::MAX);
+        let capacity = (2 * body.capacity()).min(most).max(size);
+        if room.is_some_and(|room| !room.grow((capacity - body.capacity()) as u64)) {
+            return Err(Failure::NoRoom);
+        }
+        body.reserve_exact(capacity - body.len());
+    }
+    Ok(())
 }
 
 fn gzipped(headers: &HeaderMap) -> bool {
@@ -54,8 +82,8 @@ fn gzipped(headers: &HeaderMap) -> bool {
     encoding.is_some_and(|value| value.eq_ignore_ascii_case(b"gzip") || value.eq_ignore_ascii_case(b"x-gzip"))
 }
 
-async fn unpack(mut answer: Response, limit: u64) -> Result<Bytes, Failure> {
-    let mut decoder = MultiGzDecoder::new(Bounded { bytes: Vec::new(), limit, arrived: 0, failure: None });
+async fn unpack(mut answer: Response, limit: u64, room: Option<&dyn Room>) -> Result<Bytes, Failure> {
+    let mut decoder = MultiGzDecoder::new(Bounded { bytes: Vec::new(), limit, room, arrived: 0, failure: None });
     let mut empty = true;
     while let Some(piece) = answer.chunk().await.map_err(Failure::Broken)? {
         empty &= piece.is_empty();
@@ -75,20 +103,21 @@ async fn unpack(mut answer: Response, limit: u64) -> Result<Bytes, Failure> {
 }
 
 /// Takes what the decoder writes, up to the limits.
-struct Bounded {
+struct Bounded<'r> {
     bytes: Vec<u8>,
     limit: u64,
+    room: Option<&'r dyn Room>,
     arrived: u64,
     failure: Option<Failure>,
 }
 
-impl Write for Bounded {
+impl Write for Bounded<'_> {
     fn write(&mut self, piece: &[u8]) -> io::Result<usize> {
         let size = self.bytes.len() as u64 + piece.len() as u64;
-        if size > self.limit {
-            self.failure = Some(Failure::TooLarge);
-        } else if size > RATIO_FROM && size > self.arrived.saturating_mul(RATIO) {
+        if size <= self.limit && size > RATIO_FROM && size > self.arrived.saturating_mul(RATIO) {
             self.failure = Some(Failure::Bomb);
+        } else {
+            self.failure = make_room(&mut self.bytes, piece.len(), self.limit, self.room).err();
         }
         if self.failure.is_some() {
             return Err(io::Error::other("over the limit"));

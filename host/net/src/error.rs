@@ -33,6 +33,8 @@ pub enum ErrorKind {
     Timeout,
     /// The answer is larger than its limit.
     TooLarge,
+    /// There is no memory for the answer.
+    NoRoom,
     /// The other side does not speak proper HTTP, or broke off.
     Protocol,
 }
@@ -81,6 +83,9 @@ impl Place {
     pub(crate) fn unreadable(&self, failure: &body::Failure, limits: Limits) -> Error {
         match failure {
             body::Failure::TooLarge => self.too_large("body", limits.response_bytes),
+            body::Failure::NoRoom => {
+                self.error(ErrorKind::NoRoom, "this server has no memory left for the answer; try again later")
+            }
             body::Failure::Bomb => {
                 self.error(ErrorKind::TooLarge, "the answer's body expands more than a hundredfold; ask for less")
             }

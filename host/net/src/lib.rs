@@ -33,6 +33,7 @@ use reqwest::header::{ACCEPT_ENCODING, HeaderValue};
 
 use crate::lookup::Lookups;
 
+pub use body::Room;
 pub use error::{Error, ErrorKind};
 pub use identity::Identity;
 pub use ipnet;
@@ -71,6 +72,8 @@ pub struct Client {
     /// What its connections show to whoever asks for a client certificate.
     identity: Option<Identity>,
     proxy: Option<Arc<Proxy>>,
+    /// Where the memory for answers comes from; absent for no bound on all of them together.
+    room: Option<Arc<dyn Room>>,
 }
 
 struct Inner {
@@ -168,7 +171,7 @@ impl Client {
         let shared = Clients::new(&user_agent, &allow, &lookups, !rewrites.is_empty(), None)?;
         let proxied = proxy::Clients::default();
         let inner = Inner { shared, owned: identity::Kept::new(), user_agent, rewrites, allow, lookups, proxied };
-        Ok(Self { inner: Arc::new(inner), identity: None, proxy: None })
+        Ok(Self { inner: Arc::new(inner), identity: None, proxy: None, room: None })
     }
 
     /// The same client with connections that show a certificate, which no other identity shares; without one, with those that
@@ -182,6 +185,12 @@ impl Client {
     #[must_use]
     pub fn through(&self, proxy: Option<Arc<Proxy>>) -> Self {
         Self { proxy, ..self.clone() }
+    }
+
+    /// The same client, which takes the memory for the bodies of its answers from `room` while it receives them.
+    #[must_use]
+    pub fn within(&self, room: Arc<dyn Room>) -> Self {
+        Self { room: Some(room), ..self.clone() }
     }
 
     /// The rewrites in force, for the start-up message.
@@ -234,7 +243,8 @@ impl Client {
         }
         let (status, mut headers) = (answer.status(), answer.headers().clone());
         let left = limits.total.saturating_sub(started.elapsed());
-        let body = match tokio::time::timeout(left, body::read(answer, &mut headers, limits.response_bytes)).await {
+        let body = body::read(answer, &mut headers, limits.response_bytes, self.room.as_deref());
+        let body = match tokio::time::timeout(left, body).await {
             Ok(body) => body.map_err(|failure| place.unreadable(&failure, limits))?,
             Err(_) => return Err(place.timeout("the whole exchange", limits.total)),
         };

@@ -15,7 +15,7 @@ use crate::{
     failure::{self, over_size},
     host::{blob::Files, http::Outgoing},
     library::Loaded,
-    limiter::{Limiter, NodeMemory},
+    limiter::{Limiter, NodeMemory, Reservation},
     meter::Meter,
     quarantine::Quarantine,
     state::State,
@@ -54,6 +54,7 @@ enum Ended {
     Answered {
         answer: Result<Answer, Failure>,
         files: Vec<File>,
+        memory: Reservation,
         state: BTreeMap<String, Vec<u8>>,
     },
     Broken(Failure),
@@ -75,7 +76,9 @@ pub(crate) async fn run(
     let meter = Arc::new(Meter::default());
     let trace = Arc::new(Trace::new(started, limits));
     let before = call.state.clone();
-    let outgoing = Outgoing::new(place.net.clone(), call.policy, call.grant, limits, trace.clone(), Handle::current());
+    let (policy, grant) = (call.policy, call.grant);
+    let (net, memory, home) = (place.net.clone(), place.memory.reserve(), Handle::current());
+    let outgoing = Outgoing::new(net, policy, grant, limits, trace.clone(), memory, home);
     let state = State {
         limiter: Limiter::new(place.memory.reserve(), limits.memory, meter.clone()),
         meter: meter.clone(),
@@ -107,16 +110,18 @@ pub(crate) async fn run(
         ended
     };
     let ended = turns::run(Box::pin(guest), meter.clone(), place.threads, busy, deadline).await;
-    let (answer, files, state) = match ended {
-        Ok(Ended::Answered { answer: Ok(answer), files, state }) => (Ok(answer), files, state),
-        Ok(Ended::Answered { answer: Err(failure), .. } | Ended::Broken(failure)) => (Err(failure), Vec::new(), before),
+    let (answer, files, memory, state) = match ended {
+        Ok(Ended::Answered { answer: Ok(answer), files, memory, state }) => (Ok(answer), files, Some(memory), state),
+        Ok(Ended::Answered { answer: Err(failure), .. } | Ended::Broken(failure)) => {
+            (Err(failure), Vec::new(), None, before)
+        }
         Ok(Ended::NoSlot) => return Err(Refusal::NodeBusy),
         Err(stopped) => {
             if let Stopped::Panicked(text) = &stopped {
                 tracing::error!(panic = text, component = %call.component, "a host function panicked");
                 place.quarantine.panicked(&call.component, Instant::now());
             }
-            (Err(failure::stopped(&stopped, limits)), Vec::new(), before)
+            (Err(failure::stopped(&stopped, limits)), Vec::new(), None, before)
         }
     };
     let answer = match place.tape.and_then(|tape| tape.differs()) {
@@ -130,7 +135,7 @@ pub(crate) async fn run(
         peak_memory: meter.peak_memory(),
         host_calls: meter.host_calls(),
     };
-    Ok(Outcome { answer, requests, log, usage, files, state })
+    Ok(Outcome { answer, requests, log, usage, files, memory, state })
 }
 
 /// A store with every limit set.
@@ -179,6 +184,7 @@ async fn live(
         Ok(answer) => Ended::Answered {
             answer,
             files: store.data().files.take_made(),
+            memory: store.data().files.take_room(),
             state: std::mem::take(&mut store.data_mut().kept),
         },
         Err(cause) if cause.is::<wasmtime::PoolConcurrencyLimitError>() => Ended::NoSlot,

@@ -9,6 +9,11 @@ use zeroize::Zeroizing;
 
 use crate::Signing;
 
+/// Secrets that one call may bring along.
+pub const MAX_SECRETS: usize = 64;
+/// Bytes of these secrets together.
+pub const MAX_SECRET_BYTES: usize = 16 << 10;
+
 /// The right to use one account, for one call. Whoever calls the sandbox implements it; the sandbox asks it when the guest
 /// sends a request, never earlier.
 #[async_trait]

@@ -60,14 +60,16 @@ pub use check::{FUNCTION_BYTES, FUNCTIONS, gives, instead};
 pub use compile::compile_child;
 pub use digest::{Digest, InvalidDigest};
 pub use engine::{CORE_INSTANCES, MEMORIES, TABLE_ELEMENTS, TABLES};
-pub use grant::{Credential, Grant, GrantError, Secret};
+pub use grant::{Credential, Grant, GrantError, MAX_SECRET_BYTES, MAX_SECRETS, Secret};
 pub use input::{Action, Call, Context, File, Inbound, Pass, Policy};
 pub use install::{InstallError, Installed};
+pub use limiter::Reservation;
 pub use limits::Limits;
 pub use outcome::{
     Answer, Cause, Event, Failure, Gauges, Level, LogLine, Outcome, Passed, PassedAnswer, PassedFailure, Refusal,
     RequestRecord, Usage, kind,
 };
+pub use redact::STEPS_PER_BYTE;
 pub use settings::{Allocator, Clock, CompileLimits, Compiler, Settings};
 pub use sign::{Moment, Signing, Unsigned, digest};
 

@@ -26,9 +26,9 @@ pub(crate) struct NodeMemory {
 
 /// A part of the node's memory, given back when dropped.
 #[derive(Debug)]
-pub(crate) struct Reservation {
+pub struct Reservation {
     node: Arc<NodeMemory>,
-    held: u64,
+    held: AtomicU64,
 }
 
 impl NodeMemory {
@@ -46,26 +46,54 @@ impl NodeMemory {
     }
 
     pub(crate) fn reserve(self: &Arc<Self>) -> Reservation {
-        Reservation { node: self.clone(), held: 0 }
+        Reservation { node: self.clone(), held: AtomicU64::new(0) }
     }
 }
 
 impl Reservation {
     /// Takes more; false when the node has no more.
-    pub(crate) fn grow(&mut self, bytes: u64) -> bool {
+    pub(crate) fn grow(&self, bytes: u64) -> bool {
         let limit = self.node.limit;
         let taken =
             self.node.used.fetch_update(Relaxed, Relaxed, |used| used.checked_add(bytes).filter(|sum| *sum <= limit));
         if taken.is_ok() {
-            self.held += bytes;
+            self.held.fetch_add(bytes, Relaxed);
         }
         taken.is_ok()
+    }
+
+    /// Holds what `other` holds from here on.
+    pub(crate) fn take_over(&self, other: &Self) {
+        self.held.fetch_add(other.held.swap(0, Relaxed), Relaxed);
+    }
+
+    /// Another one of the same node, which holds nothing.
+    pub(crate) fn empty(&self) -> Self {
+        self.node.reserve()
+    }
+
+    /// What it holds, as one of its own.
+    pub(crate) fn split_off(&self) -> Self {
+        let taken = self.empty();
+        taken.take_over(self);
+        taken
+    }
+
+    /// Gives everything back.
+    pub(crate) fn release(&self) {
+        self.node.used.fetch_sub(self.held.swap(0, Relaxed), Relaxed);
+    }
+}
+
+impl net::Room for Reservation {
+    fn grow(&self, bytes: u64) -> bool {
+        Self::grow(self, bytes)
     }
 }
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        self.node.used.fetch_sub(self.held, Relaxed);
+        self.release();
     }
 }
 
@@ -202,7 +230,7 @@ mod tests {
             let node = NodeMemory::new(5_000);
             let mut held = Vec::new();
             for size in sizes {
-                let mut part = node.reserve();
+                let part = node.reserve();
                 part.grow(size);
                 prop_assert!(node.used() <= 5_000);
                 held.push(part);

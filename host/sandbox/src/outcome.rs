@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt, time::Duration};
 
 use bytes::Bytes;
 
-use crate::File;
+use crate::{File, limiter::Reservation};
 
 /// A call that ran, however it ended.
 #[derive(Debug)]
@@ -19,6 +19,8 @@ pub struct Outcome {
     pub usage: Usage,
     /// Files it made, in order. The caller keeps those that the answer names.
     pub files: Vec<File>,
+    /// The node's memory that these files take, to be dropped with them.
+    pub memory: Option<Reservation>,
     /// What `state` holds at the end; as at the start when the call failed.
     pub state: BTreeMap<String, Vec<u8>>,
 }
@@ -45,6 +47,8 @@ pub struct PassedAnswer {
     pub headers: Vec<(String, String)>,
     /// Decompressed.
     pub body: Bytes,
+    /// The node's memory that the body takes, to be dropped with it.
+    pub memory: Reservation,
 }
 
 /// Why an application gave no answer.

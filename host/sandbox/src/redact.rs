@@ -5,17 +5,29 @@
 //! escaped for URLs, JSON or HTML, in any mixture; as hexadecimal; and inside base64, at each of the three alignments.
 //! A value that was transformed in any other way is not found. Values shorter than four bytes are not searched for: they
 //! are no secrets, and removing them would destroy the answer.
+//!
+//! Texts and secrets may be made for each other so that almost every place of the text is almost a secret. The steps of a search
+//! are bounded by the size of the text; a text that needs more is withheld as a whole.
 
-use std::{borrow::Cow, ops::Range};
+use std::{
+    borrow::Cow,
+    ops::Range,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
+    },
+};
 
-use aho_corasick::{AhoCorasick, MatchKind};
+use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use base64::{Engine as _, engine::general_purpose::STANDARD_NO_PAD};
 use zeroize::Zeroizing;
 
 use crate::Secret;
 
-/// What stands in place of a secret.
+/// Stands in place of a secret.
 pub(crate) const REMOVED: &str = "[redacted]";
+/// Stands in place of a text that takes too many steps to search.
+pub(crate) const WITHHELD: &str = "[withheld: it takes too long to search for secrets]";
 /// Shortest value that counts as a secret, in bytes.
 const SHORTEST: usize = 4;
 /// Shortest piece of base64 that is searched for; less would match by chance.
@@ -27,23 +39,40 @@ const SHORTEST_HEX: usize = 4;
 /// bound, an answer of backslashes alone would be read again from each of them.
 const NESTED: usize = 16;
 
+/// Steps of a search for each byte of its text. A step compares one place of the text with one character of one secret; an
+/// ordinary text takes less than one for each byte.
+pub const STEPS_PER_BYTE: u64 = 32;
+/// Steps beyond those, for all texts that one [`Redactor`] searches.
+const SPARE_STEPS: u64 = 1 << 20;
+/// Spare steps that a search takes at a time.
+const SPARE_PIECE: u64 = 4 << 10;
+/// Places between two looks at whether a search is still wanted.
+const LOOK: usize = 4 << 10;
+
 /// Finds the secrets of one call.
 #[derive(Default)]
 pub(crate) struct Redactor {
-    /// Characters of each secret, for the spellings that mix.
+    /// Characters of each secret, for the spellings that mix; ordered by the first one, its ASCII case apart.
     secrets: Vec<Zeroizing<Vec<char>>>,
     /// First bytes of any spelling of a first character.
     begins: Vec<bool>,
     /// The spellings that do not mix.
     fixed: Option<AhoCorasick>,
+    /// Spare steps that are left.
+    spare: AtomicU64,
+    /// More secrets, searched for in the same texts.
+    others: Option<Arc<Redactor>>,
 }
+
+/// A search that was given up: its steps are used up, or nobody waits for it any more.
+#[derive(Debug)]
+pub(crate) struct Unsearched;
 
 impl Redactor {
     /// Searches for `secrets`.
     pub(crate) fn new<'s>(secrets: impl IntoIterator<Item = &'s Secret>) -> Self {
         let mut values: Vec<&str> = secrets.into_iter().map(Secret::expose).filter(|s| s.len() >= SHORTEST).collect();
-        // A secret that contains another one goes first, so that nothing of it is left.
-        values.sort_by_key(|value| std::cmp::Reverse(value.len()));
+        values.sort_unstable();
         values.dedup();
         if values.is_empty() {
             return Self::default();
@@ -55,38 +84,57 @@ impl Redactor {
         for value in &values {
             begins[usize::from(value.as_bytes()[0])] = true;
         }
-        let fixed: Vec<Zeroizing<Vec<u8>>> = values.iter().flat_map(|value| fixed_spellings(value)).collect();
+        let mut fixed: Vec<Zeroizing<Vec<u8>>> = values.iter().flat_map(|value| fixed_spellings(value)).collect();
+        fixed.sort_unstable_by(|one, other| one.as_slice().cmp(other.as_slice()));
+        fixed.dedup_by(|one, other| one.as_slice() == other.as_slice());
+        // The kind whose memory is proportional to the patterns.
         let fixed = AhoCorasick::builder()
             .match_kind(MatchKind::LeftmostLongest)
+            .kind(Some(AhoCorasickKind::ContiguousNFA))
             .build(fixed.iter().map(|pattern| pattern.as_slice()))
             .ok();
-        let secrets = values.iter().map(|value| Zeroizing::new(value.chars().collect())).collect();
-        Self { secrets, begins, fixed }
+        let mut secrets: Vec<_> =
+            values.iter().map(|value| Zeroizing::new(value.chars().collect::<Vec<_>>())).collect();
+        secrets.sort_by_key(|secret| secret[0].to_ascii_lowercase());
+        Self { secrets, begins, fixed, spare: AtomicU64::new(SPARE_STEPS), others: None }
     }
 
-    /// Whether `bytes` holds a secret.
+    /// Searches for what `others` searches for, too.
+    pub(crate) fn beside(self, others: Arc<Redactor>) -> Self {
+        Self { others: Some(others), ..self }
+    }
+
+    /// Bytes of memory that it takes, about.
+    pub(crate) fn memory(&self) -> u64 {
+        let characters: usize = self.secrets.iter().map(|secret| secret.len() * size_of::<char>()).sum();
+        (characters + self.fixed.as_ref().map_or(0, AhoCorasick::memory_usage)) as u64
+    }
+
+    /// Whether `bytes` holds a secret, or may hold one.
     pub(crate) fn finds(&self, bytes: &[u8]) -> bool {
-        !self.secrets.is_empty() && !self.places(bytes).is_empty()
+        !self.places(bytes, Case::Exact, None).is_ok_and(|places| places.is_empty())
+    }
+
+    /// Whether the name of a header holds a secret, or may hold one: on its way it lost its capitals.
+    pub(crate) fn finds_in_name(&self, name: &str) -> bool {
+        !self.places(name.as_bytes(), Case::Any, None).is_ok_and(|places| places.is_empty())
     }
 
     /// `bytes` without secrets; untouched when there are none.
     pub(crate) fn bytes<'b>(&self, bytes: &'b [u8]) -> Cow<'b, [u8]> {
-        if self.secrets.is_empty() {
-            return Cow::Borrowed(bytes);
+        match self.places(bytes, Case::Exact, None) {
+            Ok(places) => without(bytes, &places),
+            Err(Unsearched) => Cow::Borrowed(WITHHELD.as_bytes()),
         }
-        let places = self.places(bytes);
-        if places.is_empty() {
-            return Cow::Borrowed(bytes);
-        }
-        let mut clean = Vec::with_capacity(bytes.len());
-        let mut from = 0;
-        for place in places {
-            clean.extend_from_slice(&bytes[from..place.start]);
-            clean.extend_from_slice(REMOVED.as_bytes());
-            from = place.end;
-        }
-        clean.extend_from_slice(&bytes[from..]);
-        Cow::Owned(clean)
+    }
+
+    /// Where secrets are, in order, not overlapping. Gives up when `unwanted` becomes true.
+    pub(crate) fn places_in(
+        &self,
+        bytes: &[u8],
+        unwanted: Option<&AtomicBool>,
+    ) -> Result<Vec<Range<usize>>, Unsearched> {
+        self.places(bytes, Case::Exact, unwanted)
     }
 
     /// `text` without secrets.
@@ -94,17 +142,12 @@ impl Redactor {
         String::from_utf8_lossy(&self.bytes(text.as_bytes())).into_owned()
     }
 
-    /// Where secrets are, in order, not overlapping.
-    fn places(&self, bytes: &[u8]) -> Vec<Range<usize>> {
-        let mut places: Vec<Range<usize>> = match &self.fixed {
-            Some(fixed) => fixed.find_iter(bytes).map(|found| found.range()).collect(),
-            None => Vec::new(),
-        };
-        for start in (0..bytes.len()).filter(|&at| self.begins[usize::from(bytes[at])]) {
-            let longest = self.secrets.iter().filter_map(|secret| spelled(bytes, start, secret)).max();
-            places.extend(longest.map(|end| start..end));
+    fn places(&self, bytes: &[u8], case: Case, unwanted: Option<&AtomicBool>) -> Result<Vec<Range<usize>>, Unsearched> {
+        let mut places = Vec::new();
+        for redactor in std::iter::once(self).chain(self.others.as_deref()) {
+            redactor.search(bytes, case, unwanted, &mut places)?;
         }
-        places.sort_by_key(|place| place.start);
+        places.sort_unstable_by_key(|place| place.start);
         let mut merged: Vec<Range<usize>> = Vec::with_capacity(places.len());
         for place in places {
             match merged.last_mut() {
@@ -112,7 +155,137 @@ impl Redactor {
                 _ => merged.push(place),
             }
         }
-        merged
+        Ok(merged)
+    }
+
+    fn search(
+        &self,
+        bytes: &[u8],
+        case: Case,
+        unwanted: Option<&AtomicBool>,
+        places: &mut Vec<Range<usize>>,
+    ) -> Result<(), Unsearched> {
+        if self.secrets.is_empty() {
+            return Ok(());
+        }
+        if let Some(fixed) = &self.fixed {
+            places.extend(fixed.find_iter(bytes).map(|found| found.range()));
+        }
+        let mut walk = Walk::new(self, bytes, case);
+        for start in 0..bytes.len() {
+            if start % LOOK == 0 && unwanted.is_some_and(|unwanted| unwanted.load(Relaxed)) {
+                return Err(Unsearched);
+            }
+            if case == Case::Any || self.begins[usize::from(bytes[start])] {
+                places.extend(walk.longest(start)?.map(|end| start..end));
+            }
+        }
+        Ok(())
+    }
+
+    /// The secrets that begin with a character, and those that do in the other case.
+    fn beginning_with(&self, first: char) -> &[Zeroizing<Vec<char>>] {
+        let first = first.to_ascii_lowercase();
+        let from = self.secrets.partition_point(|secret| secret[0].to_ascii_lowercase() < first);
+        let count = self.secrets[from..].partition_point(|secret| secret[0].to_ascii_lowercase() == first);
+        &self.secrets[from..from + count]
+    }
+}
+
+/// `bytes` without what stands at these places.
+pub(crate) fn without<'b>(bytes: &'b [u8], places: &[Range<usize>]) -> Cow<'b, [u8]> {
+    if places.is_empty() {
+        return Cow::Borrowed(bytes);
+    }
+    let mut clean = Vec::with_capacity(bytes.len());
+    let mut from = 0;
+    for place in places {
+        clean.extend_from_slice(&bytes[from..place.start]);
+        clean.extend_from_slice(REMOVED.as_bytes());
+        from = place.end;
+    }
+    clean.extend_from_slice(&bytes[from..]);
+    Cow::Owned(clean)
+}
+
+/// How letters are compared.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Case {
+    Exact,
+    /// Capital ASCII letters are the small ones.
+    Any,
+}
+
+impl Case {
+    fn same(self, one: char, other: char) -> bool {
+        one == other || (self == Self::Any && one.eq_ignore_ascii_case(&other))
+    }
+}
+
+/// Follows secrets through one text, within its steps.
+struct Walk<'r> {
+    redactor: &'r Redactor,
+    bytes: &'r [u8],
+    case: Case,
+    steps: u64,
+    /// Where the character that is looked for may begin, and where the one after it.
+    places: Vec<usize>,
+    next: Vec<usize>,
+}
+
+impl<'r> Walk<'r> {
+    fn new(redactor: &'r Redactor, bytes: &'r [u8], case: Case) -> Self {
+        let steps = STEPS_PER_BYTE * bytes.len() as u64;
+        Self { redactor, bytes, case, steps, places: Vec::new(), next: Vec::new() }
+    }
+
+    /// Where the longest secret ends that begins at `start`, each of its characters in any spelling.
+    fn longest(&mut self, start: usize) -> Result<Option<usize>, Unsearched> {
+        let mut longest = None;
+        for (first, length) in readings(&self.bytes[start..]) {
+            for secret in self.redactor.beginning_with(first) {
+                self.step()?;
+                if self.case.same(secret[0], first) {
+                    longest = longest.max(self.end(start + length, &secret[1..])?);
+                }
+            }
+        }
+        Ok(longest)
+    }
+
+    /// Where a secret ends whose other characters begin at `start`. A place can be read in more than one way (`%25` is one character
+    /// or three), so all ways are followed at once.
+    fn end(&mut self, start: usize, others: &[char]) -> Result<Option<usize>, Unsearched> {
+        self.places.clear();
+        self.places.push(start);
+        for &wanted in others {
+            self.next.clear();
+            for at in 0..self.places.len() {
+                self.step()?;
+                let at = self.places[at];
+                let found = readings(&self.bytes[at..]).filter(|(c, _)| self.case.same(*c, wanted));
+                self.next.extend(found.map(|(_, length)| at + length));
+            }
+            if self.next.is_empty() {
+                return Ok(None);
+            }
+            if self.next.len() > 1 {
+                self.next.sort_unstable();
+                self.next.dedup();
+            }
+            std::mem::swap(&mut self.places, &mut self.next);
+        }
+        Ok(self.places.last().copied())
+    }
+
+    fn step(&mut self) -> Result<(), Unsearched> {
+        if self.steps == 0 {
+            let spare = &self.redactor.spare;
+            spare.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(SPARE_PIECE)).map_err(|_| Unsearched)?;
+            self.steps = SPARE_PIECE;
+        }
+        self.steps -= 1;
+        Ok(())
     }
 }
 
@@ -143,80 +316,65 @@ fn fixed_spellings(secret: &str) -> Vec<Zeroizing<Vec<u8>>> {
     spellings
 }
 
-/// Answers how many bytes a spelling of the character takes, when they begin with it.
-type Form = fn(&[u8], char) -> Option<usize>;
-
-/// The spellings of one character.
-const FORMS: [Form; 7] = [plain, percent, percent_twice, backslash, doubled, doubled_twice, entity];
-
-/// Where the secret ends that begins at `start`, each of its characters in any spelling. A place can be read in more than
-/// one way (`%25` is one character or three), so all ways are followed at once.
-fn spelled(bytes: &[u8], start: usize, secret: &[char]) -> Option<usize> {
-    let (first, others) = secret.split_first()?;
-    // Most places end here, so nothing is allocated before.
-    let begun = FORMS.map(|form| form(&bytes[start..], *first));
-    if begun.iter().all(Option::is_none) {
-        return None;
-    }
-    let mut places: Vec<usize> = begun.into_iter().flatten().map(|length| start + length).collect();
-    let mut next = Vec::new();
-    for &wanted in others {
-        for &at in &places {
-            let lengths = FORMS.map(|form| form(&bytes[at..], wanted));
-            next.extend(lengths.into_iter().flatten().map(|length| at + length));
+/// The ways to read one character at the beginning of some bytes, each with how many of them it takes.
+fn readings(rest: &[u8]) -> impl Iterator<Item = (char, usize)> {
+    let mut found = [None; 4];
+    match rest.first() {
+        None => {}
+        Some(b'%') => found = [Some(('%', 1)), percent(rest), percent_sign(rest, b"%25"), percent_sign(rest, b"%2525")],
+        Some(b'\\') => {
+            found = [Some(('\\', 1)), backslash(rest), doubled(rest, br"\\"), doubled(rest, br"\\\\")];
         }
-        next.sort_unstable();
-        next.dedup();
-        std::mem::swap(&mut places, &mut next);
-        next.clear();
-        if places.is_empty() {
-            return None;
-        }
+        Some(b'&') => found[..2].copy_from_slice(&[Some(('&', 1)), entity(rest)]),
+        Some(b'+') => found[..2].copy_from_slice(&[Some(('+', 1)), Some((' ', 1))]),
+        Some(first) if first.is_ascii() => found[0] = Some((char::from(*first), 1)),
+        // As it is, or some of its bytes encoded.
+        Some(_) => found[0] = percent(rest),
     }
-    places.into_iter().max()
+    found.into_iter().flatten()
 }
 
-/// Length of `wanted` as it is; a space also as `+`.
-fn plain(rest: &[u8], wanted: char) -> Option<usize> {
-    let mut buffer = [0; 4];
-    let bytes = wanted.encode_utf8(&mut buffer).as_bytes();
-    if rest.starts_with(bytes) {
-        return Some(bytes.len());
+/// A character whose UTF-8 bytes are each as they are or as `%2F`, that once or more often encoded. Not a percent sign.
+fn percent(rest: &[u8]) -> Option<(char, usize)> {
+    let mut bytes = [0; 4];
+    let (first, mut at) = percent_byte(rest, 0)?;
+    bytes[0] = first;
+    let length = match first {
+        0..0x80 => 1,
+        0xc2..0xe0 => 2,
+        0xe0..0xf0 => 3,
+        0xf0..0xf5 => 4,
+        _ => return None,
+    };
+    for byte in &mut bytes[1..length] {
+        (*byte, at) = percent_byte(rest, at)?;
     }
-    (wanted == ' ' && rest.first() == Some(&b'+')).then_some(1)
+    Some((std::str::from_utf8(&bytes[..length]).ok()?.chars().next()?, at))
 }
 
-/// Length of `wanted` as `%2F`, once or twice encoded, each of its UTF-8 bytes so or as it is.
-fn percent(rest: &[u8], wanted: char) -> Option<usize> {
-    let mut buffer = [0; 4];
-    let mut at = 0;
-    for &byte in wanted.encode_utf8(&mut buffer).as_bytes() {
-        let mut digits = at + 1;
-        if rest.get(at) == Some(&byte) && byte != b'%' {
-            at += 1;
-            continue;
-        }
-        if rest.get(at) != Some(&b'%') {
-            return None;
-        }
-        while rest.get(digits..digits + 2) == Some(b"25") && byte != b'%' && digits < at + NESTED {
-            digits += 2;
-        }
-        (hex(rest.get(digits..digits + 2)?)? == u32::from(byte)).then_some(())?;
-        at = digits + 2;
+/// The byte that stands at a place, as it is or encoded, and where the next one begins.
+fn percent_byte(rest: &[u8], at: usize) -> Option<(u8, usize)> {
+    let first = *rest.get(at)?;
+    if first != b'%' {
+        return Some((first, at + 1));
     }
-    Some(at)
+    let mut digits = at + 1;
+    while rest.get(digits..digits + 2) == Some(b"25") && digits < at + NESTED {
+        digits += 2;
+    }
+    let byte = u8::try_from(hex(rest.get(digits..digits + 2)?)?).ok()?;
+    (byte != b'%').then_some((byte, digits + 2))
 }
 
-/// Length of a percent sign that was encoded twice.
-fn percent_twice(rest: &[u8], wanted: char) -> Option<usize> {
-    (wanted == '%' && rest.starts_with(b"%2525")).then_some(5)
+/// A percent sign that was encoded, once or twice.
+fn percent_sign(rest: &[u8], spelling: &[u8]) -> Option<(char, usize)> {
+    rest.starts_with(spelling).then_some(('%', spelling.len()))
 }
 
-/// Length of `wanted` as an escape of JSON or of a programming language, behind one or more backslashes.
-fn backslash(rest: &[u8], wanted: char) -> Option<usize> {
+/// An escape of JSON or of a programming language, behind one or more backslashes.
+fn backslash(rest: &[u8]) -> Option<(char, usize)> {
     let slashes = rest.iter().take(NESTED).take_while(|byte| **byte == b'\\').count();
-    let after = rest.get(slashes..).filter(|_| slashes > 0)?;
+    let after = rest.get(slashes..)?;
     let (found, length) = match *after.first()? {
         b'n' => ('\n', 1),
         b't' => ('\t', 1),
@@ -227,17 +385,12 @@ fn backslash(rest: &[u8], wanted: char) -> Option<usize> {
         b'u' => utf16(after, slashes)?,
         other => (char::from(other), 1),
     };
-    (found == wanted).then_some(slashes + length)
+    Some((found, slashes + length))
 }
 
-/// Length of a backslash that stands for itself, doubled.
-fn doubled(rest: &[u8], wanted: char) -> Option<usize> {
-    (wanted == '\\' && rest.starts_with(br"\\")).then_some(2)
-}
-
-/// The same in a text inside a text.
-fn doubled_twice(rest: &[u8], wanted: char) -> Option<usize> {
-    (wanted == '\\' && rest.starts_with(br"\\\\")).then_some(4)
+/// A backslash that stands for itself, doubled, or doubled twice in a text inside a text.
+fn doubled(rest: &[u8], spelling: &[u8]) -> Option<(char, usize)> {
+    rest.starts_with(spelling).then_some(('\\', spelling.len()))
 }
 
 /// `u00e9`, or a pair of surrogates with as many backslashes between.
@@ -254,8 +407,8 @@ fn utf16(after: &[u8], slashes: usize) -> Option<(char, usize)> {
     Some((char::from_u32(code).filter(|_| pair)?, 5 + between + 5))
 }
 
-/// Length of `wanted` as `&amp;`, `&#38;` or `&#x26;`.
-fn entity(rest: &[u8], wanted: char) -> Option<usize> {
+/// A character as `&amp;`, `&#38;` or `&#x26;`.
+fn entity(rest: &[u8]) -> Option<(char, usize)> {
     const NAMED: [(&[u8], char); 6] =
         [(b"amp", '&'), (b"lt", '<'), (b"gt", '>'), (b"quot", '"'), (b"apos", '\''), (b"nbsp", '\u{a0}')];
     let after = rest.strip_prefix(b"&")?;
@@ -266,7 +419,7 @@ fn entity(rest: &[u8], wanted: char) -> Option<usize> {
         [b'#', digits @ ..] => std::str::from_utf8(digits).ok()?.parse().ok().and_then(char::from_u32),
         _ => NAMED.iter().find(|(known, _)| *known == name).map(|(_, found)| *found),
     };
-    (found? == wanted).then_some(length + 2)
+    Some((found?, length + 2))
 }
 
 fn hex(digits: &[u8]) -> Option<u32> {
@@ -325,6 +478,50 @@ mod tests {
     fn a_secret_inside_another_leaves_nothing_of_the_longer() {
         let redactor = Redactor::new([&Secret::from("token"), &Secret::from("Bearer token-tail")]);
         assert_eq!(redactor.text("x Bearer token-tail y token z"), format!("x {REMOVED} y {REMOVED} z"));
+    }
+
+    #[test]
+    fn text_that_costs_too_many_steps_is_withheld() {
+        let redactor = redactor(&format!("{}b", "a".repeat(4 << 10)));
+        let text = "a".repeat(200 << 10);
+        assert_eq!(redactor.text(&text), WITHHELD);
+        assert!(redactor.finds(text.as_bytes()));
+        assert!(redactor.places_in(text.as_bytes(), None).is_err());
+        let spared = Redactor::new([&Secret::from("aaaaaaab")]);
+        assert!(!spared.finds(text.as_bytes()), "a short secret takes fewer steps than the text brings along");
+    }
+
+    #[test]
+    fn many_secrets_are_searched_within_the_steps() {
+        let secrets: Vec<_> =
+            (0..64).map(|number| Secret::from(format!("sk-{number:02}-{}", "x7".repeat(60)))).collect();
+        let redactor = Redactor::new(&secrets);
+        let text = r#"{"sk-": "sk-0", "text": "x7x7 \\\"ssk-63\\\" %25sk &amp;sk+sk"}"#.repeat(4 << 10);
+        let echo = format!("{text} {} {text}", secrets[63].expose());
+        assert_eq!(redactor.text(&echo), format!("{text} {REMOVED} {text}"));
+    }
+
+    #[test]
+    fn names_of_headers_are_searched_in_any_case() {
+        let redactor = redactor("Sk-Live-4711");
+        for (name, found) in
+            [("x-sk-live-4711", true), ("SK-LIVE-4711", true), ("x-sk%2dlive-4711", true), ("sk-live", false)]
+        {
+            assert_eq!(redactor.finds_in_name(name), found, "{name}");
+        }
+    }
+
+    #[test]
+    fn search_nobody_waits_for_is_given_up() {
+        let redactor = redactor("canary-4711");
+        assert!(redactor.places_in(b"canary-4711", Some(&AtomicBool::new(true))).is_err());
+    }
+
+    #[test]
+    fn secrets_of_one_request_are_found_beside_those_of_the_call() {
+        let call = Arc::new(redactor("token-4711"));
+        let both = redactor("signature token-4711 end").beside(call);
+        assert_eq!(both.text("a signature token-4711 end b token-4711 c"), format!("a {REMOVED} b {REMOVED} c"));
     }
 
     /// One character in one of its spellings.

@@ -104,6 +104,18 @@ fn work() -> Vec<Bound> {
         bound("Memory of a body that arrives in pieces", &"its bytes", "pieces are copied together", "tests/e2e/abuse/edge.rs body_of_tiny_chunks_takes_little_memory"),
         bound("Seconds for which a change of one record is tried again while others change it", &store::CHANGE_PATIENCE_S, "503 `Server_Unavailable`", "tests/e2e/abuse/records.rs all_writers_of_one_record_succeed"),
         bound("Records of a deleted project that are erased in one batch", &projects::RECORDS_PER_BATCH, "the next batch follows; when the request has ended, a job goes on within 5 s", "tests/e2e/abuse/records.rs deleted_project_is_refused_and_then_erased"),
+        bound("Secrets of a call, in `custom_auth_params` at any depth or of an account", &sandbox::MAX_SECRETS,
+            "400 `Request_Invalid`, of an account 400 `ConnectedAccount_MissingRequiredFields`", "tests/e2e/abuse/runs.rs secrets_of_a_call_are_counted_at_any_depth"),
+        bound("These secrets together", &size(sandbox::MAX_SECRET_BYTES as u64),
+            "the same", "tests/e2e/abuse/runs.rs stored_accounts_bring_no_more_secrets_than_calls"),
+        bound("Steps of the search for secrets for each byte of an answer", &sandbox::STEPS_PER_BYTE,
+            "the answer is withheld: the tool gets an error of kind `protocol`", "tests/e2e/abuse/runs.rs answers_costly_to_search_are_withheld"),
+        bound("Bodies of answers while they arrive, of all runs and proxy requests", &"what `sandbox.memory_mib` leaves",
+            "the tool gets an error of kind `limit`, a proxy request 502 `ActionProxy_UpstreamFailed`", "tests/e2e/abuse/runs.rs answers_take_memory_of_all_runs_as_they_grow"),
+        bound("Parts of a request, all together", &"the size of one file, and no memory for the parts of one file",
+            "the tool gets an error of kind `too_large`", "tests/e2e/abuse/runs.rs parts_of_one_file_share_its_bytes"),
+        bound("Requests of one list that are begun at once", &sandbox::Limits::default().requests_at_once,
+            "the others wait for their turn", "tests/e2e/abuse/runs.rs lists_of_requests_cost_no_memory_past_their_limit"),
     ]
 }
 

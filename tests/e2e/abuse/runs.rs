@@ -1,1 +1,239 @@
 //! Memory and secrets of one run, and runs whose caller is gone.
+
+use futures::future::join_all;
+use harness::{Answer, Client, Guest, Host, guest, guest::imports, host::Setup, unique, wait_until};
+use serde_json::{Value, json};
+
+use crate::given;
+
+const KEY: &str = harness::marked!("k-");
+
+/// Runs a tool with secrets that come along.
+async fn with_params(project: &Client, tool: &str, url: &str, params: Value) -> Answer {
+    let body = json!({ "version": "latest", "arguments": { "url": url }, "custom_auth_params": params });
+    project.post(&format!("/tools/execute/{tool}"), &body).await
+}
+
+/// A tool that fetches `api.example.com`, of the shared server.
+async fn fetch() -> String {
+    guest::tool(given::keyed().await)
+}
+
+/// Publishes a guest that may reach `api.example.com` without an account, and take its time; its tool.
+async fn publish(host: &Host, guest: &Guest<'_>) -> String {
+    let mut manifest = guest::manifest(&given::slug());
+    manifest["egress"] = json!([{ "host": "api.example.com" }]);
+    manifest["limits"] = json!({ "cpu_ms": 60_000, "wall_ms": 300_000 });
+    host.publish(guest.component(), &manifest).await;
+    guest::tool(manifest["slug"].as_str().unwrap())
+}
+
+/// Processor time that the server has used, in ticks of the kernel.
+fn ticks(host: &Host) -> u64 {
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", host.pid())).unwrap();
+    let (_, fields) = stat.rsplit_once(") ").unwrap();
+    fields.split(' ').skip(11).take(2).map(|ticks| ticks.parse::<u64>().unwrap()).sum()
+}
+
+/// By how many KiB the server's resident memory grew at most meanwhile.
+async fn peak_of<T>(host: &Host, attack: impl Future<Output = T>) -> (T, u64) {
+    let before = host.footprint().peak_kib;
+    let done = attack.await;
+    (done, host.footprint().peak_kib - before)
+}
+
+#[tokio::test]
+async fn secrets_of_a_call_are_counted_at_any_depth() {
+    let project = Host::shared().await.new_project().await;
+    let (tool, url) = (fetch().await, format!("https://api.example.com/echo/{}", unique(8)));
+    let texts = |count: usize| (0..count).map(|number| format!("secret-{number}")).collect::<Vec<_>>();
+    let header = json!([{ "name": "x-own", "in": "header", "value": unique(4 << 10) }]);
+    for (params, fine) in [
+        (json!({ "body": { "a": texts(64) } }), true),
+        (json!({ "body": { "a": texts(65) } }), false),
+        (json!({ "body": { "a": [{ "b": texts(40) }, [[texts(25)]]] } }), false),
+        (json!({ "parameters": header, "body": { "a": unique(4 << 10) } }), true),
+        (json!({ "parameters": header, "body": { "a": unique(4 << 10) + "x" } }), false),
+    ] {
+        let answer = with_params(&project, &tool, &url, params).await;
+        if fine {
+            answer.data();
+            continue;
+        }
+        answer.assert_envelope();
+        assert_eq!((answer.status, &answer["error"]["slug"]), (400, &"Request_Invalid".into()), "{answer:#?}");
+        let message = answer["error"]["message"].as_str().unwrap();
+        assert!(message.contains("custom_auth_params") && message.contains("64 secrets"), "{message}");
+    }
+}
+
+#[tokio::test]
+async fn stored_accounts_bring_no_more_secrets_than_calls() {
+    let project = Host::shared().await.new_project().await;
+    let config = given::auth_config(&project).await;
+    let most = project.post("/connected_accounts", &given::account(&config, "amy", &"k".repeat(16 << 10))).await;
+    let id = most.expect(201)["id"].as_str().unwrap().to_owned();
+    let key = "k".repeat((16 << 10) + 1);
+    let larger = project.post("/connected_accounts", &given::account(&config, "bob", &key)).await.expect(400);
+    assert!(larger.text.contains("16384 bytes"), "{larger:#?}");
+    let patch = json!({ "connection": { "state": { "authScheme": "API_KEY", "val": { "api_key": key } } } });
+    project.patch(&format!("/connected_accounts/{id}"), &patch).await.expect(400);
+}
+
+#[tokio::test]
+async fn answers_costly_to_search_are_withheld() {
+    let project = Host::shared().await.new_project().await;
+    // Each place of the answer is almost the secret.
+    let params = json!({ "parameters": [{ "name": "x-own", "in": "header", "value": "x".repeat(4 << 10) + "y" }] });
+    let url = format!("https://api.example.com/big/{}/{}", unique(8), 200 << 10);
+    let answer = with_params(&project, &fetch().await, &url, params).await;
+    assert_eq!(answer.failure(), "protocol", "{}", &answer.text[..answer.text.len().min(500)]);
+    assert!(answer.text.contains("withheld"), "{}", answer.text);
+}
+
+#[tokio::test]
+async fn media_types_of_answers_show_no_secret() {
+    let host = Host::shared().await;
+    let imports = format!(
+        "{}{}",
+        imports::SEND,
+        r#"(import "toolhost:toolkit/blob@1.0.0" "stat" (func $stat (param i32 i32 i32)))"#
+    );
+    let url = format!("https://api.example.com/typed/{}", unique(8));
+    let items = format!(r#"(data (i32.const 2048) "GET") (data (i32.const 2064) "{url}")"#);
+    // The answer goes into a file, whose media type the guest tells as the message of its failure.
+    let execute = format!(
+        "(call $send (i32.const 2048) (i32.const 3) (i32.const 2064) (i32.const {}) (i32.const 0) (i32.const 0)
+            (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 1)
+            (i32.const 1280))
+        (if (i32.load8_u (i32.const 1280)) (then (unreachable)))
+        (call $stat (i32.load (i32.const 1308)) (i32.load (i32.const 1312)) (i32.const 1344))
+        (if (i32.load8_u (i32.const 1344)) (then (unreachable)))
+        (call $fail (i32.const 2048) (i32.const 3) (i32.load (i32.const 1368)) (i32.load (i32.const 1372)))",
+        url.len()
+    );
+    let guest = Guest { imports: &imports, items: &items, execute: &execute, ..Guest::default() };
+    let manifest = guest::manifest_with_key(&given::slug(), given::bearer());
+    host.publish(guest.component(), &manifest).await;
+    let slug = manifest["slug"].as_str().unwrap();
+    let project = host.new_project().await;
+    project.connect(slug, "API_KEY", "default", json!({ "api_key": KEY })).await;
+    let told = project.execute(&guest::tool(slug), json!({})).await;
+    assert_eq!(told["data"]["message"], "Bearer/[redacted]", "{told:#?}");
+}
+
+#[tokio::test]
+async fn place_of_a_caller_that_hangs_up_is_free() {
+    let host = given::with_application().with("sandbox.live", "1").with("sandbox.live_per_project", "1").start().await;
+    let spin = Guest { execute: "(loop $l (br $l)) unreachable", ..Guest::default() };
+    let (spin, fetch) = (publish(&host, &spin).await, publish(&host, &Guest::fetch()).await);
+    let echo = given::echo(&host).await;
+    let (attacker, neighbor) = (host.new_project().await, host.new_project().await);
+    let tag = unique(8);
+    let waits = json!({ "url": format!("https://api.example.com/hang/{tag}") });
+    let burns = async || {
+        let begun = ticks(&host);
+        wait_until("the guest computes", async || ticks(&host) > begun + 30).await;
+    };
+    let asked = async || {
+        wait_until("the provider is asked", async || !Host::application().seen(&tag).is_empty()).await;
+    };
+    tokio::select! {
+        ended = attacker.execute(&spin, json!({})) => panic!("it goes on for a minute: {ended:#?}"),
+        () = burns() => {}
+    }
+    neighbor.execute(&echo, json!({ "after": "spinning" })).await.data();
+    tokio::select! {
+        ended = attacker.execute(&fetch, waits) => panic!("the provider never answers: {ended:#?}"),
+        () = asked() => {}
+    }
+    neighbor.execute(&echo, json!({ "after": "waiting" })).await.data();
+    wait_until("the provider's connection is closed", async || Host::application().abandoned(&tag) == 1).await;
+}
+
+#[tokio::test]
+async fn parts_of_one_file_share_its_bytes() {
+    let host = Setup::new().start().await;
+    let imports = format!(
+        "{}{}{}",
+        imports::SEND,
+        r#"(import "toolhost:toolkit/blob@1.0.0" "create" (func $create (param i32 i32 i32 i32 i32)))"#,
+        r#"(import "toolhost:toolkit/blob@1.0.0" "append" (func $append (param i32 i32 i32 i32 i32)))"#
+    );
+    // A file of 4 MiB, and a request with a hundred parts of 44 bytes each, all of which name it.
+    let guest = Guest {
+        imports: &imports,
+        memory: r#"(memory (export "memory") 80)"#,
+        items: r#"(data (i32.const 2048) "POST") (data (i32.const 2064) "https://api.example.com/parts")"#,
+        execute: "(call $create (i32.const 2048) (i32.const 4) (i32.const 2048) (i32.const 4) (i32.const 1280))
+            (call $append (i32.load (i32.const 1284)) (i32.load (i32.const 1288))
+                (i32.const 131072) (i32.const 4194304) (i32.const 1296))
+            (if (i32.load8_u (i32.const 1296)) (then (unreachable)))
+            (local.set $i (i32.const 100))
+            (local.set $j (i32.const 4400000))
+            (loop $next
+                (i32.store8 offset=32 (local.get $j) (i32.const 1))
+                (i32.store offset=36 (local.get $j) (i32.load (i32.const 1284)))
+                (i32.store offset=40 (local.get $j) (i32.load (i32.const 1288)))
+                (local.set $j (i32.add (local.get $j) (i32.const 44)))
+                (local.set $i (i32.sub (local.get $i) (i32.const 1)))
+                (br_if $next (local.get $i)))
+            (call $send (i32.const 2048) (i32.const 4) (i32.const 2064) (i32.const 29) (i32.const 0) (i32.const 0)
+                (i32.const 2) (i32.const 4400000) (i32.const 100) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0)
+                (i32.const 0) (i32.const 1280))
+            (if (i32.eqz (i32.load8_u (i32.const 1280))) (then (unreachable)))
+            (call $fail (i32.load (i32.const 1284)) (i32.load (i32.const 1288))
+                (i32.load (i32.const 1292)) (i32.load (i32.const 1296)))",
+        ..Guest::default()
+    };
+    let tool = publish(&host, &guest).await;
+    let project = host.as_project();
+    let (answer, grown) = peak_of(&host, project.execute(&tool, json!({}))).await;
+    assert_eq!(answer.failure(), "too_large", "{answer:#?}");
+    assert!(grown < 100 << 10, "{grown} KiB for a hundred parts of one file of 4 MiB");
+}
+
+#[tokio::test]
+async fn lists_of_requests_cost_no_memory_past_their_limit() {
+    let host = Setup::new().start().await;
+    // Each of them is 56 bytes of nothing.
+    let guest = Guest {
+        imports: r#"(import "toolhost:toolkit/http@1.0.0" "send-all" (func $all (param i32 i32 i32)))"#,
+        memory: r#"(memory (export "memory") 50)"#,
+        execute: "(global.set $top (i32.const 2931072))
+            (call $all (i32.const 131072) (i32.const 50000) (i32.const 1280))
+            (if (i32.ne (i32.load (i32.const 1284)) (i32.const 50000)) (then (unreachable)))
+            (call $ok (local.get $args) (local.get $args_len))",
+        ..Guest::default()
+    };
+    let tool = publish(&host, &guest).await;
+    let project = host.as_project();
+    let (answer, grown) = peak_of(&host, project.execute(&tool, json!({}))).await;
+    answer.data();
+    assert!(grown < 150 << 10, "{grown} KiB for a list of 50,000 requests");
+}
+
+#[tokio::test]
+async fn answers_take_memory_of_all_runs_as_they_grow() {
+    let host = given::with_application().with("sandbox.memory_mib", "64").start().await;
+    let manifest = guest::manifest_with_key(&given::slug(), given::bearer());
+    host.publish(Guest::fetch().component(), &manifest).await;
+    let project = host.new_project().await;
+    let account =
+        project.connect(manifest["slug"].as_str().unwrap(), "API_KEY", "default", json!({ "api_key": KEY })).await;
+    let ask = |mebibytes: usize| {
+        let endpoint = format!("/big/{}/{}", unique(8), mebibytes << 20);
+        let body = json!({ "connected_account_id": account, "endpoint": endpoint, "method": "GET" });
+        let project = project.clone();
+        async move { project.post("/tools/execute/proxy", &body).await }
+    };
+    let (answers, grown) = peak_of(&host, join_all([ask(90), ask(90), ask(90)])).await;
+    for answer in answers {
+        answer.assert_envelope();
+        assert_eq!(answer.status, 502, "{answer:#?}");
+        assert!(answer["error"]["message"].as_str().unwrap().contains("memory"), "{answer:#?}");
+    }
+    assert!(grown < 160 << 10, "{grown} KiB for answers where all runs together have 64 MiB");
+    // What they took was given back.
+    ask(20).await.expect(200);
+}

@@ -258,7 +258,8 @@ fn custom_grant(found: &Found, custom: Custom) -> Result<Granted> {
         }
         Custom::Parameters { placed, body, base_url } => {
             let texts = placed.iter().flat_map(secrets).chain(body.values().flat_map(texts_in));
-            let secrets = texts.filter(|value| value.len() >= SECRET).map(Secret::from).collect();
+            let secrets: Vec<_> = texts.filter(|value| value.len() >= SECRET).map(Secret::from).collect();
+            scheme::bounded(&secrets).map_err(|why| Error::invalid(format!("custom_auth_params: {why}")))?;
             let placements = placed.iter().map(placement).collect::<Result<_>>()?;
             let fields = base_url.map(|url| ("base_url".to_owned(), url)).into_iter().collect();
             Ok(Granted::of(

@@ -5,7 +5,7 @@
 
 use manifest::{AuthMode, AuthScheme, FieldProblem, Filled};
 use net::Identity;
-use sandbox::{Credential, Secret, Signing};
+use sandbox::{Credential, MAX_SECRET_BYTES, MAX_SECRETS, Secret, Signing};
 use serde_json::{Map, Value};
 use url::Url;
 
@@ -58,7 +58,17 @@ pub(super) fn complete(scheme: &AuthScheme, mut given: Values) -> Result<Values,
     let shown = identity(scheme, &given).map_err(|problem| vec![problem])?;
     shown.map_or(Ok(()), |shown| shown.check()).map_err(|failure| vec![of_certificate(scheme, &failure.message)])?;
     signs(scheme, &given).map_err(|why| vec![format!("{}: {why}", signing_field(scheme))])?;
+    bounded(&credential(scheme, &given).secrets).map_err(|why| vec![format!("the secret fields: {why}")])?;
     Ok(given)
+}
+
+/// Refuses more secrets than answers are searched for.
+pub(super) fn bounded(secrets: &[Secret]) -> Result<(), String> {
+    let bytes: usize = secrets.iter().map(|secret| secret.expose().len()).sum();
+    if secrets.len() > MAX_SECRETS || bytes > MAX_SECRET_BYTES {
+        return Err(format!("at most {MAX_SECRETS} secrets with {MAX_SECRET_BYTES} bytes together"));
+    }
+    Ok(())
 }
 
 /// What was filled in, each under the toolkit's name.

@@ -136,6 +136,7 @@ pub async fn execute(app: &App, project: &SharedProject, request: Execute) -> Re
     // The record keeps the names of files: links open them for whoever reads it.
     let mut data = told.data.clone();
     let made = std::mem::take(&mut outcome.files);
+    let memory = outcome.memory.take();
     if told.error.is_none() && !(made.is_empty() && files.is_empty()) {
         let given: Vec<_> = files.into_iter().map(|file| file.id).collect();
         told = match files::linked(app, project, &found, &told.data, made, &given).await {
@@ -145,6 +146,7 @@ pub async fn execute(app: &App, project: &SharedProject, request: Execute) -> Re
             }
         };
     }
+    drop(memory);
     if told.error.is_none() && told.data.len() > INLINE {
         (told, data) = offloaded(app, project, &found, told.data).await;
         // Records wait in memory until they are written.

@@ -136,6 +136,7 @@ pub async fn proxy(app: &App, project: &SharedProject, request: Proxy) -> Result
         log,
         usage: Usage { wall, ..Usage::default() },
         files: Vec::new(),
+        memory: None,
         state: BTreeMap::new(),
     };
     let toolkit = release.slug.clone();
@@ -161,7 +162,8 @@ pub async fn proxy(app: &App, project: &SharedProject, request: Proxy) -> Result
     if !written.await {
         return Err(Error::Unavailable("the request was sent, but its record could not be written".into()));
     }
-    let PassedAnswer { status, headers, body } = answer.map_err(unanswered)?;
+    // The memory is held until the body has become a file or a part of the answer.
+    let PassedAnswer { status, headers, body, memory: _memory } = answer.map_err(unanswered)?;
     let said = said(app, project, &toolkit, &headers, body).await?;
     Ok(Answered { log_id, status, headers, said })
 }

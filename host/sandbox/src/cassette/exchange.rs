@@ -171,10 +171,7 @@ impl Body {
     fn of(content: &http::Content, files: &Files) -> Self {
         match content {
             http::Content::Bytes(bytes) => Self::Content(Content::of(bytes)),
-            http::Content::Blob(id) => {
-                let sha256 = files.content(id).ok().map(|bytes| Digest::of(&bytes));
-                Self::File { id: id.clone(), sha256 }
-            }
+            http::Content::Blob(id) => Self::File { id: id.clone(), sha256: files.digest(id) },
         }
     }
 

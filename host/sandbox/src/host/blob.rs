@@ -1,12 +1,15 @@
 //! Files of a call, by id. Their bytes live on the host's side; what a guest makes counts as memory of the node.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use wasmtime::Result;
 
 use crate::{
-    File, Limits,
+    Digest, File, Limits,
     abi::v1::blob::{Error, Host, Info},
     limiter::Reservation,
     state::State,
@@ -24,41 +27,55 @@ pub(crate) struct Files(Arc<Mutex<Inner>>);
 
 struct Inner {
     given: Vec<File>,
-    made: Vec<Made>,
+    made: Vec<File>,
+    /// Of files that were asked for it and have not changed since, by their ids.
+    digests: HashMap<String, Digest>,
     room: Reservation,
     limits: Limits,
 }
 
-struct Made {
-    file: File,
-    bytes: Vec<u8>,
-}
-
 impl Files {
     pub(crate) fn new(given: Vec<File>, room: Reservation, limits: Limits) -> Self {
-        Self(Arc::new(Mutex::new(Inner { given, made: Vec::new(), room, limits })))
+        Self(Arc::new(Mutex::new(Inner { given, made: Vec::new(), digests: HashMap::new(), room, limits })))
     }
 
     /// The files that the guest made, in order.
     pub(crate) fn take_made(&self) -> Vec<File> {
-        let made = std::mem::take(&mut self.lock().made);
-        made.into_iter().map(|made| File { bytes: made.bytes.into(), ..made.file }).collect()
+        std::mem::take(&mut self.lock().made)
+    }
+
+    /// The memory that they take, to be held as long as they are.
+    pub(crate) fn take_room(&self) -> Reservation {
+        self.lock().room.split_off()
     }
 
     /// A file that was made in this call.
     pub(crate) fn whole(&self, id: &str) -> Option<File> {
-        let inner = self.lock();
-        let made = inner.find(id).ok()?;
-        Some(File { bytes: Bytes::copy_from_slice(&made.bytes), ..made.file.clone() })
+        self.lock().find(id).ok().cloned()
     }
 
-    /// The whole content of a file.
+    /// The whole content of a file, shared with it.
     pub(crate) fn content(&self, id: &str) -> std::result::Result<Bytes, Error> {
-        let inner = self.lock();
-        if let Some(file) = inner.given.iter().find(|file| file.id == id) {
-            return Ok(file.bytes.clone());
-        }
-        inner.find(id).map(|made| Bytes::copy_from_slice(&made.bytes))
+        self.lock().any(id).map(|file| file.bytes.clone())
+    }
+
+    /// Bytes of a file.
+    pub(crate) fn size(&self, id: &str) -> std::result::Result<u64, Error> {
+        self.lock().any(id).map(|file| file.bytes.len() as u64)
+    }
+
+    /// SHA-256 of a file; none when there is no such file. Computed once for the same content.
+    pub(crate) fn digest(&self, id: &str) -> Option<Digest> {
+        let bytes = {
+            let inner = self.lock();
+            if let Some(known) = inner.digests.get(id) {
+                return Some(*known);
+            }
+            inner.any(id).ok()?.bytes.clone()
+        };
+        let digest = Digest::of(&bytes);
+        self.lock().digests.insert(id.to_owned(), digest);
+        Some(digest)
     }
 
     /// A new, empty file.
@@ -75,7 +92,27 @@ impl Files {
             media_type: cut(media_type, NAME).to_owned(),
             bytes: Bytes::new(),
         };
-        inner.made.push(Made { file, bytes: Vec::new() });
+        inner.made.push(file);
+        Ok(id)
+    }
+
+    /// A new file with this content, whose memory `room` holds so far.
+    pub(crate) fn keep(
+        &self,
+        name: &str,
+        media_type: &str,
+        bytes: Bytes,
+        room: &Reservation,
+    ) -> std::result::Result<String, Error> {
+        let id = self.create(name, media_type)?;
+        let mut inner = self.lock();
+        if bytes.len() as u64 > inner.limits.file {
+            return Err(too_large(inner.limits.file));
+        }
+        inner.room.take_over(room);
+        if let Some(made) = inner.made.iter_mut().find(|made| made.id == id) {
+            made.bytes = bytes;
+        }
         Ok(id)
     }
 
@@ -87,13 +124,18 @@ impl Files {
         }
         let (limit, size) = (inner.limits.file, inner.find(id)?.bytes.len() as u64 + bytes.len() as u64);
         if size > limit {
-            return Err(error("too_large", format!("a file has at most {limit} bytes")));
+            return Err(too_large(limit));
         }
         if !inner.room.grow(bytes.len() as u64) {
             return Err(error("limit", "this node has no memory left for files; try again later".to_owned()));
         }
-        if let Some(made) = inner.made.iter_mut().find(|made| made.file.id == id) {
-            made.bytes.extend_from_slice(bytes);
+        inner.digests.remove(id);
+        if let Some(made) = inner.made.iter_mut().find(|made| made.id == id) {
+            // A request that is still being sent has a share in the bytes; they stay as they are then.
+            let whole = std::mem::take(&mut made.bytes).try_into_mut();
+            let mut whole = whole.unwrap_or_else(|shared| BytesMut::from(&shared[..]));
+            whole.extend_from_slice(bytes);
+            made.bytes = whole.freeze();
         }
         Ok(size)
     }
@@ -104,28 +146,27 @@ impl Files {
 }
 
 impl Inner {
-    fn find(&self, id: &str) -> std::result::Result<&Made, Error> {
-        let found = self.made.iter().find(|made| made.file.id == id);
+    fn any(&self, id: &str) -> std::result::Result<&File, Error> {
+        let given = self.given.iter().find(|file| file.id == id);
+        given.map_or_else(|| self.find(id), Ok)
+    }
+
+    fn find(&self, id: &str) -> std::result::Result<&File, Error> {
+        let found = self.made.iter().find(|made| made.id == id);
         found.ok_or_else(|| error("not_found", format!("this call has no file `{}`", shown(id))))
     }
 
     fn read(&self, id: &str, offset: u64, length: u32) -> std::result::Result<Vec<u8>, Error> {
-        let bytes: &[u8] = match self.given.iter().find(|file| file.id == id) {
-            Some(file) => &file.bytes,
-            None => &self.find(id)?.bytes,
-        };
+        let bytes = &self.any(id)?.bytes;
         let from = usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
         let to = from.saturating_add(length.min(READ) as usize).min(bytes.len());
         Ok(bytes[from..to].to_vec())
     }
 
     fn info(&self, id: &str) -> std::result::Result<Info, Error> {
-        let (file, size) = match self.given.iter().find(|file| file.id == id) {
-            Some(file) => (file, file.bytes.len()),
-            None => self.find(id).map(|made| (&made.file, made.bytes.len()))?,
-        };
+        let file = self.any(id)?;
         let (name, media_type) = (file.name.clone(), file.media_type.clone());
-        Ok(Info { id: id.to_owned(), name, media_type, size: size as u64 })
+        Ok(Info { id: id.to_owned(), name, media_type, size: file.bytes.len() as u64 })
     }
 }
 
@@ -149,6 +190,10 @@ impl Host for State {
         self.count()?;
         Ok(self.files.append(&id, &bytes))
     }
+}
+
+fn too_large(limit: u64) -> Error {
+    error("too_large", format!("a file has at most {limit} bytes"))
 }
 
 fn error(kind: &str, message: String) -> Error {
@@ -178,6 +223,19 @@ mod tests {
         assert_eq!(files.lock().read("new-0", u64::MAX, u32::MAX).unwrap(), b"");
         assert_eq!(files.append("new-0", b"x").unwrap_err().kind, "read_only");
         assert_eq!(files.content("elsewhere").unwrap_err().kind, "not_found");
+    }
+
+    #[test]
+    fn content_of_a_made_file_is_shared_until_it_grows() {
+        let files = files(100);
+        let id = files.create("b", "text/plain").unwrap();
+        files.append(&id, b"one").unwrap();
+        let (first, second) = (files.content(&id).unwrap(), files.content(&id).unwrap());
+        assert_eq!(first.as_ptr(), second.as_ptr());
+        let before = files.digest(&id);
+        files.append(&id, b"two").unwrap();
+        assert_eq!((&first[..], &files.content(&id).unwrap()[..]), (&b"one"[..], &b"onetwo"[..]));
+        assert_ne!(files.digest(&id), before);
     }
 
     #[test]

@@ -145,7 +145,8 @@ mod tests {
     fn ended(answer: Result<Answer, Failure>) -> Happened {
         let file = File { id: "blob-77".into(), name: "n".into(), media_type: "m".into(), bytes: Bytes::new() };
         let (requests, log, state) = (Vec::new(), Vec::new(), std::collections::BTreeMap::new());
-        let outcome = Outcome { answer, requests, log, usage: Usage::default(), files: vec![file], state };
+        let outcome =
+            Outcome { answer, requests, log, usage: Usage::default(), files: vec![file], memory: None, state };
         Happened::of(Played::default(), &outcome)
     }
 

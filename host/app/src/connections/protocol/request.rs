@@ -146,9 +146,12 @@ async fn through(net: &net::Client, method: Method, url: Url, mut headers: Heade
     net.send(request).await.map_err(|failure| match failure.kind {
         ErrorKind::Denied | ErrorKind::InvalidRequest => Refusal::unsent(failure.message),
         ErrorKind::TooLarge => Refusal::malformed(failure.message),
-        ErrorKind::Dns | ErrorKind::Connect | ErrorKind::Tls | ErrorKind::Timeout | ErrorKind::Protocol => {
-            Refusal::Unavailable { reason: failure.message, retry_after: None }
-        }
+        ErrorKind::Dns
+        | ErrorKind::Connect
+        | ErrorKind::Tls
+        | ErrorKind::Timeout
+        | ErrorKind::NoRoom
+        | ErrorKind::Protocol => Refusal::Unavailable { reason: failure.message, retry_after: None },
     })
 }
 

@@ -3,8 +3,8 @@
 use std::{
     borrow::Cow,
     sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicU32, AtomicU64, Ordering::Relaxed},
+        Arc,
+        atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed},
     },
     time::{Duration, Instant},
 };
@@ -14,14 +14,18 @@ use net::{
     HeaderMap, Method, StatusCode, Url,
     header::{CONTENT_TYPE, HeaderName},
 };
-use tokio::{runtime::Handle, sync::Semaphore};
+use tokio::{
+    runtime::Handle,
+    sync::{Mutex, Semaphore},
+};
 
 use super::{Answered, Payload, credential, error, payload, rules, time};
 use crate::{
-    Clock, Credential, Grant, Limits, Moment, Policy, Secret,
+    Clock, Credential, Grant, Limits, MAX_SECRET_BYTES, MAX_SECRETS, Moment, Policy, Secret,
     abi::v1::http::{Error, Request, Response},
     host::{blob::Files, clock},
-    redact::Redactor,
+    limiter::Reservation,
+    redact::{self, Redactor},
     trace::Trace,
 };
 
@@ -29,6 +33,15 @@ use crate::{
 const HOPS: usize = 3;
 /// Answers up to this size are searched for secrets on the caller's thread, in bytes.
 const SEARCHED_HERE: usize = 256 << 10;
+/// Secrets up to this size together are made ready to be searched for on the caller's thread, in bytes.
+const PREPARED_HERE: usize = 2 << 10;
+/// Tells a guest why it does not get an answer.
+const WITHHELD: &str = "the answer takes too many steps to search for secrets and is withheld";
+const NO_MEMORY: &str = "this server has no memory left to remove secrets from the answer; try again later";
+/// Secrets of one call, those of a renewed credential included, and what is made of them on the way out.
+const SECRETS: usize = 4 * MAX_SECRETS;
+/// The same in bytes: in an address a secret is up to three times as long.
+const SECRET_BYTES: usize = 4 * MAX_SECRET_BYTES;
 
 /// The way out of one call.
 pub(crate) struct Outgoing {
@@ -45,6 +58,19 @@ pub(crate) struct Outgoing {
     answered: AtomicU64,
     /// Every secret put into a request so far.
     secrets: Mutex<Vec<Secret>>,
+    /// Memory of the redactor.
+    prepared: Reservation,
+    /// Memory of the answers that are on their way into the guest's.
+    handed: Reservation,
+}
+
+/// A complete answer, as the application sent it.
+struct Received {
+    answer: net::Response,
+    /// The signatures that were made for the request.
+    signatures: Vec<Secret>,
+    /// Memory of the body.
+    room: Arc<Reservation>,
 }
 
 /// A request that passed the rules.
@@ -66,6 +92,7 @@ impl Outgoing {
         grant: Option<Arc<dyn Grant>>,
         limits: Limits,
         trace: Arc<Trace>,
+        memory: Reservation,
         home: Handle,
     ) -> Self {
         Self {
@@ -79,7 +106,14 @@ impl Outgoing {
             requests: AtomicU32::new(0),
             answered: AtomicU64::new(0),
             secrets: Mutex::default(),
+            handed: memory.empty(),
+            prepared: memory,
         }
+    }
+
+    /// Gives back the memory of answers that the guest has in its own by now.
+    pub(super) fn answers_are_in_the_guest(&self) {
+        self.handed.release();
     }
 
     /// Sends one request of the guest. `left` is what the call has left.
@@ -98,11 +132,11 @@ impl Outgoing {
         };
         let _turn = self.at_once.acquire().await;
         let first = self.exchange(&checked, checked.credential.as_deref()).await;
-        let (answer, signatures) = match (self.renewed(&first, &checked).await, first) {
+        let received = match (self.renewed(&first, &checked).await, first) {
             (Some(fresh), _) => self.exchange(&checked, Some(&*fresh)).await?,
             (None, first) => first?,
         };
-        self.hand_over(answer, &signatures, into_blob, &files).await
+        self.hand_over(received, into_blob, &files).await
     }
 
     /// Counts a request before anything of it happens.
@@ -153,28 +187,25 @@ impl Outgoing {
         })
     }
 
-    /// Sends a checked request once, with or without a credential. Answers the signatures that were made, too.
-    async fn exchange(
-        &self,
-        checked: &Checked,
-        credential: Option<&Credential>,
-    ) -> Result<(net::Response, Vec<Secret>), Error> {
+    /// Sends a checked request once, with or without a credential.
+    async fn exchange(&self, checked: &Checked, credential: Option<&Credential>) -> Result<Received, Error> {
         let (mut url, mut headers) = (checked.url.clone(), checked.headers.clone());
         let mut payload = Cow::Borrowed(&checked.payload);
         let mut names = Vec::new();
         if let Some(credential) = credential {
-            self.remember(credential);
+            self.remember(credential).await?;
             credential::place(credential, &mut url, &mut headers)?;
             payload = credential::merge(&credential.body, &headers, &checked.payload)?;
             let names_of = credential::header_names(credential);
             names = names_of.iter().filter_map(|name| HeaderName::from_bytes(name.as_bytes()).ok()).collect();
         }
-        let room = self.room(checked.into_blob)?;
+        let largest = self.room(checked.into_blob)?;
+        let room = Arc::new(self.prepared.empty());
         let limits = net::Limits {
             connect: self.limits.connect.min(checked.time),
             first_byte: self.limits.first_byte.min(checked.time),
             total: checked.deadline.saturating_duration_since(Instant::now()),
-            response_bytes: room,
+            response_bytes: largest,
         };
         let record = self.trace.request(checked.method.as_str(), checked.url.as_str(), payload.size());
         let started = Instant::now();
@@ -197,13 +228,14 @@ impl Outgoing {
             signatures.extend(again.unwrap_or_default());
             follows
         };
-        let sent = self.net.showing(identity).send_following(request, HOPS, &names, follow).await;
+        let net = self.net.showing(identity).within(room.clone());
+        let sent = net.send_following(request, HOPS, &names, follow).await;
         match sent {
             Ok(answer) => {
                 let received = answer.body.len() as u64;
                 self.trace.request_ended(record, started.elapsed(), Ok((answer.status.as_u16(), received)));
                 rules::redirect(&self.policy, &answer).map_err(|refused| self.redacted(refused))?;
-                self.take_room(checked.into_blob, received).map(|()| (answer, signatures))
+                self.take_room(checked.into_blob, received).map(|()| Received { answer, signatures, room })
             }
             Err(failed) => {
                 let message = self.trace.redactor().text(&failed.message);
@@ -255,12 +287,9 @@ impl Outgoing {
     }
 
     /// A fresh credential, when the application refused the one that was sent and there is another.
-    async fn renewed(
-        &self,
-        first: &Result<(net::Response, Vec<Secret>), Error>,
-        checked: &Checked,
-    ) -> Option<Arc<Credential>> {
-        let (Ok((answer, _)), Some(grant), Some(rejected)) = (first, &self.grant, &checked.credential) else {
+    async fn renewed(&self, first: &Result<Received, Error>, checked: &Checked) -> Option<Arc<Credential>> {
+        let (Ok(Received { answer, .. }), Some(grant), Some(rejected)) = (first, &self.grant, &checked.credential)
+        else {
             return None;
         };
         if answer.status != StatusCode::UNAUTHORIZED || self.count().is_err() {
@@ -270,54 +299,73 @@ impl Outgoing {
     }
 
     /// From here on the values of this credential are removed from everything.
-    fn remember(&self, credential: &Credential) {
-        let mut secrets = self.secrets.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = secrets.len();
+    async fn remember(&self, credential: &Credential) -> Result<(), Error> {
+        // Held until they are searched for: another request with the same credential waits for that, too.
+        let mut known = self.secrets.lock().await;
+        let before = known.len();
         for secret in credential::secrets(credential) {
-            if !secrets.contains(&secret) {
-                secrets.push(secret);
+            if !known.contains(&secret) {
+                known.push(secret);
             }
         }
-        if secrets.len() > before {
-            self.trace.redact_with(Arc::new(Redactor::new(secrets.iter())));
+        if known.len() == before {
+            return Ok(());
+        }
+        let bytes: usize = known.iter().map(|secret| secret.expose().len()).sum();
+        let redactor = if known.len() > SECRETS || bytes > SECRET_BYTES {
+            Err("its secrets are too many or too long to be removed from answers")
+        } else if bytes <= PREPARED_HERE {
+            Ok(Redactor::new(known.iter()))
+        } else {
+            let all = known.clone();
+            let prepared = tokio::task::spawn_blocking(move || Redactor::new(&all)).await;
+            prepared.map_err(|_| "the removal of its secrets could not be prepared")
+        };
+        let redactor = redactor.and_then(|redactor| {
+            self.prepared.release();
+            let fits = self.prepared.grow(redactor.memory());
+            fits.then_some(redactor).ok_or("this server has no memory left to remove its secrets from answers")
+        });
+        match redactor {
+            Ok(redactor) => {
+                self.trace.redact_with(Arc::new(redactor));
+                Ok(())
+            }
+            Err(why) => {
+                // Not sent, and not known either: the next request comes here again.
+                known.truncate(before);
+                Err(error("credential", format!("the account's credential cannot be used: {why}")))
+            }
         }
     }
 
     /// The answer as the guest sees it: without secrets and cookies, its body in memory or in a file. A signature is good for one
     /// request, so it is looked for in the answer to that one.
-    async fn hand_over(
-        &self,
-        answer: net::Response,
-        signatures: &[Secret],
-        into_blob: bool,
-        files: &Files,
-    ) -> Answered {
-        let redactor = if signatures.is_empty() {
-            self.trace.redactor()
-        } else {
-            let secrets = self.secrets.lock().unwrap_or_else(PoisonError::into_inner);
-            Arc::new(Redactor::new(secrets.iter().chain(signatures)))
+    async fn hand_over(&self, received: Received, into_blob: bool, files: &Files) -> Answered {
+        let Received { answer, signatures, room } = received;
+        let redactor = match self.trace.redactor() {
+            call if signatures.is_empty() => call,
+            call => Arc::new(Redactor::new(&signatures).beside(call)),
         };
-        let body = clean(&redactor, answer.body).await?;
+        let body = clean(&redactor, answer.body, &room).await?;
         let headers = answer.headers.iter().filter_map(|(name, value)| {
-            let hidden =
-                matches!(name.as_str(), "set-cookie" | "set-cookie2") || redactor.finds(name.as_str().as_bytes());
+            let hidden = matches!(name.as_str(), "set-cookie" | "set-cookie2") || redactor.finds_in_name(name.as_str());
             let value = || redactor.text(&String::from_utf8_lossy(value.as_bytes()));
             (!hidden).then(|| (name.as_str().to_owned(), value()))
         });
         let mut response =
             Response { status: answer.status.as_u16(), headers: headers.collect(), body: Vec::new(), blob: None };
         if into_blob {
-            let media_type = answer.headers.get("content-type").and_then(|value| value.to_str().ok());
+            let media_type = answer.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+            let media_type =
+                media_type.map_or_else(|| "application/octet-stream".to_owned(), |text| redactor.text(text));
             let name = answer.url.path_segments().and_then(|mut segments| segments.next_back()).unwrap_or_default();
             let name = redactor.text(name);
-            let id = files
-                .create(&name, media_type.unwrap_or("application/octet-stream"))
-                .and_then(|id| files.append(&id, &body).map(|_| id))
-                .map_err(|full| error("limit", full.message))?;
+            let id = files.keep(&name, &media_type, body, &room).map_err(|full| error("limit", full.message))?;
             response.blob = Some(id);
         } else {
             response.body = body.into();
+            self.handed.take_over(&room);
         }
         Ok(response)
     }
@@ -332,18 +380,35 @@ fn signed(credential: Option<&Credential>, request: &mut net::Request) -> Result
     made.map_err(|unsigned| error("credential", unsigned.to_string()))
 }
 
-/// A body without secrets. A large one is searched on another thread, so that it holds up nobody.
-async fn clean(redactor: &Arc<Redactor>, body: Bytes) -> Result<Bytes, Error> {
-    let search = |redactor: &Redactor, body: Bytes| match redactor.bytes(&body) {
-        Cow::Borrowed(_) => body,
-        Cow::Owned(clean) => clean.into(),
+/// A body without secrets. A large one is searched on another thread, so that it holds up nobody; that ends with the request.
+async fn clean(redactor: &Arc<Redactor>, body: Bytes, room: &Arc<Reservation>) -> Result<Bytes, Error> {
+    let search = |redactor: &Redactor, body: Bytes, room: &Reservation, unwanted: Option<&AtomicBool>| {
+        let places = redactor.places_in(&body, unwanted).map_err(|_| WITHHELD)?;
+        if places.is_empty() {
+            return Ok(body);
+        }
+        let fits = room.grow((body.len() + places.len() * redact::REMOVED.len()) as u64);
+        fits.then(|| redact::without(&body, &places).into_owned().into()).ok_or(NO_MEMORY)
     };
-    if body.len() < SEARCHED_HERE {
-        return Ok(search(redactor, body));
+    let searched = if body.len() < SEARCHED_HERE {
+        search(redactor, body, room, None)
+    } else {
+        let unwanted = Arc::new(AtomicBool::new(false));
+        let _ends = EndsWith(unwanted.clone());
+        let (redactor, room) = (redactor.clone(), room.clone());
+        let searched = tokio::task::spawn_blocking(move || search(&redactor, body, &room, Some(&unwanted))).await;
+        searched.unwrap_or(Err("the answer could not be searched for secrets"))
+    };
+    searched.map_err(|why| error(if why == NO_MEMORY { "limit" } else { "protocol" }, why))
+}
+
+/// Makes a search unwanted when whoever waits for it is gone.
+struct EndsWith(Arc<AtomicBool>);
+
+impl Drop for EndsWith {
+    fn drop(&mut self) {
+        self.0.store(true, Relaxed);
     }
-    let redactor = redactor.clone();
-    let searched = tokio::task::spawn_blocking(move || search(&redactor, body)).await;
-    searched.map_err(|_| error("protocol", "the answer could not be searched for secrets"))
 }
 
 fn kind(kind: net::ErrorKind) -> &'static str {
@@ -355,6 +420,7 @@ fn kind(kind: net::ErrorKind) -> &'static str {
         net::ErrorKind::Tls => "tls",
         net::ErrorKind::Timeout => "timeout",
         net::ErrorKind::TooLarge => "too_large",
+        net::ErrorKind::NoRoom => "limit",
         net::ErrorKind::Protocol => "protocol",
     }
 }

@@ -19,8 +19,13 @@ pub(crate) use exchange::Outgoing;
 pub(crate) use passed::pass;
 
 use crate::{
-    abi::v1::http::{self, Error, Host, Request, Response},
+    abi::v1::{
+        blob,
+        http::{self, Error, Host, Request, Response},
+    },
     cassette::{self, Tape},
+    host::blob::Files,
+    meter::Meter,
     state::State,
 };
 
@@ -45,6 +50,7 @@ type Answered = std::result::Result<Response, Error>;
 impl Host for State {
     async fn send(&mut self, request: Request) -> Result<Answered> {
         self.count()?;
+        self.outgoing.answers_are_in_the_guest();
         match self.tape.clone() {
             None => Ok(self.start(request).await),
             Some(tape) => Ok(self.taped(&tape, vec![request]).await?.swap_remove(0)),
@@ -53,6 +59,7 @@ impl Host for State {
 
     async fn send_all(&mut self, requests: Vec<Request>) -> Result<Vec<Answered>> {
         self.count()?;
+        self.outgoing.answers_are_in_the_guest();
         match self.tape.clone() {
             None => Ok(self.all(requests).await),
             Some(tape) => self.taped(&tape, requests).await,
@@ -75,30 +82,33 @@ impl State {
     /// Several requests, some of them at once, answered in their order.
     async fn all(&mut self, requests: Vec<Request>) -> Vec<Answered> {
         let at_once = self.outgoing.limits.requests_at_once.max(1) as usize;
-        let starts: Vec<_> = requests.into_iter().map(|request| self.start(request)).collect();
-        stream::iter(starts).buffered(at_once).collect().await
-    }
-
-    /// One request, independent of the guest's state from here on.
-    ///
-    /// A guest that computes runs on the guests' own threads; its requests stay on the caller's, where the shared
-    /// connections live.
-    fn start(&self, request: Request) -> impl Future<Output = Answered> + Send + use<> {
         let (outgoing, files, meter) = (self.outgoing.clone(), self.files.clone(), self.meter.clone());
         let left = self.left();
-        async move {
-            let exchange = Arc::clone(&outgoing).send(request, files, left);
-            if !meter.is_long() {
-                return exchange.await;
-            }
-            let mut task = Owned(outgoing.home.spawn(exchange));
-            match (&mut task.0).await {
-                Ok(answered) => answered,
-                // A mistake of ours, on whichever thread: whoever runs the guest sees it as one.
-                Err(broken) if broken.is_panic() => std::panic::resume_unwind(broken.into_panic()),
-                Err(_) => Err(error("protocol", "the request was broken off")),
-            }
-        }
+        // Each one is begun when its turn comes: a list may be far longer than what a call may send.
+        let begin = |request| start(outgoing.clone(), files.clone(), meter.clone(), left, request);
+        stream::iter(requests).map(begin).buffered(at_once).collect().await
+    }
+
+    fn start(&self, request: Request) -> impl Future<Output = Answered> + Send + use<> {
+        start(self.outgoing.clone(), self.files.clone(), self.meter.clone(), self.left(), request)
+    }
+}
+
+/// Sends one request, independent of the guest's state.
+///
+/// A guest that computes runs on the guests' own threads; its requests stay on the caller's, where the shared
+/// connections live.
+async fn start(outgoing: Arc<Outgoing>, files: Files, meter: Arc<Meter>, left: Duration, request: Request) -> Answered {
+    let exchange = Arc::clone(&outgoing).send(request, files, left);
+    if !meter.is_long() {
+        return exchange.await;
+    }
+    let mut task = Owned(outgoing.home.spawn(exchange));
+    match (&mut task.0).await {
+        Ok(answered) => answered,
+        // A mistake of ours, on whichever thread: whoever runs the guest sees it as one.
+        Err(broken) if broken.is_panic() => std::panic::resume_unwind(broken.into_panic()),
+        Err(_) => Err(error("protocol", "the request was broken off")),
     }
 }
 
@@ -145,17 +155,28 @@ impl Payload {
 }
 
 /// Reads the content that a request names.
-fn payload(
-    body: http::Body,
-    files: &super::blob::Files,
-    limits: &crate::Limits,
-) -> std::result::Result<Payload, Error> {
-    let content = |content: http::Content| match content {
+fn payload(body: http::Body, files: &Files, limits: &crate::Limits) -> std::result::Result<Payload, Error> {
+    use std::result::Result;
+
+    let missing = |missing: blob::Error| error("invalid_request", missing.message);
+    let size = |content: &http::Content| match content {
         http::Content::Bytes(bytes) if bytes.len() as u64 > limits.request_body => Err(too_large(limits.request_body)),
-        http::Content::Bytes(bytes) => Ok(Bytes::from(bytes)),
-        http::Content::Blob(id) => files.content(&id).map_err(|missing| error("invalid_request", missing.message)),
+        http::Content::Bytes(bytes) => Ok(bytes.len() as u64),
+        http::Content::Blob(id) => files.size(id).map_err(missing),
     };
-    let payload = match body {
+    let all: u64 = match &body {
+        http::Body::Empty => 0,
+        http::Body::Content(one) => size(one)?,
+        http::Body::Multipart(parts) => parts.iter().map(|part| size(&part.content)).sum::<Result<_, Error>>()?,
+    };
+    if all > limits.file.max(limits.request_body) {
+        return Err(too_large(limits.file));
+    }
+    let content = |content: http::Content| match content {
+        http::Content::Bytes(bytes) => Ok(Bytes::from(bytes)),
+        http::Content::Blob(id) => files.content(&id).map_err(missing),
+    };
+    Ok(match body {
         http::Body::Empty => Payload::Empty,
         http::Body::Content(one) => Payload::Bytes(content(one)?),
         http::Body::Multipart(parts) => {
@@ -163,10 +184,9 @@ fn payload(
                 let http::Part { name, filename, media_type, content: held } = part;
                 Ok(Part { name, filename, media_type, bytes: content(held)? })
             };
-            Payload::Multipart(parts.into_iter().map(part).collect::<std::result::Result<_, Error>>()?)
+            Payload::Multipart(parts.into_iter().map(part).collect::<Result<_, Error>>()?)
         }
-    };
-    if payload.size() > limits.file.max(limits.request_body) { Err(too_large(limits.file)) } else { Ok(payload) }
+    })
 }
 
 fn too_large(limit: u64) -> Error {

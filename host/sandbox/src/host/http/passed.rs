@@ -9,9 +9,9 @@ use std::{
 };
 
 use net::Url;
-use tokio::runtime::Handle;
+use tokio::{runtime::Handle, time::timeout};
 
-use super::{Outgoing, credential, rules};
+use super::{Outgoing, credential, error, rules};
 use crate::{
     File, Level, LogLine, Pass, Passed, PassedAnswer, PassedFailure,
     abi::v1::http::{Body, Content, Request},
@@ -23,6 +23,9 @@ use crate::{
 /// The body's name among the files of the request.
 const BODY: &str = "body";
 
+/// Time beyond the exchange for renewing a credential and for removing it from the answer.
+const SEARCH: Duration = Duration::from_secs(15);
+
 /// Sends the request and reads the whole answer.
 pub(crate) async fn pass(net: &net::Client, memory: &Arc<NodeMemory>, pass: Pass) -> Passed {
     let limits = pass.limits.clamped();
@@ -31,7 +34,8 @@ pub(crate) async fn pass(net: &net::Client, memory: &Arc<NodeMemory>, pass: Pass
     let given = pass.body.map(|bytes| File { id: BODY.into(), name: BODY.into(), media_type: String::new(), bytes });
     let body = if given.is_some() { Body::Content(Content::Blob(BODY.into())) } else { Body::Empty };
     let files = Files::new(given.into_iter().collect(), memory.reserve(), limits);
-    let outgoing = Outgoing::new(net.clone(), pass.policy, pass.grant, limits, trace.clone(), Handle::current());
+    let (policy, grant, home) = (pass.policy, pass.grant, Handle::current());
+    let outgoing = Outgoing::new(net.clone(), policy, grant, limits, trace.clone(), memory.reserve(), home);
     let mut request = Request {
         method: pass.method,
         url: pass.url,
@@ -42,12 +46,15 @@ pub(crate) async fn pass(net: &net::Client, memory: &Arc<NodeMemory>, pass: Pass
         into_blob: true,
     };
     let left_out = outgoing.leave_out(&mut request).await;
-    let answer = Arc::new(outgoing).send(request, files.clone(), limits.wall).await;
-    let answer = match answer {
+    let sent = Arc::new(outgoing).send(request, files.clone(), limits.wall);
+    let all = limits.wall + SEARCH;
+    let answer = timeout(all, sent).await;
+    let late = |_| Err(error("timeout", format!("the limit for the whole request, {all:?}, is over; try again later")));
+    let answer = match answer.unwrap_or_else(late) {
         Ok(answer) => {
             // The one file that was made is the body of the answer, also after a request that was sent again.
             let body = files.take_made().pop().map(|file| file.bytes).unwrap_or_default();
-            Ok(PassedAnswer { status: answer.status, headers: answer.headers, body })
+            Ok(PassedAnswer { status: answer.status, headers: answer.headers, body, memory: files.take_room() })
         }
         Err(failed) => Err(PassedFailure { kind: failed.kind, message: failed.message }),
     };
