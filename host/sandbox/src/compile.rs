@@ -2,8 +2,9 @@
 //!
 //! A component comes from a stranger, and a small one can keep a compiler busy for hours or make it use any amount of
 //! memory. So a server compiles in a child process: the same program, with limits on processor time, memory, files and
-//! wall-clock time, no environment, the component on standard input and machine code on standard output. What the child
-//! answers is trusted as far as the compiler is; a child that breaks is a component that is refused.
+//! wall-clock time, no environment, the component on standard input and machine code on standard output. From the limits on it can
+//! make only the system calls that this takes (`syscalls`). What the child answers is trusted as far as the compiler is; a child
+//! that breaks is a component that is refused.
 
 use std::{
     io::{self, Read, Write},
@@ -21,7 +22,9 @@ use tokio::{
 };
 use wasmtime::Engine;
 
-use crate::{COMPILE_ARG, CompileLimits, Compiler, InstallError, check::COMPONENT_BYTES, engine, trace::one_line};
+use crate::{
+    COMPILE_ARG, CompileLimits, Compiler, InstallError, check::COMPONENT_BYTES, engine, syscalls, trace::one_line,
+};
 
 /// Address space of the child beyond its writable memory: its program, and what it reserves.
 const PROGRAM: u64 = 2 << 30;
@@ -57,7 +60,7 @@ pub(crate) async fn compile(compiler: &Compiler, engine: &Engine, component: Byt
 /// To be called first thing in `main`, before threads exist: the limits it sets are those of its process.
 #[must_use]
 pub fn compile_child() -> ExitCode {
-    if let Err(cause) = confine(told()) {
+    if let Err(cause) = confine(told()).and_then(|()| syscalls::restrict()) {
         let _ = writeln!(io::stderr(), "the compiler's limits cannot be set: {cause}");
         return ExitCode::FAILURE;
     }

@@ -33,6 +33,7 @@ mod redact;
 mod settings;
 mod sign;
 mod state;
+mod syscalls;
 mod ticker;
 mod trace;
 mod turns;

@@ -135,7 +135,7 @@ fn run(cli: Cli) -> Result<ExitCode, Stop> {
     let config = Config::load(&cli.flags)?;
     start_logging(&config)?;
     log_panics();
-    no_core_dumps();
+    keep_memory_private();
     let terminal = Terminal::new(config.plain);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .thread_name("api")
@@ -193,10 +193,25 @@ fn log_panics() {
     }));
 }
 
-/// A core dump would hold keys and credentials.
-fn no_core_dumps() {
+/// Keeps keys and credentials in memory from core dumps and from other processes of the same user.
+fn keep_memory_private() {
     let none = rustix::process::Rlimit { current: Some(0), maximum: Some(0) };
     if let Err(cause) = rustix::process::setrlimit(rustix::process::Resource::Core, none) {
         tracing::warn!(%cause, "cannot turn core dumps off");
+    }
+    #[cfg(target_os = "linux")]
+    if let Err(cause) = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable) {
+        tracing::warn!(%cause, "cannot keep other processes of this user from reading the memory of this one");
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use rustix::process::{DumpableBehavior, dumpable_behavior};
+
+    #[test]
+    fn memory_is_read_by_no_other_process() {
+        super::keep_memory_private();
+        assert_eq!(dumpable_behavior().unwrap(), DumpableBehavior::NotDumpable);
     }
 }

@@ -35,6 +35,13 @@ fn ticks(host: &Host) -> u64 {
     fields.split(' ').skip(11).take(2).map(|ticks| ticks.parse::<u64>().unwrap()).sum()
 }
 
+/// What the kernel says about the processes that a process has started.
+fn statuses_of_children(pid: u32) -> Vec<String> {
+    let processes = std::fs::read_dir("/proc").unwrap().filter_map(Result::ok);
+    let statuses = processes.filter_map(|process| std::fs::read_to_string(process.path().join("status")).ok());
+    statuses.filter(|status| status.contains(&format!("\nPPid:\t{pid}\n"))).collect()
+}
+
 /// By how many KiB the server's resident memory grew at most meanwhile.
 async fn peak_of<T>(host: &Host, attack: impl Future<Output = T>) -> (T, u64) {
     let before = host.footprint().peak_kib;
@@ -236,4 +243,16 @@ async fn answers_take_memory_of_all_runs_as_they_grow() {
     assert!(grown < 160 << 10, "{grown} KiB for answers where all runs together have 64 MiB");
     // What they took was given back.
     ask(20).await.expect(200);
+}
+
+#[tokio::test]
+async fn compiler_runs_without_sockets_and_files() {
+    let host = Setup::new().start().await;
+    let manifest = guest::manifest(&given::slug());
+    let functions: String =
+        (0..6_000).map(|n| format!("(func (result i32) (i32.const {n}) (i32.const 3) (i32.mul))")).collect();
+    let large = Guest { items: &functions, ..Guest::default() };
+    let publishing = host.publish(large.component(), &manifest);
+    let restricted = async || statuses_of_children(host.pid()).iter().any(|status| status.contains("\nSeccomp:\t2\n"));
+    futures::join!(publishing, wait_until("the compiler is restricted while it works", restricted));
 }

@@ -1,0 +1,117 @@
+//! System calls of the compile child.
+//!
+//! A mistake of the compiler could let a component run code of its own in the child. Code there can compute, use the memory that the
+//! limits leave and answer through its pipes; files, sockets, other programs and other processes are out of its reach. Where this
+//! is not supported, on processors other than x86-64 and ARM64, the child has its resource limits alone.
+
+use std::io;
+
+/// Allows what reading, computing and answering need, and nothing else, to the calling thread and those it starts. Every other call
+/// fails with `EPERM`. It cannot be undone.
+#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
+pub(crate) fn restrict() -> io::Result<()> {
+    use seccompiler::{
+        BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
+    };
+
+    let first_is = |value: u64| -> Result<Vec<SeccompRule>, seccompiler::BackendError> {
+        let condition = SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, value)?;
+        Ok(vec![SeccompRule::new(vec![condition])?])
+    };
+    let compiled = || -> Result<BpfProgram, seccompiler::BackendError> {
+        let own = u64::from(std::process::id());
+        let mut rules: std::collections::BTreeMap<_, _> = ALLOWED.iter().map(|call| (*call, Vec::new())).collect();
+        // A process that aborts sends itself a signal.
+        rules.extend([(libc::SYS_tgkill, first_is(own)?), (libc::SYS_tkill, first_is(own)?)]);
+        rules.insert(libc::SYS_prlimit64, first_is(0)?);
+        let refuse = SeccompAction::Errno(libc::EPERM as u32);
+        SeccompFilter::new(rules, refuse, SeccompAction::Allow, std::env::consts::ARCH.try_into()?)?.try_into()
+    };
+    // This also keeps the thread from ever gaining privileges, which the kernel asks for.
+    seccompiler::apply_filter(&compiled().map_err(io::Error::other)?).map_err(io::Error::other)
+}
+
+#[cfg(not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"))))]
+#[expect(clippy::unnecessary_wraps, reason = "the one above can fail")]
+pub(crate) fn restrict() -> io::Result<()> {
+    Ok(())
+}
+
+/// Calls that are allowed with any arguments.
+#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
+const ALLOWED: &[libc::c_long] = &[
+    // Pipes that are open.
+    libc::SYS_read,
+    libc::SYS_readv,
+    libc::SYS_write,
+    libc::SYS_writev,
+    libc::SYS_close,
+    libc::SYS_fcntl,
+    libc::SYS_fstat,
+    libc::SYS_lseek,
+    libc::SYS_ppoll,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_poll,
+    // Memory.
+    libc::SYS_brk,
+    libc::SYS_madvise,
+    libc::SYS_membarrier,
+    libc::SYS_mmap,
+    libc::SYS_mprotect,
+    libc::SYS_mremap,
+    libc::SYS_munmap,
+    // Threads, time and chance.
+    libc::SYS_clock_getres,
+    libc::SYS_clock_gettime,
+    libc::SYS_clock_nanosleep,
+    libc::SYS_futex,
+    libc::SYS_getpid,
+    libc::SYS_getrandom,
+    libc::SYS_getrusage,
+    libc::SYS_gettid,
+    libc::SYS_gettimeofday,
+    libc::SYS_nanosleep,
+    libc::SYS_restart_syscall,
+    libc::SYS_rseq,
+    libc::SYS_sched_getaffinity,
+    libc::SYS_sched_yield,
+    libc::SYS_set_robust_list,
+    libc::SYS_sysinfo,
+    libc::SYS_uname,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_arch_prctl,
+    // Signals and the end.
+    libc::SYS_exit,
+    libc::SYS_exit_group,
+    libc::SYS_rt_sigaction,
+    libc::SYS_rt_sigprocmask,
+    libc::SYS_rt_sigreturn,
+    libc::SYS_sigaltstack,
+];
+
+#[cfg(all(test, target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
+mod tests {
+    use std::{fs::File, io::ErrorKind, net::TcpListener, os::unix::net::UnixStream, process::Command, thread};
+
+    use super::*;
+
+    #[test]
+    fn restricted_thread_reaches_no_socket_file_or_program() {
+        let tried = thread::spawn(|| {
+            restrict().unwrap();
+            let computed: usize = (0..1000).map(|size| vec![1u8; size].len()).sum();
+            let refused = [
+                TcpListener::bind("127.0.0.1:0").map(drop),
+                UnixStream::pair().map(drop),
+                File::open("/proc/self/status").map(drop),
+                File::create("/tmp/never").map(drop),
+                Command::new("/bin/true").spawn().map(drop),
+                thread::Builder::new().spawn(|| {}).map(drop),
+            ];
+            (computed, refused.map(|tried| tried.map_err(|cause| cause.kind())))
+        });
+        let (computed, refused) = tried.join().unwrap();
+        assert_eq!(computed, 499_500);
+        assert_eq!(refused, [Err(ErrorKind::PermissionDenied); 6]);
+    }
+}
