@@ -13,7 +13,10 @@ use crate::{
     cassette::Tape,
     engine::Runtime,
     failure::{self, over_size},
-    host::{blob::Files, http::Outgoing},
+    host::{
+        blob::Files,
+        http::{Node, Outgoing},
+    },
     library::Loaded,
     limiter::{Limiter, NodeMemory, Reservation},
     meter::Meter,
@@ -76,9 +79,8 @@ pub(crate) async fn run(
     let meter = Arc::new(Meter::default());
     let trace = Arc::new(Trace::new(started, limits));
     let before = call.state.clone();
-    let (policy, grant) = (call.policy, call.grant);
-    let (net, memory, home) = (place.net.clone(), place.memory.reserve(), Handle::current());
-    let outgoing = Outgoing::new(net, policy, grant, limits, trace.clone(), memory, home);
+    let node = Node { net: place.net, memory: place.memory, threads: place.threads, busy: &permit.busy };
+    let outgoing = Outgoing::new(node, call.policy, call.grant, limits, trace.clone());
     let state = State {
         limiter: Limiter::new(place.memory.reserve(), limits.memory, meter.clone()),
         meter: meter.clone(),

@@ -45,7 +45,7 @@ mod guest;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use tokio::sync::Semaphore;
+use tokio::{runtime::Handle, sync::Semaphore};
 
 use admission::Admission;
 use cache::Cache;
@@ -98,6 +98,12 @@ struct Inner {
     /// Places for compilations.
     compiling: Semaphore,
     quarantine: Quarantine,
+}
+
+impl Inner {
+    fn guest_threads(&self) -> Result<&Handle, Refusal> {
+        self.threads.handle().ok_or_else(|| Refusal::Unavailable("the sandbox is closing".to_owned()))
+    }
 }
 
 /// Why the sandbox cannot be opened.
@@ -196,11 +202,17 @@ impl Sandbox {
     /// When there is no place for it; nothing was sent.
     pub async fn pass(&self, pass: Pass) -> Result<Passed, Refusal> {
         let inner = &*self.inner;
-        let _place = inner.admission.enter(&pass.tenant).await?;
+        let place = inner.admission.enter(&pass.tenant).await?;
         if inner.memory.full() {
             return Err(Refusal::NodeBusy);
         }
-        Ok(host::http::pass(&inner.settings.net, &inner.memory, pass).await)
+        let node = host::http::Node {
+            net: &inner.settings.net,
+            memory: &inner.memory,
+            threads: inner.guest_threads()?,
+            busy: &place.busy,
+        };
+        Ok(host::http::pass(node, pass).await)
     }
 
     async fn run(&self, call: Call, tape: Option<Arc<Tape>>, remaining_ms: Option<u64>) -> Result<Outcome, Refusal> {
@@ -213,12 +225,10 @@ impl Sandbox {
         if inner.memory.full() {
             return Err(Refusal::NodeBusy);
         }
-        let threads =
-            inner.threads.handle().ok_or_else(|| Refusal::Unavailable("the sandbox is closing".to_owned()))?;
         let place = call::Place {
             runtime: &inner.runtime,
             memory: &inner.memory,
-            threads,
+            threads: inner.guest_threads()?,
             net: &inner.settings.net,
             clock: &inner.settings.clock,
             quarantine: &inner.quarantine,

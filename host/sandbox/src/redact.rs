@@ -14,12 +14,13 @@ use std::{
     ops::Range,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
+        atomic::{AtomicU64, Ordering::Relaxed},
     },
 };
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use base64::{Engine as _, engine::general_purpose::STANDARD_NO_PAD};
+use tokio::{sync::Semaphore, task::yield_now};
 use zeroize::Zeroizing;
 
 use crate::Secret;
@@ -46,8 +47,8 @@ pub const STEPS_PER_BYTE: u64 = 32;
 const SPARE_STEPS: u64 = 1 << 20;
 /// Spare steps that a search takes at a time.
 const SPARE_PIECE: u64 = 4 << 10;
-/// Places between two looks at whether a search is still wanted.
-const LOOK: usize = 4 << 10;
+/// Places and steps of one turn of a long search: about a millisecond.
+const TURN: u64 = 64 << 10;
 
 /// Finds the secrets of one call.
 #[derive(Default)]
@@ -64,7 +65,7 @@ pub(crate) struct Redactor {
     others: Option<Arc<Redactor>>,
 }
 
-/// A search that was given up: its steps are used up, or nobody waits for it any more.
+/// A search that was given up: its steps are used up.
 #[derive(Debug)]
 pub(crate) struct Unsearched;
 
@@ -112,29 +113,46 @@ impl Redactor {
 
     /// Whether `bytes` holds a secret, or may hold one.
     pub(crate) fn finds(&self, bytes: &[u8]) -> bool {
-        !self.places(bytes, Case::Exact, None).is_ok_and(|places| places.is_empty())
+        !self.places(bytes, Case::Exact).is_ok_and(|places| places.is_empty())
     }
 
     /// Whether the name of a header holds a secret, or may hold one: on its way it lost its capitals.
     pub(crate) fn finds_in_name(&self, name: &str) -> bool {
-        !self.places(name.as_bytes(), Case::Any, None).is_ok_and(|places| places.is_empty())
+        !self.places(name.as_bytes(), Case::Any).is_ok_and(|places| places.is_empty())
     }
 
     /// `bytes` without secrets; untouched when there are none.
     pub(crate) fn bytes<'b>(&self, bytes: &'b [u8]) -> Cow<'b, [u8]> {
-        match self.places(bytes, Case::Exact, None) {
+        match self.places(bytes, Case::Exact) {
             Ok(places) => without(bytes, &places),
             Err(Unsearched) => Cow::Borrowed(WITHHELD.as_bytes()),
         }
     }
 
-    /// Where secrets are, in order, not overlapping. Gives up when `unwanted` becomes true.
-    pub(crate) fn places_in(
+    /// Where secrets are, in order, not overlapping. Takes turns with whoever else shares `busy`, and ends between two of them
+    /// when it is dropped.
+    pub(crate) async fn places_in_turns(
         &self,
         bytes: &[u8],
-        unwanted: Option<&AtomicBool>,
+        busy: &Semaphore,
     ) -> Result<Vec<Range<usize>>, Unsearched> {
-        self.places(bytes, Case::Exact, unwanted)
+        let mut places = Vec::new();
+        for redactor in self.all() {
+            let mut walk = Walk::new(redactor, bytes, Case::Exact);
+            let mut done = false;
+            while !done {
+                let turn = busy.acquire().await;
+                done = walk.advance(TURN, &mut places)?;
+                drop(turn);
+                yield_now().await;
+            }
+        }
+        Ok(merged(places))
+    }
+
+    /// Where secrets are, in order, not overlapping.
+    pub(crate) fn places_in(&self, bytes: &[u8]) -> Result<Vec<Range<usize>>, Unsearched> {
+        self.places(bytes, Case::Exact)
     }
 
     /// `text` without secrets.
@@ -142,45 +160,17 @@ impl Redactor {
         String::from_utf8_lossy(&self.bytes(text.as_bytes())).into_owned()
     }
 
-    fn places(&self, bytes: &[u8], case: Case, unwanted: Option<&AtomicBool>) -> Result<Vec<Range<usize>>, Unsearched> {
+    fn places(&self, bytes: &[u8], case: Case) -> Result<Vec<Range<usize>>, Unsearched> {
         let mut places = Vec::new();
-        for redactor in std::iter::once(self).chain(self.others.as_deref()) {
-            redactor.search(bytes, case, unwanted, &mut places)?;
+        for redactor in self.all() {
+            Walk::new(redactor, bytes, case).advance(u64::MAX, &mut places)?;
         }
-        places.sort_unstable_by_key(|place| place.start);
-        let mut merged: Vec<Range<usize>> = Vec::with_capacity(places.len());
-        for place in places {
-            match merged.last_mut() {
-                Some(last) if place.start < last.end => last.end = last.end.max(place.end),
-                _ => merged.push(place),
-            }
-        }
-        Ok(merged)
+        Ok(merged(places))
     }
 
-    fn search(
-        &self,
-        bytes: &[u8],
-        case: Case,
-        unwanted: Option<&AtomicBool>,
-        places: &mut Vec<Range<usize>>,
-    ) -> Result<(), Unsearched> {
-        if self.secrets.is_empty() {
-            return Ok(());
-        }
-        if let Some(fixed) = &self.fixed {
-            places.extend(fixed.find_iter(bytes).map(|found| found.range()));
-        }
-        let mut walk = Walk::new(self, bytes, case);
-        for start in 0..bytes.len() {
-            if start % LOOK == 0 && unwanted.is_some_and(|unwanted| unwanted.load(Relaxed)) {
-                return Err(Unsearched);
-            }
-            if case == Case::Any || self.begins[usize::from(bytes[start])] {
-                places.extend(walk.longest(start)?.map(|end| start..end));
-            }
-        }
-        Ok(())
+    /// Itself and those beside it, without those that have nothing to search for.
+    fn all(&self) -> impl Iterator<Item = &Self> {
+        std::iter::once(self).chain(self.others.as_deref()).filter(|redactor| !redactor.secrets.is_empty())
     }
 
     /// The secrets that begin with a character, and those that do in the other case.
@@ -190,6 +180,19 @@ impl Redactor {
         let count = self.secrets[from..].partition_point(|secret| secret[0].to_ascii_lowercase() == first);
         &self.secrets[from..from + count]
     }
+}
+
+/// Places in order; those that overlap are one.
+fn merged(mut places: Vec<Range<usize>>) -> Vec<Range<usize>> {
+    places.sort_unstable_by_key(|place| place.start);
+    let mut merged: Vec<Range<usize>> = Vec::with_capacity(places.len());
+    for place in places {
+        match merged.last_mut() {
+            Some(last) if place.start < last.end => last.end = last.end.max(place.end),
+            _ => merged.push(place),
+        }
+    }
+    merged
 }
 
 /// `bytes` without what stands at these places.
@@ -227,7 +230,12 @@ struct Walk<'r> {
     redactor: &'r Redactor,
     bytes: &'r [u8],
     case: Case,
+    /// Where the search goes on.
+    at: usize,
+    /// Steps that are left.
     steps: u64,
+    /// Places and steps so far.
+    done: u64,
     /// Where the character that is looked for may begin, and where the one after it.
     places: Vec<usize>,
     next: Vec<usize>,
@@ -236,7 +244,26 @@ struct Walk<'r> {
 impl<'r> Walk<'r> {
     fn new(redactor: &'r Redactor, bytes: &'r [u8], case: Case) -> Self {
         let steps = STEPS_PER_BYTE * bytes.len() as u64;
-        Self { redactor, bytes, case, steps, places: Vec::new(), next: Vec::new() }
+        Self { redactor, bytes, case, at: 0, steps, done: 0, places: Vec::new(), next: Vec::new() }
+    }
+
+    /// Adds the places of secrets, until so many places and steps are done. Answers whether the text has come to its end.
+    fn advance(&mut self, most: u64, places: &mut Vec<Range<usize>>) -> Result<bool, Unsearched> {
+        if self.at == 0
+            && let Some(fixed) = &self.redactor.fixed
+        {
+            places.extend(fixed.find_iter(self.bytes).map(|found| found.range()));
+        }
+        let until = self.done.saturating_add(most);
+        while self.at < self.bytes.len() && self.done < until {
+            let start = self.at;
+            if self.case == Case::Any || self.redactor.begins[usize::from(self.bytes[start])] {
+                places.extend(self.longest(start)?.map(|end| start..end));
+            }
+            self.at += 1;
+            self.done += 1;
+        }
+        Ok(self.at == self.bytes.len())
     }
 
     /// Where the longest secret ends that begins at `start`, each of its characters in any spelling.
@@ -285,6 +312,7 @@ impl<'r> Walk<'r> {
             self.steps = SPARE_PIECE;
         }
         self.steps -= 1;
+        self.done += 1;
         Ok(())
     }
 }
@@ -432,6 +460,7 @@ fn hex(digits: &[u8]) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use futures::FutureExt;
     use proptest::prelude::*;
 
     fn redactor(secret: &str) -> Redactor {
@@ -486,7 +515,6 @@ mod tests {
         let text = "a".repeat(200 << 10);
         assert_eq!(redactor.text(&text), WITHHELD);
         assert!(redactor.finds(text.as_bytes()));
-        assert!(redactor.places_in(text.as_bytes(), None).is_err());
         let spared = Redactor::new([&Secret::from("aaaaaaab")]);
         assert!(!spared.finds(text.as_bytes()), "a short secret takes fewer steps than the text brings along");
     }
@@ -511,10 +539,17 @@ mod tests {
         }
     }
 
-    #[test]
-    fn search_nobody_waits_for_is_given_up() {
-        let redactor = redactor("canary-4711");
-        assert!(redactor.places_in(b"canary-4711", Some(&AtomicBool::new(true))).is_err());
+    #[tokio::test]
+    async fn long_search_takes_turns_and_ends_when_dropped() {
+        let (redactor, busy) = (redactor("canary-4711"), Semaphore::new(1));
+        let text = format!("{}canary-4711", "x".repeat(3 * TURN as usize));
+        let mut search = Box::pin(redactor.places_in_turns(text.as_bytes(), &busy));
+        assert!((&mut search).now_or_never().is_none(), "others come to their turn before it ends");
+        assert_eq!(busy.available_permits(), 1);
+        let turn = busy.acquire().await.unwrap();
+        assert!((&mut search).now_or_never().is_none(), "it waits for its turn");
+        drop(turn);
+        assert_eq!(search.await.unwrap(), [text.len() - 11..text.len()]);
     }
 
     #[test]

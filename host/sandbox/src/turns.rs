@@ -204,7 +204,7 @@ fn text(panic: &(dyn Any + Send)) -> String {
 }
 
 /// A task that ends with its owner.
-struct Owned<T>(JoinHandle<T>);
+pub(crate) struct Owned<T>(pub(crate) JoinHandle<T>);
 
 impl<T> Drop for Owned<T> {
     fn drop(&mut self) {

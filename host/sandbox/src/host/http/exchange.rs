@@ -2,9 +2,10 @@
 
 use std::{
     borrow::Cow,
+    ops::Range,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed},
+        atomic::{AtomicU32, AtomicU64, Ordering::Relaxed},
     },
     time::{Duration, Instant},
 };
@@ -24,15 +25,16 @@ use crate::{
     Clock, Credential, Grant, Limits, MAX_SECRET_BYTES, MAX_SECRETS, Moment, Policy, Secret,
     abi::v1::http::{Error, Request, Response},
     host::{blob::Files, clock},
-    limiter::Reservation,
+    limiter::{NodeMemory, Reservation},
     redact::{self, Redactor},
     trace::Trace,
+    turns::Owned,
 };
 
 /// Redirects followed for one request.
 const HOPS: usize = 3;
 /// Answers up to this size are searched for secrets on the caller's thread, in bytes.
-const SEARCHED_HERE: usize = 256 << 10;
+const SEARCHED_HERE: usize = 64 << 10;
 /// Secrets up to this size together are made ready to be searched for on the caller's thread, in bytes.
 const PREPARED_HERE: usize = 2 << 10;
 /// Tells a guest why it does not get an answer.
@@ -52,6 +54,9 @@ pub(crate) struct Outgoing {
     trace: Arc<Trace>,
     /// The runtime of whoever asked for the call.
     pub(super) home: Handle,
+    /// The runtime of guests, and the tenant's turns on it.
+    threads: Handle,
+    busy: Arc<Semaphore>,
     at_once: Semaphore,
     requests: AtomicU32,
     /// Bytes of answers handed to the guest's memory.
@@ -73,6 +78,14 @@ struct Received {
     room: Arc<Reservation>,
 }
 
+/// What the requests of a call need of the node and of its tenant's place.
+pub(crate) struct Node<'n> {
+    pub(crate) net: &'n net::Client,
+    pub(crate) memory: &'n Arc<NodeMemory>,
+    pub(crate) threads: &'n Handle,
+    pub(crate) busy: &'n Arc<Semaphore>,
+}
+
 /// A request that passed the rules.
 struct Checked {
     method: Method,
@@ -87,21 +100,23 @@ struct Checked {
 
 impl Outgoing {
     pub(crate) fn new(
-        net: net::Client,
+        node: Node<'_>,
         policy: Arc<Policy>,
         grant: Option<Arc<dyn Grant>>,
         limits: Limits,
         trace: Arc<Trace>,
-        memory: Reservation,
-        home: Handle,
     ) -> Self {
+        let Node { net, memory, threads, busy } = node;
+        let memory = memory.reserve();
         Self {
             net: net.through(grant.as_ref().and_then(|grant| grant.proxy())),
             policy,
             grant,
             limits,
             trace,
-            home,
+            home: Handle::current(),
+            threads: threads.clone(),
+            busy: busy.clone(),
             at_once: Semaphore::new(limits.requests_at_once.max(1) as usize),
             requests: AtomicU32::new(0),
             answered: AtomicU64::new(0),
@@ -347,7 +362,7 @@ impl Outgoing {
             call if signatures.is_empty() => call,
             call => Arc::new(Redactor::new(&signatures).beside(call)),
         };
-        let body = clean(&redactor, answer.body, &room).await?;
+        let body = self.clean(&redactor, answer.body, &room).await?;
         let headers = answer.headers.iter().filter_map(|(name, value)| {
             let hidden = matches!(name.as_str(), "set-cookie" | "set-cookie2") || redactor.finds_in_name(name.as_str());
             let value = || redactor.text(&String::from_utf8_lossy(value.as_bytes()));
@@ -371,6 +386,25 @@ impl Outgoing {
     }
 }
 
+impl Outgoing {
+    /// A body without secrets. A large one is searched on the guests' threads, in turns with them, so that it holds up nobody; the
+    /// search ends with the request.
+    async fn clean(&self, redactor: &Arc<Redactor>, body: Bytes, room: &Arc<Reservation>) -> Result<Bytes, Error> {
+        let searched = if body.len() < SEARCHED_HERE {
+            redactor.places_in(&body).map_err(|_| WITHHELD).and_then(|places| cleaned(body, &places, room))
+        } else {
+            let (redactor, room, busy) = (redactor.clone(), room.clone(), self.busy.clone());
+            let search = async move {
+                let places = redactor.places_in_turns(&body, &busy).await.map_err(|_| WITHHELD)?;
+                cleaned(body, &places, &room)
+            };
+            let mut task = Owned(self.threads.spawn(search));
+            (&mut task.0).await.unwrap_or(Err("the answer could not be searched for secrets"))
+        };
+        searched.map_err(|why| error(if why == NO_MEMORY { "limit" } else { "protocol" }, why))
+    }
+}
+
 /// Signs a request, where its credential does.
 fn signed(credential: Option<&Credential>, request: &mut net::Request) -> Result<Vec<Secret>, Error> {
     let Some(sign) = credential.and_then(|credential| credential.sign.as_ref()) else { return Ok(Vec::new()) };
@@ -380,35 +414,13 @@ fn signed(credential: Option<&Credential>, request: &mut net::Request) -> Result
     made.map_err(|unsigned| error("credential", unsigned.to_string()))
 }
 
-/// A body without secrets. A large one is searched on another thread, so that it holds up nobody; that ends with the request.
-async fn clean(redactor: &Arc<Redactor>, body: Bytes, room: &Arc<Reservation>) -> Result<Bytes, Error> {
-    let search = |redactor: &Redactor, body: Bytes, room: &Reservation, unwanted: Option<&AtomicBool>| {
-        let places = redactor.places_in(&body, unwanted).map_err(|_| WITHHELD)?;
-        if places.is_empty() {
-            return Ok(body);
-        }
-        let fits = room.grow((body.len() + places.len() * redact::REMOVED.len()) as u64);
-        fits.then(|| redact::without(&body, &places).into_owned().into()).ok_or(NO_MEMORY)
-    };
-    let searched = if body.len() < SEARCHED_HERE {
-        search(redactor, body, room, None)
-    } else {
-        let unwanted = Arc::new(AtomicBool::new(false));
-        let _ends = EndsWith(unwanted.clone());
-        let (redactor, room) = (redactor.clone(), room.clone());
-        let searched = tokio::task::spawn_blocking(move || search(&redactor, body, &room, Some(&unwanted))).await;
-        searched.unwrap_or(Err("the answer could not be searched for secrets"))
-    };
-    searched.map_err(|why| error(if why == NO_MEMORY { "limit" } else { "protocol" }, why))
-}
-
-/// Makes a search unwanted when whoever waits for it is gone.
-struct EndsWith(Arc<AtomicBool>);
-
-impl Drop for EndsWith {
-    fn drop(&mut self) {
-        self.0.store(true, Relaxed);
+/// A body without what stands at these places, in memory of its own.
+fn cleaned(body: Bytes, places: &[Range<usize>], room: &Reservation) -> Result<Bytes, &'static str> {
+    if places.is_empty() {
+        return Ok(body);
     }
+    let fits = room.grow((body.len() + places.len() * redact::REMOVED.len()) as u64);
+    fits.then(|| redact::without(&body, places).into_owned().into()).ok_or(NO_MEMORY)
 }
 
 fn kind(kind: net::ErrorKind) -> &'static str {

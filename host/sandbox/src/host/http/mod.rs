@@ -15,7 +15,7 @@ use bytes::Bytes;
 use futures::{StreamExt, stream};
 use wasmtime::Result;
 
-pub(crate) use exchange::Outgoing;
+pub(crate) use exchange::{Node, Outgoing};
 pub(crate) use passed::pass;
 
 use crate::{
@@ -27,6 +27,7 @@ use crate::{
     host::blob::Files,
     meter::Meter,
     state::State,
+    turns::Owned,
 };
 
 /// What a body is made of; can be made into a request again and again.
@@ -109,15 +110,6 @@ async fn start(outgoing: Arc<Outgoing>, files: Files, meter: Arc<Meter>, left: D
         // A mistake of ours, on whichever thread: whoever runs the guest sees it as one.
         Err(broken) if broken.is_panic() => std::panic::resume_unwind(broken.into_panic()),
         Err(_) => Err(error("protocol", "the request was broken off")),
-    }
-}
-
-/// A request that ends with its guest.
-struct Owned(tokio::task::JoinHandle<Answered>);
-
-impl Drop for Owned {
-    fn drop(&mut self) {
-        self.0.abort();
     }
 }
 

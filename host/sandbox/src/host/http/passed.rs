@@ -9,14 +9,13 @@ use std::{
 };
 
 use net::Url;
-use tokio::{runtime::Handle, time::timeout};
+use tokio::time::timeout;
 
-use super::{Outgoing, credential, error, rules};
+use super::{Node, Outgoing, credential, error, rules};
 use crate::{
     File, Level, LogLine, Pass, Passed, PassedAnswer, PassedFailure,
     abi::v1::http::{Body, Content, Request},
     host::blob::Files,
-    limiter::NodeMemory,
     trace::Trace,
 };
 
@@ -27,15 +26,14 @@ const BODY: &str = "body";
 const SEARCH: Duration = Duration::from_secs(15);
 
 /// Sends the request and reads the whole answer.
-pub(crate) async fn pass(net: &net::Client, memory: &Arc<NodeMemory>, pass: Pass) -> Passed {
+pub(crate) async fn pass(node: Node<'_>, pass: Pass) -> Passed {
     let limits = pass.limits.clamped();
     let started = Instant::now();
     let trace = Arc::new(Trace::new(started, limits));
     let given = pass.body.map(|bytes| File { id: BODY.into(), name: BODY.into(), media_type: String::new(), bytes });
     let body = if given.is_some() { Body::Content(Content::Blob(BODY.into())) } else { Body::Empty };
-    let files = Files::new(given.into_iter().collect(), memory.reserve(), limits);
-    let (policy, grant, home) = (pass.policy, pass.grant, Handle::current());
-    let outgoing = Outgoing::new(net.clone(), policy, grant, limits, trace.clone(), memory.reserve(), home);
+    let files = Files::new(given.into_iter().collect(), node.memory.reserve(), limits);
+    let outgoing = Outgoing::new(node, pass.policy, pass.grant, limits, trace.clone());
     let mut request = Request {
         method: pass.method,
         url: pass.url,
