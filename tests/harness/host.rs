@@ -138,7 +138,7 @@ impl Setup {
     }
 
     /// With every command run by another one.
-    pub(crate) fn run_by(self, runner: Vec<String>) -> Self {
+    pub fn run_by(self, runner: Vec<String>) -> Self {
         Self { runner, ..self }
     }
 

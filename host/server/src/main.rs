@@ -25,7 +25,7 @@ mod terminal;
 mod words;
 
 use std::{
-    io::IsTerminal,
+    io::{IsTerminal, Write},
     process::ExitCode,
     sync::atomic::{AtomicBool, Ordering},
 };
@@ -125,7 +125,8 @@ fn main() -> ExitCode {
     match run(cli) {
         Ok(code) => code,
         Err(Stop { line, code, .. }) => {
-            eprintln!("toolhost: {line}");
+            // Nobody reads it: there is nobody to tell, and the code says it.
+            let _ = writeln!(std::io::stderr(), "toolhost: {line}");
             ExitCode::from(code)
         }
     }
@@ -172,7 +173,12 @@ fn start_logging(config: &Config) -> anyhow::Result<()> {
     let filter =
         EnvFilter::try_new(format!("sled=warn,{}", config.log)).map_err(|cause| anyhow::anyhow!("`log`: {cause}"))?;
     let colour = !config.plain && std::io::stderr().is_terminal();
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(colour);
+    // A line that cannot be written is dropped. Saying so would go to where it could not be written, and end the process.
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .log_internal_errors(false)
+        .with_ansi(colour);
     match config.log_format {
         LogFormat::Text => builder.init(),
         LogFormat::Json => builder.json().init(),
