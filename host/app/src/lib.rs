@@ -176,6 +176,9 @@ impl App {
     }
 }
 
+/// Characters of the shortest secret of which answers show some.
+pub(crate) const SHOWN_FROM: usize = 8;
+
 /// As much of a text from outside as a message needs.
 pub(crate) fn cut(text: &str) -> String {
     text.chars().take(80).collect()

@@ -3,7 +3,7 @@
 
 use std::{
     fmt::Display,
-    os::unix::fs::DirBuilderExt,
+    os::unix::fs::{DirBuilderExt, MetadataExt},
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -220,8 +220,26 @@ async fn sandbox(config: &Config, vault: &Vault, net: net::Client) -> Result<San
     opened.map_err(|cause| anyhow::anyhow!("open the sandbox: {cause}").into())
 }
 
-/// Makes a folder that only its owner can look into.
+/// Makes a folder that only its owner can look into; one that is there has to be such a folder.
 fn make_private(folder: &Path) -> Result<(), Stop> {
     let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
-    made.with_context(|| format!("make the data directory {}", folder.display())).map_err(Stop::from)
+    made.with_context(|| format!("make the data directory {}", folder.display())).map_err(Stop::from)?;
+    check_private(folder)
+}
+
+/// Refuses a data directory that others can look into or write to, as a key file is refused that they can read.
+///
+/// # Errors
+/// With code 78 when they can.
+pub(crate) fn check_private(folder: &Path) -> Result<(), Stop> {
+    let found = std::fs::metadata(folder);
+    let found = found.with_context(|| format!("look at the data directory {}", folder.display()))?;
+    if found.mode() & 0o077 == 0 {
+        return Ok(());
+    }
+    Err(Stop::refused(format_args!(
+        "the data directory {} can be read or changed by others; run `chmod 700` on it, or set `data` to a folder inside it, \
+         which the start makes",
+        folder.display()
+    )))
 }

@@ -9,6 +9,8 @@ use sandbox::{Credential, MAX_SECRET_BYTES, MAX_SECRETS, Secret, Signing};
 use serde_json::{Map, Value};
 use url::Url;
 
+use crate::SHOWN_FROM;
+
 /// What a person filled in, by field. Unknown names are kept: the contract allows them.
 pub type Values = Map<String, Value>;
 
@@ -142,7 +144,7 @@ pub(super) fn open_fields(scheme: &AuthScheme, values: &Values) -> Vec<(String, 
     scheme.open_fields(|name| values.get(name).and_then(text))
 }
 
-/// Values as answers show them: what is not known to be open shows its first four characters.
+/// Values as answers show them: what is not known to be open shows at most its first four characters.
 pub(super) fn masked(scheme: Option<&AuthScheme>, values: &Values) -> Values {
     let open = |name: &str| {
         let declared = scheme.and_then(|scheme| scheme.fields.iter().find(|field| field.name == name));
@@ -155,7 +157,7 @@ pub(super) fn masked(scheme: Option<&AuthScheme>, values: &Values) -> Values {
 #[must_use]
 pub fn mask(value: &Value) -> Value {
     match value {
-        Value::String(text) if text.chars().count() < 4 => "REDACTED".into(),
+        Value::String(text) if text.chars().count() < SHOWN_FROM => "REDACTED".into(),
         Value::String(text) => format!("{}...", text.chars().take(4).collect::<String>()).into(),
         Value::Array(items) => items.iter().map(mask).collect(),
         Value::Object(members) => members.iter().map(|(name, value)| (name.clone(), mask(value))).collect(),
@@ -211,8 +213,8 @@ mod tests {
 
     #[test]
     fn masking_counts_characters_not_bytes() {
-        assert_eq!(mask(&json!("éééé")), json!("éééé..."));
-        assert_eq!(mask(&json!("ééé")), json!("REDACTED"));
+        assert_eq!(mask(&json!("éééééééé")), json!("éééé..."));
+        assert_eq!(mask(&json!("ééééééé")), json!("REDACTED"));
         assert_eq!(mask(&json!("")), json!("REDACTED"));
     }
 

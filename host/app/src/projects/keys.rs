@@ -22,7 +22,7 @@ use super::{
     scope::Rights,
 };
 use crate::{
-    App, Error, INSTALLATION, Result,
+    App, Error, INSTALLATION, Result, SHOWN_FROM,
     ids::{self, OrganisationId},
     vault::{Place, Sealed, Vault, keyed_hash},
 };
@@ -478,9 +478,10 @@ fn well_formed(secret: &str) -> bool {
     secret.is_ascii() && secret.len() == split + CHECKSUM && checksum(&secret[..split]) == secret[split..]
 }
 
-/// The first characters, then asterisks.
+/// The first characters, of a short one none, then asterisks.
 fn masked(secret: &str) -> String {
-    let shown: String = secret.chars().take(6).filter(|c| c.is_ascii_graphic()).collect();
+    let most = if secret.chars().count() < SHOWN_FROM { 0 } else { 6 };
+    let shown: String = secret.chars().take(most).filter(|c| c.is_ascii_graphic()).collect();
     format!("{shown}********")
 }
 
@@ -508,5 +509,6 @@ mod tests {
     fn a_refused_key_is_shown_by_its_first_characters_only() {
         assert_eq!(masked("ak_abcdefgh"), "ak_abc********");
         assert_eq!(masked("\u{7}\u{7}"), "********");
+        assert_eq!(masked("ak_abcd"), "********");
     }
 }

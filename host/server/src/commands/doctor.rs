@@ -77,6 +77,11 @@ async fn port(listen: &str) -> Finding {
 }
 
 async fn data(config: &Config) -> Finding {
+    if config.data.exists()
+        && let Err(stop) = open::check_private(&config.data)
+    {
+        return Bad(stop.line);
+    }
     if config.database().is_some() {
         return match open::store(config).await {
             Ok(store) => {
@@ -93,7 +98,7 @@ async fn data(config: &Config) -> Finding {
     match open::store(config).await {
         Ok(store) => {
             store.close().await;
-            Good(format!("the data directory {shown} opens"))
+            Good(format!("the data directory {shown} opens, and only its owner can look into it"))
         }
         Err(stop) => Bad(stop.line),
     }
