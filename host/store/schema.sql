@@ -342,6 +342,17 @@ create index "files_by_tool" on "files" (project, "tool" nulls first, created_at
 create index "files_by_state" on "files" (project, "state" nulls first, created_at, id) where deleted_at is null;
 create unique index "files_one_content" on "files" (project, "content" nulls first) where deleted_at is null;
 
+create table "file_totals" (
+    id text collate "C" primary key,
+    project text collate "C" not null,
+    revision bigint not null,
+    created_at bigint not null,
+    updated_at bigint not null,
+    deleted_at bigint,
+    body json not null
+);
+create index "file_totals_by_created_at" on "file_totals" (project, created_at, id) where deleted_at is null;
+
 create table "execution_pages" (
     id text collate "C" primary key,
     project text collate "C" not null,
@@ -415,6 +426,17 @@ create table "idempotency_keys" (
     body json not null
 );
 create index "idempotency_keys_by_created_at" on "idempotency_keys" (project, created_at, id) where deleted_at is null;
+
+create table "daily_amounts" (
+    id text collate "C" primary key,
+    project text collate "C" not null,
+    revision bigint not null,
+    created_at bigint not null,
+    updated_at bigint not null,
+    deleted_at bigint,
+    body json not null
+);
+create index "daily_amounts_by_created_at" on "daily_amounts" (project, created_at, id) where deleted_at is null;
 
 create table "leases" (
     id text collate "C" primary key,

@@ -38,6 +38,7 @@ const ROWS: &[(&str, &str)] = &[
     ("Entries of a page", "tests/e2e/budget.rs what_a_request_may_be"),
     ("Characters of an `Idempotency-Key`", "tests/e2e/budget.rs what_a_request_may_be"),
     ("Answer kept for an `Idempotency-Key`", "tests/e2e/budget.rs how_large_an_answer_is_given_again"),
+    ("Answers kept of a project in a day", "tests/e2e/abuse/quotas.rs answers_past_a_projects_quota_are_not_kept"),
     ("Arrival of a body", "tests/e2e/budget.rs how_long_things_may_take"),
     ("Speed of a body, and of reading an answer, over five seconds", "tests/e2e/abuse/edge.rs trickling_body_is_cut"),
     ("An operation", "tests/e2e/budget.rs how_long_things_may_take"),
@@ -127,7 +128,10 @@ const ROWS: &[(&str, &str)] = &[
     ("Files of a call together", "tests/e2e/budget.rs how_many_files_a_call_takes"),
     ("Files of a call", "tests/e2e/budget.rs how_many_files_a_call_takes"),
     ("Characters of a file's name", "tests/e2e/budget.rs what_a_request_may_be"),
+    ("Files of a project together", "tests/e2e/abuse/quotas.rs files_past_a_projects_quota_are_refused"),
     ("Arguments or result in a record", "tests/e2e/log_lists.rs what_is_too_large_to_keep_is_left_out_and_said_to_be"),
+    ("Log of a project in a day", "tests/e2e/abuse/quotas.rs records_past_a_projects_quota_keep_no_payload"),
+    ("Records that wait to be written", "tests/e2e/abuse/quotas.rs records_that_wait_are_bounded_in_bytes"),
     ("Cassette", "tests/e2e/cassettes.rs a_cassette_is_sealed_bounded_and_not_made_of_what_a_project_does_not_store"),
     (
         "An account waits for its user",
@@ -150,6 +154,7 @@ const ROWS: &[(&str, &str)] = &[
     ("Making arguments", "tests/e2e/budget.rs how_much_a_language_model_is_asked"),
     ("Tokens of a model's answer", "tests/e2e/budget.rs how_much_a_language_model_is_asked"),
     ("Sentences at once", "tests/e2e/budget.rs how_much_a_language_model_is_asked"),
+    ("Sentences of a project at once", "tests/e2e/abuse/quotas.rs one_project_cannot_hold_the_whole_model"),
 ];
 
 /// Settings in groups of limits that bound nothing that a client asks for.

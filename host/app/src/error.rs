@@ -364,6 +364,9 @@ pub enum Error {
         /// Of what came.
         found: String,
     },
+    /// The project has as many bytes of files as it may. Nothing was kept.
+    #[error("the project's files have at most {0} MiB together, and this one would be past it")]
+    FilesFull(u64),
     /// Not a link of this server, or changed.
     #[error("the link to the file is not valid")]
     LinkInvalid,
@@ -436,7 +439,7 @@ impl Error {
 
             Self::IdempotencyKeyReused => row(10424, "Idempotency_KeyReused", 422, "send a new key with every new request, and the same one only with the very same request"),
             Self::IdempotencyUnanswered => row(10425, "Idempotency_Unanswered", 409, "ask again in a moment; if it stays so, look what the first request did, and use a new key"),
-            Self::IdempotencyAnswerGone => row(10426, "Idempotency_AnswerGone", 409, "look what the first request did; answers above 1 MiB, and those of tools for projects that store no data, are not kept"),
+            Self::IdempotencyAnswerGone => row(10426, "Idempotency_AnswerGone", 409, "look what the first request did; answers above 1 MiB, those past `limits.answers_mib` of a day, and those of tools for projects that store no data, are not kept"),
 
             Self::ProjectNotFound(_) => row(701, "Project_NotFound", 404, "list the projects of the organization"),
             Self::ProjectNameTaken(_) => row(702, "Project_NameTaken", 400, "choose another name"),
@@ -497,6 +500,7 @@ impl Error {
             Self::FileNotFound(_) => row(2701, "File_NotFound", 404, "ask for a new upload with `files/upload/request`"),
             Self::FileNotUploaded(_) => row(2702, "File_NotUploaded", 400, "PUT the bytes to the `new_presigned_url` of its upload request first"),
             Self::FileDigest { .. } => row(2703, "File_DigestMismatch", 400, "send the bytes that the upload was asked for, or ask for an upload of these"),
+            Self::FilesFull(_) => row(2706, "File_QuotaExceeded", 507, "wait until old files are let go (`files.keep_days`), or have the operator raise `files.quota_mib`"),
             Self::LinkInvalid => row(2704, "File_LinkInvalid", 403, "use the link as it was answered, with the method it is for"),
             Self::LinkExpired => row(2705, "File_LinkExpired", 403, "ask for a new link"),
 
@@ -666,6 +670,7 @@ mod tests {
             Error::FileNotFound(text()),
             Error::FileNotUploaded(text()),
             Error::FileDigest { announced: text(), found: text() },
+            Error::FilesFull(1),
             Error::LinkInvalid,
             Error::LinkExpired,
             Error::AuthContextMissing,

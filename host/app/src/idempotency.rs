@@ -15,6 +15,7 @@ use crate::{
     App, Error, Result,
     jobs::Lease,
     projects::Holder,
+    quotas::Kind,
     vault::{Place, Sealed},
 };
 
@@ -49,7 +50,7 @@ impl Document for Noted {
 enum State {
     /// Begun, and nothing more is known.
     Begun,
-    /// Done. The answer is absent when it was too large to keep, or the project keeps none.
+    /// Done. The answer is absent when it was too large to keep, its owner's quota was used up, or the project keeps none.
     Done { status: u16, answer: Option<Sealed<String>> },
 }
 
@@ -150,7 +151,11 @@ pub async fn end(app: &App, First { mut note }: First, ended: Ended) -> Result<(
     let (status, answer) = match ended {
         Ended::Refused => return erase(&app.store, Batch::at(now).purge(&note)).await,
         Ended::DoneInSilence => (0, None),
-        Ended::Done(Answer { status, body }) if body.len() > ANSWER => (status, None),
+        Ended::Done(Answer { status, body })
+            if body.len() > ANSWER || !app.quotas.take(Kind::Answers, &note.project, body.len(), now) =>
+        {
+            (status, None)
+        }
         Ended::Done(Answer { status, body }) => {
             let key = app.vault.key(&note.project, now).await?;
             (status, Some(key.seal(place(&note), &body)?))

@@ -16,6 +16,7 @@ mod jobs;
 pub mod json;
 pub mod legacy;
 pub mod projects;
+pub mod quotas;
 pub mod tools;
 pub mod vault;
 
@@ -49,10 +50,12 @@ pub static COLLECTIONS: &[&Collection] = &[
     &connections::CLIENTS,
     &legacy::COLLECTION,
     &files::COLLECTION,
+    &files::TOTALS,
     &tools::log::PAGES,
     &tools::log::DETAILS,
     &tools::log::CASSETTES,
     &idempotency::COLLECTION,
+    &quotas::COLLECTION,
     &jobs::LEASES,
     &jobs::FENCES,
 ];
@@ -79,6 +82,8 @@ pub struct App {
     pub(crate) accounts: Arc<connections::Keeper>,
     /// Files of projects.
     pub files: files::Files,
+    /// Bytes that projects have written in a day.
+    pub(crate) quotas: Arc<quotas::Quotas>,
     /// Ids of logs and requests.
     pub sequence: ids::Sequence,
 }
@@ -105,6 +110,8 @@ pub struct Parts {
     pub trusted: catalog::TrustedKeys,
     /// The language model; none when the operator has set none.
     pub model: Option<tools::text::Settings>,
+    /// Bytes that each project may write in a day.
+    pub quotas: quotas::Settings,
 }
 
 impl App {
@@ -113,10 +120,12 @@ impl App {
     /// # Errors
     /// When the catalogue cannot be read.
     pub async fn open(parts: Parts) -> Result<(Self, tools::log::Writer)> {
-        let Parts { store, vault, sandbox, texts, clock, log, files, connections, trusted, model } = parts;
+        let Parts { store, vault, sandbox, texts, clock, log, files, connections, trusted, model, quotas } = parts;
         let catalog = catalog::load(&store, texts).await?;
         let usage = Arc::new(catalog::Usage::default());
-        let (log, writer) = tools::log::open(log, store.clone(), vault.clone(), clock.clone(), usage.clone());
+        let quotas = Arc::new(quotas::Quotas::open(quotas, &store).await?);
+        let (log, writer) =
+            tools::log::open(log, store.clone(), vault.clone(), clock.clone(), usage.clone(), quotas.clone());
         let keys = projects::Keys::new(&vault);
         let accounts = connections::Keeper::new(store.clone(), vault.clone(), clock.clone(), connections);
         let files = files::Files::new(files::Links::new(&vault), files);
@@ -133,6 +142,7 @@ impl App {
             log,
             accounts: Arc::new(accounts),
             files,
+            quotas,
             sequence: ids::Sequence::new(),
         };
         Ok((app, writer))
@@ -153,9 +163,9 @@ impl App {
     }
 
     /// Does the work that recurs, whenever this server has the lease of a job that is due, and writes down
-    /// when keys were used. Does not end.
+    /// when keys were used and how much projects have written. Does not end.
     pub async fn work(&self) {
-        tokio::join!(jobs::work(self), projects::note_uses(self));
+        tokio::join!(jobs::work(self), projects::note_uses(self), quotas::work(self));
     }
 
     /// Where clients reach this server.

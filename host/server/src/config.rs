@@ -16,6 +16,7 @@ use anyhow::{Context, Result, ensure};
 use app::catalog::TrustedKeys;
 use app::connections::{Settings as ConnectionSettings, apps::NewOauthApp};
 use app::files::Settings as FileSettings;
+use app::quotas::Settings as QuotaSettings;
 use app::tools::log::{Keep, Retention};
 use config::{Environment, File, FileFormat};
 use net::ipnet::IpNet;
@@ -293,6 +294,9 @@ pub(crate) struct Limits {
     pub connections_per_address: usize,
     /// How long a stopping server waits for what still runs, in seconds. Default 30.
     pub drain_s: u64,
+    /// Answers that are kept for the Idempotency-Keys of one project in a day, in MiB, at most 1048576; 0 for no limit. Requests
+    /// past it are done, and their answers not kept. Default 256.
+    pub answers_mib: u64,
 }
 }
 
@@ -316,6 +320,12 @@ pub(crate) struct Logs {
     pub cassettes: Keep,
     /// Content that a cassette holds at most, in KiB, at most 8192; a larger run leaves none. Default 256.
     pub cassette_kib: usize,
+    /// Records and cassettes that may wait to be written, in MiB, at most 65536; when no more fits, new executions wait. An
+    /// execution takes room for twice `logs.payload_kib` before it starts. Default 256.
+    pub buffer_mib: usize,
+    /// Bytes that the log of one project takes in a day, in MiB, at most 1048576; 0 for no limit. Past it records have neither
+    /// arguments nor result, and say so. Default 2048.
+    pub quota_mib: u64,
 }
 }
 
@@ -334,6 +344,8 @@ pub(crate) struct Files {
     pub transfers_per_project: usize,
     /// How long a file may take to arrive or to leave, in seconds. Default 600, at most 3600.
     pub transfer_s: u64,
+    /// All files of one project together, in MiB, at most 1073741824; 0 for no limit. Default 10240.
+    pub quota_mib: u64,
 }
 }
 
@@ -413,6 +425,8 @@ pub(crate) struct Llm {
     pub max_tokens: u32,
     /// Sentences that are worked on at once, at most 1024. Default 16.
     pub at_once: usize,
+    /// Of them, sentences of one project, at most 1024. Default 8.
+    pub at_once_per_project: usize,
 }
 }
 
@@ -426,6 +440,7 @@ impl Default for Llm {
             timeout_s: 30,
             max_tokens: 2_048,
             at_once: 16,
+            at_once_per_project: 8,
         }
     }
 }
@@ -501,6 +516,7 @@ impl Default for Limits {
             connections: 4_096,
             connections_per_address: 256,
             drain_s: 30,
+            answers_mib: 256,
         }
     }
 }
@@ -515,13 +531,22 @@ impl Default for Logs {
             keep_count: 0,
             cassettes: Keep::Off,
             cassette_kib: 256,
+            buffer_mib: 256,
+            quota_mib: 2_048,
         }
     }
 }
 
 impl Default for Files {
     fn default() -> Self {
-        Self { size_mib: 100, keep_days: 30, transfers: 16, transfers_per_project: 4, transfer_s: 600 }
+        Self {
+            size_mib: 100,
+            keep_days: 30,
+            transfers: 16,
+            transfers_per_project: 4,
+            transfer_s: 600,
+            quota_mib: 10_240,
+        }
     }
 }
 
@@ -688,6 +713,19 @@ impl Config {
         ensure!((1..=1_000_000).contains(&self.logs.buffer), "`logs.buffer` must be 1 to 1000000");
         ensure!(self.logs.keep_days <= 36_500, "`logs.keep_days` must be at most 36500");
         ensure!((1..=8_192).contains(&self.logs.cassette_kib), "`logs.cassette_kib` must be 1 to 8192");
+        let Logs { buffer_mib, payload_kib, quota_mib, .. } = self.logs;
+        ensure!((1..=65_536).contains(&buffer_mib), "`logs.buffer_mib` must be 1 to 65536");
+        ensure!(
+            buffer_mib.saturating_mul(1024) > payload_kib.saturating_mul(2).saturating_add(16),
+            "`logs.buffer_mib` is {buffer_mib}: a record with twice `logs.payload_kib` must fit, which is {payload_kib}"
+        );
+        for (key, mib, most) in [
+            ("limits.answers_mib", self.limits.answers_mib, 1 << 20),
+            ("logs.quota_mib", quota_mib, 1 << 20),
+            ("files.quota_mib", self.files.quota_mib, 1 << 30),
+        ] {
+            ensure!(mib <= most, "`{key}` is {mib}: it must be at most {most}");
+        }
         let llm = &self.llm;
         ensure!(
             llm.base_url.is_some() == llm.model.is_some(),
@@ -709,6 +747,7 @@ impl Config {
         ensure!((1..=300).contains(&llm.timeout_s), "`llm.timeout_s` must be 1 to 300");
         ensure!((1..=65_536).contains(&llm.max_tokens), "`llm.max_tokens` must be 1 to 65536");
         ensure!((1..=1_024).contains(&llm.at_once), "`llm.at_once` must be 1 to 1024");
+        ensure!((1..=1_024).contains(&llm.at_once_per_project), "`llm.at_once_per_project` must be 1 to 1024");
         let connections = &self.connections;
         for (key, value, most) in [
             ("pending_s", connections.pending_s, 3_600),
@@ -791,7 +830,7 @@ impl Config {
 
     /// What files may be.
     pub(crate) fn files(&self) -> FileSettings {
-        let Files { size_mib, keep_days, transfers, transfers_per_project, .. } = self.files;
+        let Files { size_mib, keep_days, transfers, transfers_per_project, quota_mib, .. } = self.files;
         let keep = Duration::from_secs(u64::from(keep_days) * 86_400);
         FileSettings {
             size: size_mib << 20,
@@ -799,7 +838,13 @@ impl Config {
             transfers,
             transfers_per_project,
             transfer: self.files.transfer(),
+            quota: quota(quota_mib),
         }
+    }
+
+    /// What each project may write in a day.
+    pub(crate) fn quotas(&self) -> QuotaSettings {
+        QuotaSettings { log: quota(self.logs.quota_mib), answers: quota(self.limits.answers_mib) }
     }
 
     /// How accounts are connected and kept.
@@ -852,6 +897,7 @@ impl Config {
             timeout: Duration::from_secs(llm.timeout_s),
             max_tokens: llm.max_tokens,
             at_once: llm.at_once,
+            at_once_per_project: llm.at_once_per_project,
         }))
     }
 
@@ -952,6 +998,11 @@ pub(crate) fn help() -> String {
     let about =
         "Settings, in toolhost.toml or in the environment (net.allow is TOOLHOST_NET__ALLOW, lists have commas):\n";
     about.to_owned() + &lines.collect::<String>()
+}
+
+/// Bytes of a quota; none where there is no limit.
+fn quota(mib: u64) -> Option<u64> {
+    (mib > 0).then_some(mib << 20)
 }
 
 /// The path without `.`, `..` and a trailing slash, absolute. Nothing is looked up.
@@ -1117,6 +1168,11 @@ mod tests {
             ("TOOLHOST_LLM__MODEL", "alone"),
             ("TOOLHOST_LLM__TIMEOUT_S", "0"),
             ("TOOLHOST_LLM__HEADERS", "x-team,Host"),
+            ("TOOLHOST_LLM__AT_ONCE_PER_PROJECT", "0"),
+            ("TOOLHOST_LOGS__BUFFER_MIB", "0"),
+            ("TOOLHOST_LOGS__PAYLOAD_KIB", "999999"),
+            ("TOOLHOST_LOGS__QUOTA_MIB", "1048577"),
+            ("TOOLHOST_FILES__QUOTA_MIB", "-1"),
         ] {
             read(&[(name, value)], &Flags::default()).unwrap_err();
         }

@@ -20,6 +20,7 @@ Everything has a number. What is over one is refused or cut as the last column s
 envelope with its slug and a `suggested_fix`, and 429 and 503 say with `Retry-After` when to try again. A failure of a run is an answer with
 status 200 and `successful: false`, and its kind stands in `data.kind`. Numbers with a setting are its default; `toolhost serve --help` says how
 far it goes. Requests, runs and rates are counted by each server for itself: several servers on one database give as many times as much.
+Files are counted for all servers together; what a project writes in a day is, too, but for the last minute of each server.
 ";
 
 const WORK: &str = "
@@ -116,6 +117,8 @@ fn work() -> Vec<Bound> {
             "the tool gets an error of kind `too_large`", "tests/e2e/abuse/runs.rs parts_of_one_file_share_its_bytes"),
         bound("Requests of one list that are begun at once", &sandbox::Limits::default().requests_at_once,
             "the others wait for their turn", "tests/e2e/abuse/runs.rs lists_of_requests_cost_no_memory_past_their_limit"),
+        bound("Room for a record, besides arguments and result", &size(tools::log::RECORD as u64), "lines and requests of the run are left out when there is no more room, and said to be", "host/app/src/tools/log/pending.rs a_long_trace_takes_more_room_or_is_left_out"),
+        bound("Records written to the store together", &size(tools::log::GROUP_BYTES as u64), "the rest is written after them", "host/app/src/tools/log/write.rs large_records_are_written_a_few_at_a_time"),
     ]
 }
 
@@ -148,6 +151,7 @@ fn requests(limits: &config::Limits) -> Vec<Row> {
         row("Entries of a page", LARGEST_PAGE, "", "a larger `limit` is taken for this one; in a cursor 400 `Request_CursorInvalid`"),
         row("Characters of an `Idempotency-Key`", idempotency::KEY, "", INVALID),
         row("Answer kept for an `Idempotency-Key`", size(idempotency::ANSWER as u64), "", "409 `Idempotency_AnswerGone` when it is sent again"),
+        row("Answers kept of a project in a day", unlimited_size(limits.answers_mib), "limits.answers_mib", "done, and not kept: 409 `Idempotency_AnswerGone` when it is sent again"),
         row("Arrival of a body", time(limits.body()), "limits.body_s", "408 `HTTP_RequestTimeout`, and the connection ends"),
         row("Speed of a body, and of reading an answer, over five seconds", format!("{} KiB/s at least", limits.min_rate_kib), "limits.min_rate_kib", "408 `HTTP_RequestTimeout`, or the connection ends"),
         row("An operation", time(limits.deadline()), "limits.deadline_s", "503 `Server_DeadlineExceeded`"),
@@ -250,7 +254,10 @@ fn kept(config: &Config) -> Vec<Row> {
         row("Files of a call together", size(file.size_mib << 20), "files.size_mib", "400 `ActionExecute_ArgumentsInvalid`"),
         row("Files of a call", files::MOST, "", "400 `ActionExecute_ArgumentsInvalid`"),
         row("Characters of a file's name", files::NAME, "", INVALID),
+        row("Files of a project together", unlimited_size(file.quota_mib), "files.quota_mib", "507 `File_QuotaExceeded`; a tool's file: `file_not_kept`"),
         row("Arguments or result in a record", size((logs.payload_kib as u64) << 10), "logs.payload_kib", "left out, and said to be"),
+        row("Log of a project in a day", unlimited_size(logs.quota_mib), "logs.quota_mib", "arguments, result, lines and requests are left out, and said to be"),
+        row("Records that wait to be written", size((logs.buffer_mib as u64) << 20), "logs.buffer_mib", "new runs wait for two seconds: 503 `Server_Unavailable`"),
         row("Cassette", size((logs.cassette_kib as u64) << 10), "logs.cassette_kib", "404 `Log_NoCassette`"),
         row("An account waits for its user", time(Duration::from_secs(connections.pending_s)), "connections.pending_s", "it is `EXPIRED`"),
         row("A user's time at an application", time(Duration::from_secs(connections.away_s)), "connections.away_s", "coming back leads nowhere: 400"),
@@ -267,6 +274,7 @@ fn sentences(llm: &config::Llm) -> Vec<Row> {
         row("Making arguments", time(Duration::from_secs(llm.timeout_s)), "llm.timeout_s", "502 `ActionExecute_ModelFailed`"),
         row("Tokens of a model's answer", llm.max_tokens, "llm.max_tokens", "the model is cut"),
         row("Sentences at once", llm.at_once, "llm.at_once", NODE_BUSY),
+        row("Sentences of a project at once", llm.at_once_per_project, "llm.at_once_per_project", PROJECT_BUSY),
     ]
 }
 
@@ -275,6 +283,10 @@ fn size(bytes: u64) -> String {
         whole if whole >= 1 << 20 && whole.is_multiple_of(1 << 20) => format!("{} MiB", whole >> 20),
         other => format!("{} KiB", other >> 10),
     }
+}
+
+fn unlimited_size(mib: u64) -> String {
+    if mib == 0 { "any size".to_owned() } else { size(mib << 20) }
 }
 
 fn time(duration: Duration) -> String {

@@ -103,6 +103,7 @@ pub(crate) async fn open(config: &Config) -> Result<Opened, Stop> {
     let log = LogSettings {
         wait: config.logs.wait,
         buffer: config.logs.buffer,
+        buffer_bytes: config.logs.buffer_mib << 20,
         payload: config.logs.payload_kib * 1024,
         cassettes: config.logs.cassettes,
         cassette: config.logs.cassette_kib * 1024,
@@ -111,7 +112,9 @@ pub(crate) async fn open(config: &Config) -> Result<Opened, Stop> {
     let model = config.model()?;
     let files = config.files();
     let texts = Texts::within(&config.data).with_context(|| format!("write into {}", config.data.display()))?;
-    let parts = Parts { store: store.clone(), vault, sandbox, texts, clock, log, files, connections, trusted, model };
+    let quotas = config.quotas();
+    let own = store.clone();
+    let parts = Parts { store: own, vault, sandbox, texts, clock, log, files, connections, trusted, model, quotas };
     let (app, writer) = App::open(parts).await?;
     Ok(Opened { app, writer, store, new })
 }

@@ -2,10 +2,199 @@
 
 use std::{fs, os::unix::fs::PermissionsExt};
 
-use harness::{Host, host::Setup};
-use serde_json::Value;
+use futures::future::join_all;
+use harness::{Answer, Client, Host, SmallDisk, client::Body, guest, host::Setup};
+use reqwest::Method;
+use serde_json::{Value, json};
 
-use crate::given;
+use crate::{budget::assert_refused, files, given};
+
+const LOGS: &str = "/logs/tool_execution";
+
+/// Runs a tool that answers its arguments, of so many bytes.
+async fn run(project: &Client, tool: &str, bytes: usize) -> Answer {
+    project.execute(tool, json!({ "filler": "x".repeat(bytes) })).await
+}
+
+/// The record of a run.
+async fn record(project: &Client, ran: &Answer) -> Answer {
+    project.get(&format!("{LOGS}/{}", ran["log_id"].as_str().unwrap())).await.expect(200)
+}
+
+#[tokio::test]
+async fn records_that_wait_are_bounded_in_bytes() {
+    let setup = Setup::embedded().with("logs.wait", "false").with("logs.buffer_mib", "2");
+    let Some(disk) = SmallDisk::below(&setup, 96) else {
+        eprintln!("no small disk can be made here; the room of a record is tested beside it");
+        return;
+    };
+    let host = disk.hold(setup).start().await;
+    let (project, tool) = (host.as_project(), given::echo(&host).await);
+    run(&project, &tool, 1 << 20).await.expect(200);
+    let before = host.footprint().resident_kib;
+    disk.fill_but_for(1 << 20);
+    // Larger than a record keeps: what waits is a note.
+    for _ in 0..32 {
+        run(&project, &tool, 1 << 20).await.expect(200);
+    }
+    let grown = host.footprint().resident_kib.saturating_sub(before) >> 10;
+    assert!(grown < 32, "the server has grown by {grown} MiB");
+    let mut ran = 33;
+    let refused = loop {
+        let answer = run(&project, &tool, 60 << 10).await;
+        if answer.status != 200 {
+            break answer;
+        }
+        ran += 1;
+        assert!(ran < 64, "each of these records takes 120 KiB of 2 MiB");
+    };
+    assert_refused("Records that wait to be written", &refused, 503, "Server_Unavailable");
+    disk.clear();
+    harness::wait_until("runs are let in again", || async { run(&project, &tool, 1).await.status == 200 }).await;
+    let listed = project.post(LOGS, &json!({ "limit": 100 })).await.expect(200);
+    assert_eq!(listed["logs"].as_array().unwrap().len(), ran + 1, "no record is lost");
+}
+
+#[tokio::test]
+async fn records_past_a_projects_quota_keep_no_payload() {
+    let host = Setup::new().with("logs.quota_mib", "1").start().await;
+    let (project, tool) = (host.as_project(), given::echo(&host).await);
+    let first = run(&project, &tool, 60 << 10).await.expect(200);
+    for _ in 0..8 {
+        run(&project, &tool, 60 << 10).await.expect(200);
+    }
+    let past = run(&project, &tool, 60 << 10).await.expect(200);
+    let assert_left_out = |record: &Answer| {
+        for kept in [&record["data"]["arguments"], &record["data"]["response"]["data"]] {
+            assert_eq!(kept["omitted"], true, "{kept}");
+            assert!(kept["bytes"].as_u64() > Some(60 << 10), "{kept}");
+        }
+        assert!(record["data"]["log"][0]["message"].as_str().unwrap().contains("logs.quota_mib"), "{record:#?}");
+        assert_eq!(record["status"], "success", "{record:#?}");
+    };
+    assert!(record(&project, &first).await["data"]["arguments"]["filler"].is_string());
+    assert_left_out(&record(&project, &past).await);
+    let neighbor = host.new_project().await;
+    let own = run(&neighbor, &tool, 60 << 10).await.expect(200);
+    assert!(record(&neighbor, &own).await["data"]["arguments"]["filler"].is_string(), "a quota is of one project");
+    let key = host.project_key.clone();
+    let (setup, _) = host.terminate().await;
+    let host = setup.start().await;
+    let project = host.with_key(&key);
+    let later = run(&project, &tool, 60 << 10).await.expect(200);
+    assert_left_out(&record(&project, &later).await);
+}
+
+#[tokio::test]
+async fn answers_past_a_projects_quota_are_not_kept() {
+    let host = Setup::new().with("limits.answers_mib", "1").start().await;
+    let path = format!("/tools/execute/{}", given::echo(&host).await);
+    let ask = async |project: &Client, key: &str| {
+        let body = json!({ "version": "latest", "arguments": { "a": "x".repeat(600 << 10) } });
+        project.send(Method::POST, &path, Body::Json(body), &[("idempotency-key", key)]).await
+    };
+    let (project, neighbor) = (host.as_project(), host.new_project().await);
+    for (client, key) in [(&project, "first"), (&neighbor, "neighbor")] {
+        let answer = ask(client, key).await.expect(200);
+        let again = ask(client, key).await.expect(200);
+        assert_eq!((again.header("idempotency-replayed"), &again.text), ("true", &answer.text));
+    }
+    let assert_not_kept = async |project: &Client, key: &str| {
+        ask(project, key).await.expect(200);
+        assert_refused("Answers kept", &ask(project, key).await, 409, "Idempotency_AnswerGone");
+    };
+    assert_not_kept(&project, "second").await;
+    let key = host.project_key.clone();
+    let (setup, _) = host.terminate().await;
+    let host = setup.start().await;
+    assert_not_kept(&host.with_key(&key), "third").await;
+}
+
+/// Uploads so many bytes, which begin with `name`: how the request was answered, or the bytes when they were put.
+async fn upload(project: &Client, slug: &str, name: u8, bytes: usize) -> (Answer, u16) {
+    let bytes = vec![name; bytes];
+    let asked = files::ask(project, slug, &bytes, json!({})).await;
+    if asked.status != 200 {
+        let status = asked.status;
+        return (asked, status);
+    }
+    let put = project.exchange(Method::PUT, files::url(&asked), &[], bytes).await;
+    if put.status != 200 {
+        assert!(String::from_utf8_lossy(&put.bytes).contains("File_QuotaExceeded"), "{put:?}");
+    }
+    (asked, put.status)
+}
+
+#[tokio::test]
+async fn files_past_a_projects_quota_are_refused() {
+    let host = Setup::new().with("files.quota_mib", "1").start().await;
+    let slug = files::copier(&host).await;
+    let (project, neighbor) = (host.as_project(), host.new_project().await);
+    let (asked, status) = upload(&project, &slug, 1, 600 << 10).await;
+    assert_eq!(status, 200);
+    assert_eq!(upload(&project, &slug, 1, 600 << 10).await.1, 200, "the same bytes count once");
+    assert_eq!(upload(&project, &slug, 2, 600 << 10).await.1, 507);
+    assert_eq!(upload(&neighbor, &slug, 2, 600 << 10).await.1, 200, "a quota is of one project");
+    let file = json!({ "name": "n", "mimetype": "text/plain", "s3key": asked["key"] });
+    let copied = project.execute(&guest::tool(&slug), json!({ "file": file })).await.expect(200);
+    assert_eq!(copied.failure(), "file_not_kept", "{copied:#?}");
+    assert!(copied["error"].as_str().unwrap().contains("at most 1 MiB together"), "{copied:#?}");
+    assert_eq!(upload(&project, &slug, 3, 424 << 10).await.1, 200, "up to the last byte");
+    let key = host.project_key.clone();
+    let host = host.kill().start().await;
+    let project = host.with_key(&key);
+    let (refused, _) = upload(&project, &slug, 4, 1).await;
+    assert_refused("Files of a project together", &refused, 507, "File_QuotaExceeded");
+}
+
+#[tokio::test]
+async fn files_made_at_once_all_count() {
+    let host = Setup::new().with("files.quota_mib", "1").start().await;
+    let (slug, project) = (files::copier(&host).await, host.as_project());
+    let (asked, _) = upload(&project, &slug, 1, 100 << 10).await;
+    let file = json!({ "name": "n", "mimetype": "text/plain", "s3key": asked["key"] });
+    let tool = guest::tool(&slug);
+    let ran = join_all((0..16).map(|_| project.execute(&tool, json!({ "file": file })))).await;
+    let kept = ran.iter().filter(|ran| ran["successful"] == true).count();
+    assert_eq!(kept, 9, "100 KiB each, in 1 MiB with the file that they copy");
+}
+
+#[tokio::test]
+async fn one_project_cannot_hold_the_whole_model() {
+    let tag = harness::unique(8);
+    let host = Setup::new()
+        .with("llm.base_url", format!("{}/hang/{tag}", Host::application().origin))
+        .with("llm.model", "small-one")
+        .with("llm.timeout_s", "2")
+        .with("llm.at_once", "4")
+        .with("llm.at_once_per_project", "3")
+        .start()
+        .await;
+    let path = format!("/tools/execute/{}", given::echo(&host).await);
+    let (greedy, neighbor) = (host.as_project(), host.new_project().await);
+    let say = |project: &Client| {
+        let (project, path) = (project.clone(), path.clone());
+        async move { project.post(&path, &json!({ "text": "go" })).await }
+    };
+    let greedy_ones = join_all((0..6).map(|_| say(&greedy)));
+    let asked = harness::wait_until("three are asked", || async { Host::application().seen(&tag).len() == 3 });
+    let (all, neighbors) = tokio::join!(greedy_ones, async {
+        asked.await;
+        say(&neighbor).await
+    });
+    assert_refused(
+        "a neighbor's sentence, which the model never answers",
+        &neighbors,
+        502,
+        "ActionExecute_ModelFailed",
+    );
+    let busy: Vec<_> = all.iter().filter(|answer| answer.status != 502).collect();
+    assert_eq!(busy.len(), 3);
+    for answer in busy {
+        assert_refused("Sentences of a project at once", answer, 429, "Server_ProjectBusy");
+    }
+    assert_eq!(say(&greedy).await.status, 502, "places are given back");
+}
 
 #[tokio::test]
 async fn a_log_that_cannot_be_written_ends_nothing() {

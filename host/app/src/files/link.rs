@@ -149,6 +149,7 @@ mod tests {
             name: "n".into(),
             media_type: "text/plain; a=b".into(),
             md5: "0".repeat(32),
+            size: 0,
             state: State::Awaited,
             content: None,
         }

@@ -7,6 +7,7 @@
 mod answer;
 mod arguments;
 mod link;
+mod total;
 
 use std::{
     collections::HashMap,
@@ -31,6 +32,7 @@ pub use arguments::{MAX_SEARCH_STEPS, MOST};
 pub(crate) use arguments::{given, takes};
 pub use link::{Link, Links, Parameters, Ticket};
 pub use store::Signed;
+pub(crate) use total::TOTALS;
 
 use crate::{
     App, Error, Result,
@@ -78,6 +80,9 @@ pub struct File {
     pub media_type: String,
     /// Of its bytes, in hexadecimal.
     pub md5: String,
+    /// Bytes of it that count for its project.
+    #[serde(default)]
+    size: u64,
     state: State,
     /// What makes an upload the same as another: absent for what tools made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -118,6 +123,8 @@ pub struct Settings {
     pub transfers_per_project: usize,
     /// How long one may take.
     pub transfer: Duration,
+    /// Bytes of all files of a project; none for no limit.
+    pub quota: Option<u64>,
 }
 
 /// The room's part of the app.
@@ -221,13 +228,14 @@ pub(crate) struct Made<'a> {
 /// Makes a place for a file, or finds the one with the same content.
 ///
 /// # Errors
-/// When toolkit or tool are unknown, or name, media type or digest are not what they must be.
+/// When toolkit or tool are unknown, name, media type or digest are not what they must be, or the project has no room.
 pub async fn request(app: &App, project: &Project, wanted: Wanted) -> Result<Upload> {
     let file = checked(app, wanted)?;
     let content = file.content.clone().unwrap_or_default();
     let record = match same(app, project, &content).await? {
         Some(record) => record,
         None => {
+            total::check(app, project.id.as_str(), 1).await?;
             let id = FileId::random();
             match projects::insert(app, project, id.as_str(), &file).await {
                 // Somebody else asked for the same at the same time.
@@ -278,6 +286,7 @@ fn checked(app: &App, wanted: Wanted) -> Result<File> {
         name: name.to_owned(),
         media_type: media_type.to_owned(),
         md5,
+        size: 0,
         state: State::Awaited,
     })
 }
@@ -320,15 +329,19 @@ pub async fn list(
 /// Keeps the bytes of an upload, as its link allows.
 ///
 /// # Errors
-/// When the file is gone, or the bytes are not those that were announced.
+/// When the file is gone, the bytes are not those that were announced, or the project has no room.
 pub async fn put(app: &App, ticket: &Ticket, bytes: Bytes) -> Result<()> {
     let record = linked_record(app, ticket).await?;
     let found = digest(bytes.clone()).await?;
     if found != record.body.md5 {
         return Err(Error::FileDigest { announced: record.body.md5, found });
     }
+    let size = bytes.len() as u64;
+    if record.body.state == State::Awaited {
+        total::check(app, &record.project, size).await?;
+    }
     app.store.blobs().put(&blob(&record.id), bytes).await?;
-    let_go_unless_kept(app, &record.id, kept(app, &record).await).await
+    let_go_unless_kept(app, &record.id, kept(app, &record, size).await).await
 }
 
 /// A file and its bytes, as its link allows.
@@ -345,7 +358,7 @@ pub async fn get(app: &App, ticket: &Ticket) -> Result<(File, Bytes)> {
 /// Keeps bytes as a file of the project and answers where they are.
 ///
 /// # Errors
-/// When the store refuses.
+/// When the project has no room, or the store refuses.
 pub(crate) async fn keep(app: &App, project: &Project, made: Made<'_>) -> Result<Link> {
     let id = FileId::random();
     let file = File {
@@ -355,12 +368,19 @@ pub(crate) async fn keep(app: &App, project: &Project, made: Made<'_>) -> Result
         media_type: if is_media_type(made.media_type) { made.media_type } else { "application/octet-stream" }
             .to_owned(),
         md5: digest(made.bytes.clone()).await?,
+        size: made.bytes.len() as u64,
         state: State::Kept,
         content: None,
     };
     // The record first: bytes without one would never be let go.
-    projects::insert(app, project, id.as_str(), &file).await?;
-    let size = made.bytes.len() as u64;
+    let size = file.size;
+    let made_room = app.store.change(&total::TOTALS, project.id.as_str(), async || {
+        let owner = projects::record(app, &project.organisation, &project.id).await?;
+        let total = total::of(app, project.id.as_str()).await?.and(size, app.files.settings.quota)?;
+        let batch = total.batch(app.clock.now()).check(&owner);
+        Ok::<_, Error>((batch.insert(project.id.as_str(), id.as_str(), &file), ()))
+    });
+    made_room.await?;
     app.store.blobs().put(&blob(id.as_str()), made.bytes).await?;
     let there = record(app, project.id.as_str(), &id).await;
     let_go_unless_kept(app, id.as_str(), there.map(drop)).await?;
@@ -401,7 +421,7 @@ async fn adopt(app: &App, project: &Project, record: &Record<File>) -> Result<Op
         app.store.blobs().remove(&blob(&record.id)).await?;
         return Ok(None);
     };
-    kept(app, record).await?;
+    kept(app, record, bytes.len() as u64).await?;
     Ok(Some(bytes))
 }
 
@@ -413,16 +433,19 @@ async fn let_go_unless_kept(app: &App, id: &str, kept: Result<()>) -> Result<()>
     kept
 }
 
-async fn kept(app: &App, record: &Record<File>) -> Result<()> {
-    if record.body.state == State::Kept {
-        return self::record(app, &record.project, &FileId::parse(&record.id)?).await.map(drop);
-    }
-    let keep = |file: &mut File| {
-        file.state = State::Kept;
-        Ok::<_, Error>(())
-    };
-    let done = app.store.edit(&record.project, &record.id, app.clock.now(), keep).await?;
-    done.ok_or_else(|| Error::FileNotFound(record.id.clone()))
+/// Notes that the bytes of a file are there. They are, so they count even where they go over the quota.
+async fn kept(app: &App, awaited: &Record<File>, size: u64) -> Result<()> {
+    let id = FileId::parse(&awaited.id)?;
+    let kept = app.store.change(&total::TOTALS, &awaited.project, async || {
+        let mut file = record(app, &awaited.project, &id).await?;
+        if file.body.state == State::Kept {
+            return Ok::<_, Error>((Batch::at(app.clock.now()), ()));
+        }
+        (file.body.state, file.body.size) = (State::Kept, size);
+        let total = total::of(app, &awaited.project).await?.and(size, None)?;
+        Ok((total.batch(app.clock.now()).update(&file), ()))
+    });
+    Ok(kept.await?)
 }
 
 async fn record(app: &App, project: &str, id: &FileId) -> Result<Record<File>> {
@@ -515,10 +538,11 @@ async fn erase(app: &App, project: &str, before: Time, fence: &(dyn Fn(Batch) ->
         for record in &old {
             app.store.blobs().remove(&blob(&record.id)).await?;
         }
-        let batch = old.iter().fold(Batch::at(app.clock.now()), |batch, record| batch.purge(record));
+        let total = total::of(app, project).await?.less(old.iter().map(|record| record.body.size).sum());
+        let batch = old.iter().fold(total.batch(app.clock.now()), |batch, record| batch.purge(record));
         match app.store.commit(fence(batch)).await {
             // Somebody else was at it: the next look shows what is left.
-            Ok(()) | Err(CommitError::Stale) => tokio::task::yield_now().await,
+            Ok(()) | Err(CommitError::Stale | CommitError::Taken { .. }) => tokio::task::yield_now().await,
             Err(cause) => return Err(cause.into()),
         }
         // An upload that found its record a moment ago has put the bytes back.
@@ -551,6 +575,7 @@ mod tests {
                 name: name.to_owned(),
                 media_type: String::new(),
                 md5: String::new(),
+                size: 0,
                 state: State::Kept,
                 content: None,
             };

@@ -387,7 +387,7 @@ async fn owner(app: &App, id: &OrganisationId) -> Result<Record<Organisation>> {
     found.ok_or_else(|| Error::Internal(format!("the organization {id} of a key does not exist")))
 }
 
-async fn record(app: &App, organisation: &OrganisationId, id: &ProjectId) -> Result<Record<StoredProject>> {
+pub(crate) async fn record(app: &App, organisation: &OrganisationId, id: &ProjectId) -> Result<Record<StoredProject>> {
     let found = app.store.get::<StoredProject>(organisation.as_str(), id.as_str()).await?;
     found.ok_or_else(|| Error::ProjectNotFound(id.to_string()))
 }

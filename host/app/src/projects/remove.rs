@@ -29,7 +29,7 @@ pub(crate) const EVERY: Duration = Duration::from_secs(5);
 pub const RECORDS_PER_BATCH: u64 = 256;
 
 /// What is erased besides files, in this order: each depends on those before it, and cannot be made without them.
-static ERASED: [&Collection; 7] = [
+static ERASED: [&Collection; 8] = [
     &auth_configs::COLLECTION,
     &connections::CREDENTIALS,
     &connections::COLLECTION,
@@ -37,6 +37,7 @@ static ERASED: [&Collection; 7] = [
     &connections::CLIENTS,
     &keys::COLLECTION,
     &idempotency::COLLECTION,
+    &files::TOTALS,
 ];
 
 /// The note that a project was deleted and is being erased.

@@ -20,7 +20,7 @@ use crate::{
     connections::{self, Choice, Custom},
     files,
     ids::{AccountId, LogId},
-    projects::SharedProject,
+    projects::{Project, SharedProject},
 };
 
 /// Bytes of a result that stand in an answer; a larger one becomes a file, and its answer a link to it.
@@ -106,7 +106,7 @@ pub async fn execute(app: &App, project: &SharedProject, request: Execute) -> Re
     let (arguments, tokens) = match input {
         Input::Arguments(arguments) => (arguments, None),
         Input::Sentence(sentence) => {
-            let (mut arguments, tokens) = text::arguments(app, &found.tool, &sentence).await?;
+            let (mut arguments, tokens) = text::arguments(app, project, &found.tool, &sentence).await?;
             if found.tool.takes_files {
                 (arguments, files) = files::given(app, project, &found.tool, arguments).await?;
             }
@@ -149,8 +149,6 @@ pub async fn execute(app: &App, project: &SharedProject, request: Execute) -> Re
     drop(memory);
     if told.error.is_none() && told.data.len() > INLINE {
         (told, data) = offloaded(app, project, &found, told.data).await;
-        // Records wait in memory until they are written.
-        outcome.answer = Ok(Answer::Data(data.clone()));
     }
     let written = slot.enter(log::Entry {
         id: log_id.clone(),
@@ -183,9 +181,15 @@ pub async fn execute(app: &App, project: &SharedProject, request: Execute) -> Re
 ///
 /// # Errors
 /// When there is no such tool, no model is configured, or it finds no arguments that fit.
-pub async fn input(app: &App, tool: &str, version: &str, sentence: &text::Sentence) -> Result<Bytes> {
+pub async fn input(
+    app: &App,
+    project: &Project,
+    tool: &str,
+    version: &str,
+    sentence: &text::Sentence,
+) -> Result<Bytes> {
     let found = app.catalog.tool(tool, version)?;
-    Ok(text::arguments(app, &found.tool, sentence).await?.0)
+    Ok(text::arguments(app, project, &found.tool, sentence).await?.0)
 }
 
 /// Calls the sandbox; prepares the component first on a node that does not have it yet.

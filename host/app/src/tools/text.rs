@@ -5,7 +5,11 @@
 //! tool's schema is the form of its answer, which is checked as all arguments are; what does not fit it may mend once.
 //! Time, tokens, sizes and how many are asked at once have limits.
 
-use std::time::Duration;
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
 use bytes::Bytes;
 use net::{
@@ -17,7 +21,7 @@ use serde_json::{Value, json, value::RawValue};
 use tokio::{sync::Semaphore, time::timeout};
 use zeroize::Zeroizing;
 
-use crate::{App, Error, Result, catalog::Tool};
+use crate::{App, Error, Result, catalog::Tool, projects::Project};
 
 /// Characters of a sentence, of a description and of a prompt.
 pub const TEXT: usize = 16_384;
@@ -49,12 +53,22 @@ pub struct Settings {
     pub max_tokens: u32,
     /// Sentences that are turned into arguments at once.
     pub at_once: usize,
+    /// Of them, sentences of one project.
+    pub at_once_per_project: usize,
 }
 
 /// A language model.
 pub(crate) struct Model {
     settings: Settings,
     places: Semaphore,
+    /// Sentences under way, by project.
+    projects: Mutex<HashMap<Arc<str>, usize>>,
+}
+
+/// A project's place among those of the model.
+struct Place<'a> {
+    model: &'a Model,
+    project: Arc<str>,
 }
 
 /// What is to become arguments.
@@ -111,17 +125,50 @@ struct Usage {
 impl Model {
     pub(crate) fn new(settings: Settings) -> Self {
         let places = Semaphore::new(settings.at_once);
-        Self { settings, places }
+        Self { settings, places, projects: Mutex::default() }
+    }
+
+    /// Takes one of the places that a project has.
+    fn place(&self, project: &Project) -> Result<Place<'_>> {
+        let mut projects = self.projects();
+        let taken = projects.entry(project.tenant.clone()).or_default();
+        if *taken >= self.settings.at_once_per_project {
+            return Err(Error::ProjectBusy);
+        }
+        *taken += 1;
+        Ok(Place { model: self, project: project.tenant.clone() })
+    }
+
+    fn projects(&self) -> MutexGuard<'_, HashMap<Arc<str>, usize>> {
+        self.projects.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        let mut projects = self.model.projects();
+        if let Some(taken) = projects.get_mut(&self.project) {
+            *taken -= 1;
+            if *taken == 0 {
+                projects.remove(&self.project);
+            }
+        }
     }
 }
 
 /// Turns a sentence into arguments that fit the tool's schema.
 ///
 /// # Errors
-/// When no model is configured, too many are asked, it does not answer, or twice answers what does not fit.
-pub(super) async fn arguments(app: &App, tool: &Tool, sentence: &Sentence) -> Result<(Bytes, Tokens)> {
+/// When no model is configured, too much is asked at once, it does not answer, or twice answers what does not fit.
+pub(super) async fn arguments(
+    app: &App,
+    project: &Project,
+    tool: &Tool,
+    sentence: &Sentence,
+) -> Result<(Bytes, Tokens)> {
     let model = app.model.as_ref().ok_or(Error::TextUnavailable)?;
     check(sentence)?;
+    let _own = model.place(project)?;
     let _place = model.places.try_acquire().map_err(|_| Error::NodeBusy)?;
     let limit = model.settings.timeout;
     match timeout(limit, converse(model, tool, sentence)).await {

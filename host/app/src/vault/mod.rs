@@ -84,6 +84,16 @@ impl<T> Sealed<T> {
     fn key_id(&self) -> Option<&str> {
         Some(self.text.strip_prefix("v1.")?.split_once('.')?.0)
     }
+
+    /// Bytes that it takes.
+    pub(crate) fn size(&self) -> usize {
+        self.text.len()
+    }
+
+    /// The same ciphertext, opened as another type that reads the same JSON.
+    pub(crate) fn of<U>(self) -> Sealed<U> {
+        Sealed { text: self.text, of: PhantomData }
+    }
 }
 
 /// A key that seals values.

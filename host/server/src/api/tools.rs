@@ -640,7 +640,7 @@ pub(crate) struct InputBody {
     ),
 )]
 pub(crate) async fn input(
-    _key: ProjectKey,
+    key: ProjectKey,
     State(server): State<Arc<Server>>,
     prefix: Prefix,
     Path(slug): Path<String>,
@@ -655,7 +655,7 @@ pub(crate) async fn input(
         prompt: present(body.system_prompt),
         headers: gateway(&headers)?,
     };
-    let arguments = tools::input(&server.app, &slug, &version, &sentence).await?;
+    let arguments = tools::input(&server.app, &key.project, &slug, &version, &sentence).await?;
     let arguments: &RawValue = serde_json::from_slice(&arguments)
         .map_err(|cause| Error::Internal(format!("arguments are not JSON after they were checked: {cause}")))?;
     ok(&json!({ "arguments": arguments }))

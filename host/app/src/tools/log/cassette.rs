@@ -1,8 +1,8 @@
 //! Cassettes of runs: sealed like what was said, one record each, and only when the operator asks for them.
 //!
 //! A cassette holds what the external application answered, so it is kept only for projects that let their data be stored,
-//! it is bounded in size, and those that wait to be written are bounded together: past that a run leaves none, and loses
-//! nothing else.
+//! it is bounded in size, and those that wait to be written take room that records do, too: where there is none left a run
+//! leaves no cassette, and loses nothing else.
 
 use std::sync::Arc;
 
@@ -11,16 +11,14 @@ use serde::{Deserialize, Serialize};
 use store::{Batch, Collection, Document};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::{Entry, Writer, get};
+use super::{Pending, Writer, get};
 use crate::{
     App, Error, Result,
     ids::LogId,
     projects::{LogVisibility, Project},
+    quotas::Kind,
     vault::{Place, Sealed},
 };
-
-/// Bytes of the cassettes that wait to be written, all together.
-const WAITING: usize = 64 << 20;
 
 /// Cassettes, under the id of the run.
 pub(crate) static CASSETTES: Collection = Collection { name: "execution_cassettes", fields: &[] };
@@ -52,6 +50,7 @@ impl Document for Stored {
 pub(crate) struct Recorder {
     keep: Keep,
     most: usize,
+    /// Bytes that are free for records and cassettes that wait.
     waiting: Arc<Semaphore>,
 }
 
@@ -62,8 +61,8 @@ pub(crate) struct Kept {
 }
 
 impl Recorder {
-    pub(super) fn new(keep: Keep, most: usize) -> Self {
-        Self { keep, most, waiting: Arc::new(Semaphore::new(WAITING)) }
+    pub(super) fn new(keep: Keep, most: usize, waiting: Arc<Semaphore>) -> Self {
+        Self { keep, most, waiting }
     }
 
     /// Bytes that a run of this project may record; none when it is not to be recorded.
@@ -83,7 +82,7 @@ impl Recorder {
 
 impl Writer {
     /// Writes the cassettes of a group. One that cannot be written is said to be lost: the record of its run counts more.
-    pub(super) async fn keep_cassettes(&self, entries: &[Entry]) {
+    pub(super) async fn keep_cassettes(&self, entries: &[Pending]) {
         for entry in entries {
             if let Some(kept) = &entry.cassette
                 && let Err(cause) = self.keep_cassette(entry, kept).await
@@ -93,11 +92,14 @@ impl Writer {
         }
     }
 
-    async fn keep_cassette(&self, entry: &Entry, kept: &Kept) -> Result<()> {
+    async fn keep_cassette(&self, entry: &Pending, kept: &Kept) -> Result<()> {
         let (project, id) = (entry.project.id.as_str(), entry.id.as_str());
         let now = self.clock.now();
         let key = self.vault.key(project, now).await?;
         let stored = Stored { sealed: key.seal(place(project, id), &kept.cassette)? };
+        if !self.quotas.take(Kind::Log, project, stored.sealed.size(), now) {
+            return Ok(());
+        }
         Ok(self.store.commit(Batch::at(now).insert(project, id, &stored)).await?)
     }
 }

@@ -3,13 +3,15 @@
 //! Writing a record durably by itself costs far more than running a small tool. So records are written in groups, at most
 //! 20 ms or 256 behind, and runs of one project that ended together share one stored *page*: a page costs the store what a
 //! single record would. None is dropped: a call takes its place in the buffer before its tool runs, and waits, or is refused
-//! with nothing started, while the buffer is full. A reader first waits until everything entered before is written, so that
+//! with nothing started, while the buffer is full. A place is one of a number of records, and room for the bytes of one: a
+//! run is cut down to its record before that waits, see `pending`. A reader first waits until everything entered before is written, so that
 //! an answer's `log_id` can be looked up at once.
 //!
 //! A run may also leave a cassette, with which it can be run again: see `cassette`.
 
 mod cassette;
 mod page;
+mod pending;
 mod read;
 mod retention;
 pub mod usage;
@@ -27,7 +29,7 @@ use bytes::Bytes;
 use sandbox::Outcome;
 use store::{Store, Time};
 use tokio::{
-    sync::{Notify, mpsc, oneshot},
+    sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot},
     time::timeout,
 };
 
@@ -38,9 +40,10 @@ pub use page::{Detail, Executed, Line, Sent, Status};
 pub use read::{Condition, Field, Filter, Operator, Part, get, list};
 pub use retention::Retention;
 pub(crate) use retention::{EVERY, retain};
-pub use write::Writer;
+pub use write::{GROUP_BYTES, Writer};
 
 use cassette::Recorder;
+use pending::Pending;
 
 use crate::{
     Error, Result,
@@ -49,6 +52,7 @@ use crate::{
     connections::Source,
     ids::{AccountId, AuthConfigId, LogId},
     projects::SharedProject,
+    quotas::Quotas,
     tools::text::Tokens,
     vault::Vault,
 };
@@ -57,8 +61,10 @@ use crate::{
 const GROUP: usize = 256;
 /// How long a call waits for a place in a full buffer.
 const PLACE: Duration = Duration::from_secs(2);
+/// Bytes of room that a run takes for its record, besides arguments and data, before it starts.
+pub const RECORD: usize = 16 << 10;
 
-/// A finished run on its way into the log.
+/// A finished run, before it is cut down to what its record keeps.
 pub(crate) struct Entry {
     pub id: LogId,
     pub project: SharedProject,
@@ -82,7 +88,7 @@ pub(crate) struct Entry {
 }
 
 enum Message {
-    Entry(Box<Entry>, Option<oneshot::Sender<()>>),
+    Entry(Box<Pending>, Option<oneshot::Sender<()>>),
     /// Answered when everything before it is written.
     Settle(oneshot::Sender<()>),
 }
@@ -92,6 +98,11 @@ pub struct Log {
     to: mpsc::Sender<Message>,
     bell: Arc<Bell>,
     wait: bool,
+    /// Bytes that are free for records and cassettes that wait.
+    room: Arc<Semaphore>,
+    /// Bytes of it that a run takes before it starts.
+    share: u32,
+    payload: usize,
     pub(crate) recorder: Recorder,
     retention: Retention,
 }
@@ -99,6 +110,8 @@ pub struct Log {
 /// A place in the buffer.
 pub(crate) struct Slot {
     permit: mpsc::OwnedPermit<Message>,
+    room: OwnedSemaphorePermit,
+    payload: usize,
     bell: Arc<Bell>,
     wait: bool,
 }
@@ -117,6 +130,8 @@ pub struct Settings {
     pub wait: bool,
     /// Records that may wait to be written.
     pub buffer: usize,
+    /// Bytes of records and cassettes that may wait to be written.
+    pub buffer_bytes: usize,
     /// Bytes kept of arguments and of data.
     pub payload: usize,
     /// Which runs leave a cassette.
@@ -133,29 +148,28 @@ pub(crate) fn open(
     vault: Arc<Vault>,
     clock: Clock,
     usage: Arc<Usage>,
+    quotas: Arc<Quotas>,
 ) -> (Log, Writer) {
-    let (to, from) = mpsc::channel(settings.buffer);
-    let bell = Arc::new(Bell::default());
-    let recorder = Recorder::new(settings.cassettes, settings.cassette);
-    let log = Log { to, bell: bell.clone(), wait: settings.wait, recorder, retention: settings.retention };
+    let Settings { wait, buffer, buffer_bytes, payload, cassettes, cassette, retention } = settings;
+    let (to, from) = mpsc::channel(buffer);
+    let (bell, room) = (Arc::new(Bell::default()), Arc::new(Semaphore::new(buffer_bytes)));
+    let recorder = Recorder::new(cassettes, cassette, room.clone());
+    let share = u32::try_from((RECORD + 2 * payload).min(buffer_bytes)).unwrap_or(u32::MAX);
+    let log = Log { to, bell: bell.clone(), wait, room, share, payload, recorder, retention };
     let counted = clock.now();
-    (log, Writer { from, bell, store, vault, clock, payload: settings.payload, usage, counted })
+    (log, Writer { from, bell, store, vault, clock, usage, quotas, counted })
 }
 
 impl Log {
     /// Takes a place in the buffer, before anything is started.
     pub(crate) async fn reserve(&self) -> Result<Slot> {
-        let slot = |permit| Slot { permit, bell: self.bell.clone(), wait: self.wait };
-        let reserved = match self.to.clone().try_reserve_owned() {
-            Ok(permit) => return Ok(slot(permit)),
-            Err(mpsc::error::TrySendError::Full(to)) => timeout(PLACE, to.reserve_owned()).await,
-            Err(mpsc::error::TrySendError::Closed(_)) => return Err(stopping()),
+        let taken = async {
+            let room = self.room.clone().acquire_many_owned(self.share).await.map_err(|_| stopping())?;
+            let permit = self.to.clone().reserve_owned().await.map_err(|_| stopping())?;
+            Ok(Slot { permit, room, payload: self.payload, bell: self.bell.clone(), wait: self.wait })
         };
-        match reserved {
-            Ok(Ok(permit)) => Ok(slot(permit)),
-            Ok(Err(_)) => Err(stopping()),
-            Err(_) => Err(Error::Unavailable("the execution log cannot keep up".into())),
-        }
+        let full = || Error::Unavailable("the execution log cannot keep up".into());
+        timeout(PLACE, taken).await.unwrap_or_else(|_| Err(full()))
     }
 
     /// Waits until everything entered before is written.
@@ -171,7 +185,7 @@ impl Slot {
     /// Enters a record. False when the call was to wait for it and it could not be written.
     pub(crate) async fn enter(self, entry: Entry) -> bool {
         let (done, written) = if self.wait { Some(oneshot::channel()).unzip() } else { (None, None) };
-        self.permit.send(Message::Entry(Box::new(entry), done));
+        self.permit.send(Message::Entry(Box::new(Pending::new(entry, self.payload, self.room)), done));
         if self.bell.entered.fetch_add(1, Ordering::Relaxed) + 1 == GROUP || self.wait {
             self.bell.rung.notify_one();
         }

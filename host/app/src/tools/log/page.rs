@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use store::{Collection, Document, Field, Kind, Time};
 
-use super::Entry;
+use super::Pending;
 use crate::{
     connections::Source,
     ids::{AccountId, AuthConfigId, LogId},
@@ -215,11 +215,11 @@ impl Executed {
 }
 
 /// Cuts entries of one project, in order of arrival, into pages.
-pub(super) fn cut<'a>(entries: &[&'a Entry], payload: usize) -> Vec<Vec<&'a Entry>> {
-    let mut pages: Vec<Vec<&Entry>> = Vec::new();
+pub(super) fn cut<'a>(entries: &[&'a Pending]) -> Vec<Vec<&'a Pending>> {
+    let mut pages: Vec<Vec<&Pending>> = Vec::new();
     let (mut said, mut first) = (0, Time(0));
     for entry in entries {
-        let size = entry.arguments.len().min(payload) + entry.data.len().min(payload);
+        let size = entry.said.as_ref().map_or(0, Detail::size);
         let fits = pages
             .last()
             .is_some_and(|page| page.len() < RUNS && said + size <= SAID && (entry.ended_at.0 - first.0).abs() < SPAN);

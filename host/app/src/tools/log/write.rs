@@ -5,16 +5,25 @@ use std::{
     time::Duration,
 };
 
-use bytes::Bytes;
-use serde_json::value::RawValue;
 use store::{Batch, CommitError, Store, Time};
 use tokio::{sync::mpsc, time::timeout};
 
 use super::{
-    Bell, Entry, GROUP, Message,
-    page::{Detail, Details, Executed, Line, Page, Sent, Status, cut, place},
+    Bell, GROUP, Message, Pending,
+    page::{Details, Page, cut, place},
 };
-use crate::{Error, Result, catalog::Usage, clock::Clock, projects::LogVisibility, vault::Vault};
+use crate::{
+    Error, Result,
+    catalog::Usage,
+    clock::Clock,
+    quotas::{Kind, Quotas},
+    vault::Vault,
+};
+
+/// Bytes of records that are written together at most, unless one alone has more.
+pub const GROUP_BYTES: usize = 8 << 20;
+/// Line of a record that came past its project's quota.
+const PAST_QUOTA: &str = "arguments, data, lines and requests are left out: the project's log is past `logs.quota_mib`";
 
 /// How long a record may wait for others.
 const BEHIND: Duration = Duration::from_millis(20);
@@ -32,8 +41,8 @@ pub struct Writer {
     pub(super) store: Store,
     pub(super) vault: Arc<Vault>,
     pub(super) clock: Clock,
-    pub(super) payload: usize,
     pub(super) usage: Arc<Usage>,
+    pub(super) quotas: Arc<Quotas>,
     /// When the counts of runs were last written.
     pub(super) counted: Time,
 }
@@ -70,6 +79,8 @@ impl Writer {
             }
         }
         self.save_counts().await;
+        // The work that does it every minute has ended before.
+        self.quotas.save(&self.store, self.counted).await;
     }
 
     async fn save_counts(&mut self) {
@@ -91,11 +102,24 @@ impl Writer {
                 Message::Settle(done) => waiting.push(done),
             }
         }
+        let now = self.clock.now();
+        for entry in &mut entries {
+            if let Some(said) = &mut entry.said
+                && !self.quotas.take(Kind::Log, entry.project.id.as_str(), entry.size, now)
+            {
+                said.leave_out(PAST_QUOTA);
+            }
+        }
         self.keep_cassettes(&entries).await;
-        let written = match self.commit(&entries).await {
-            Written::Refused if entries.len() > 1 => self.one_by_one(&entries).await,
-            written => written == Written::Yes,
-        };
+        let (mut written, mut rest) = (true, &entries[..]);
+        while !rest.is_empty() {
+            let (together, later) = rest.split_at(together(rest));
+            written &= match self.commit(together).await {
+                Written::Refused if together.len() > 1 => self.one_by_one(together).await,
+                written => written == Written::Yes,
+            };
+            rest = later;
+        }
         for entry in &entries {
             self.usage.count(&entry.release.slug);
         }
@@ -108,7 +132,7 @@ impl Writer {
     }
 
     /// One record that the store refuses must not take the others with it.
-    async fn one_by_one(&self, entries: &[Entry]) -> bool {
+    async fn one_by_one(&self, entries: &[Pending]) -> bool {
         let mut all = true;
         for entry in entries {
             all &= self.commit(std::slice::from_ref(entry)).await == Written::Yes;
@@ -117,7 +141,7 @@ impl Writer {
     }
 
     /// Commits, and tries again for as long as the server runs.
-    async fn commit(&self, entries: &[Entry]) -> Written {
+    async fn commit(&self, entries: &[Pending]) -> Written {
         let mut last_tries = 0;
         loop {
             let cause = match self.batch(entries).await {
@@ -142,8 +166,8 @@ impl Writer {
         }
     }
 
-    async fn batch(&self, entries: &[Entry]) -> Result<Batch> {
-        let mut projects: Vec<(&str, Vec<&Entry>)> = Vec::new();
+    async fn batch(&self, entries: &[Pending]) -> Result<Batch> {
+        let mut projects: Vec<(&str, Vec<&Pending>)> = Vec::new();
         for entry in entries {
             let project = entry.project.id.as_str();
             match projects.iter_mut().find(|(own, _)| *own == project) {
@@ -153,24 +177,24 @@ impl Writer {
         }
         let mut batch = Batch::at(self.clock.now());
         for (project, entries) in projects {
-            for page in cut(&entries, self.payload) {
+            for page in cut(&entries) {
                 batch = self.page(batch, project, &page).await?;
             }
         }
         Ok(batch)
     }
 
-    async fn page(&self, batch: Batch, project: &str, entries: &[&Entry]) -> Result<Batch> {
+    async fn page(&self, batch: Batch, project: &str, entries: &[&Pending]) -> Result<Batch> {
         let Some(last) = entries.last() else { return Ok(batch) };
         let (id, ended_at) = (last.id.as_str(), entries.iter().map(|entry| entry.ended_at).max().unwrap_or_default());
-        let page = Page::of(entries.iter().map(|entry| record(entry)).collect());
+        let page = Page::of(entries.iter().map(|entry| entry.record()).collect());
         let batch = batch.insert_created(ended_at, project, id, &page);
-        let said: Vec<_> = entries.iter().map(|entry| detail(entry, self.payload)).collect();
-        if said.iter().all(Option::is_none) {
+        let said: Vec<_> = entries.iter().map(|entry| &entry.said).collect();
+        if said.iter().all(|said| said.is_none()) {
             return Ok(batch);
         }
         let key = self.vault.key(project, batch.now).await?;
-        let details = Details { sealed: key.seal(place(project, id), &said)? };
+        let details = Details { sealed: key.seal(place(project, id), &said)?.of() };
         Ok(batch.insert_created(ended_at, project, id, &details))
     }
 }
@@ -182,72 +206,34 @@ impl Message {
     }
 }
 
-fn record(entry: &Entry) -> Executed {
-    let failure = entry.error.as_deref().map(|error| error.split(':').next().unwrap_or_default().to_owned());
-    let usage = entry.outcome.usage;
-    Executed {
-        id: entry.id.clone(),
-        tool: entry.tool.to_string(),
-        toolkit: entry.release.slug.to_string(),
-        version: entry.release.version.to_string(),
-        status: if failure.is_some() { Status::Failed } else { Status::Success },
-        user: entry.user.clone(),
-        account: entry.account.clone(),
-        auth_config: entry.auth_config.clone(),
-        source: entry.source,
-        request: entry.request_id.clone(),
-        started_at: entry.started_at,
-        ended_at: entry.ended_at,
-        cpu_us: micros(usage.cpu),
-        wall_us: micros(usage.wall),
-        memory: usage.peak_memory,
-        host_calls: usage.host_calls,
-        requests: entry.outcome.requests.len(),
-        tokens: entry.tokens.clone(),
-        failure,
+/// How many of the first records are written together.
+fn together(entries: &[Pending]) -> usize {
+    let mut bytes = 0;
+    let fits = |entry: &&Pending| {
+        bytes += entry.size;
+        bytes <= GROUP_BYTES
+    };
+    entries.iter().take_while(fits).count().max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        projects::LogVisibility,
+        tools::log::pending::tests::{entry, pending},
+    };
+
+    #[test]
+    fn large_records_are_written_a_few_at_a_time() {
+        let of = |size: &usize| {
+            let (mut record, _) = pending(entry(LogVisibility::DontStoreData, 0), 8_000, 8_000);
+            record.size = *size;
+            record
+        };
+        let count = |sizes: &[usize]| together(&sizes.iter().map(of).collect::<Vec<_>>());
+        assert_eq!(count(&[1; 8]), 8);
+        assert_eq!(count(&[GROUP_BYTES / 2; 8]), 2);
+        assert_eq!(count(&[GROUP_BYTES + 1, 1]), 1);
     }
-}
-
-fn detail(entry: &Entry, payload: usize) -> Option<Detail> {
-    if entry.project.stored.config.log_visibility == LogVisibility::DontStoreData {
-        return None;
-    }
-    let log = entry.outcome.log.iter().map(|line| Line {
-        level: line.level.to_string(),
-        at_ms: millis(line.at),
-        message: line.message.clone(),
-    });
-    let requests = entry.outcome.requests.iter().map(|request| Sent {
-        method: request.method.clone(),
-        url: request.url.clone(),
-        status: request.status,
-        error: request.error.clone(),
-        elapsed_ms: millis(request.elapsed),
-        sent: request.sent,
-        received: request.received,
-    });
-    Some(Detail {
-        arguments: bounded(&entry.arguments, payload),
-        data: bounded(&entry.data, payload),
-        error: entry.error.clone(),
-        log: log.collect(),
-        requests: requests.collect(),
-    })
-}
-
-/// JSON text as it is, or a note in its place.
-fn bounded(json: &Bytes, most: usize) -> Box<RawValue> {
-    let kept = if json.len() <= most { serde_json::from_slice(json).ok() } else { None };
-    kept.unwrap_or_else(|| {
-        let note = serde_json::json!({"omitted": true, "bytes": json.len()});
-        serde_json::value::to_raw_value(&note).unwrap_or_default()
-    })
-}
-
-fn micros(time: Duration) -> u64 {
-    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
-}
-
-fn millis(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }

@@ -1,0 +1,249 @@
+//! Bytes that each project has written in a day: into the execution log, and as answers kept for idempotency keys.
+//!
+//! They are counted in memory where they are written, and added to one record every minute and at the end, which also tells what
+//! other servers counted. So nothing writes more for being counted, and nothing is searched. A killed server loses what it
+//! counted in its last minute, and several servers may together go over a quota by what they write in one. A day is counted in
+//! parts of four hours, so that what was written counts for 24 to 28 hours.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use serde::{Deserialize, Serialize};
+use store::{Batch, Collection, Document, Store, Time};
+
+use crate::{App, Error, INSTALLATION, Result};
+
+/// The collection of the one record.
+pub(crate) static COLLECTION: Collection = Collection { name: "daily_amounts", fields: &[] };
+const ID: &str = "written";
+/// Milliseconds of a part of a day.
+const PART: i64 = 4 * 3_600_000;
+/// Parts that count, besides the one under way.
+const PARTS: i64 = 6;
+/// How often counts are added to the record.
+const EVERY: Duration = Duration::from_secs(60);
+
+/// Bytes of a project and day; none for no limit.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Settings {
+    /// Of the execution log.
+    pub log: Option<u64>,
+    /// Of answers kept for idempotency keys.
+    pub answers: Option<u64>,
+}
+
+/// What is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// What was said in runs, and cassettes.
+    Log,
+    /// Answers kept for idempotency keys.
+    Answers,
+}
+
+/// Bytes by owner and part of a day.
+type Owners = BTreeMap<String, BTreeMap<i64, u64>>;
+
+/// Bytes of both kinds.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
+struct Amounts {
+    log: Owners,
+    answers: Owners,
+}
+
+impl Document for Amounts {
+    const COLLECTION: &'static Collection = &COLLECTION;
+}
+
+/// Counts, and says when a quota is used up.
+#[derive(Debug, Default)]
+pub(crate) struct Quotas {
+    settings: Settings,
+    counted: Mutex<Counted>,
+}
+
+#[derive(Debug, Default)]
+struct Counted {
+    /// By all servers, as the record said last.
+    shared: Amounts,
+    /// By this server, and not yet in the record.
+    own: Amounts,
+}
+
+impl Amounts {
+    fn of(&self, kind: Kind) -> &Owners {
+        match kind {
+            Kind::Log => &self.log,
+            Kind::Answers => &self.answers,
+        }
+    }
+
+    fn of_mut(&mut self, kind: Kind) -> &mut Owners {
+        match kind {
+            Kind::Log => &mut self.log,
+            Kind::Answers => &mut self.answers,
+        }
+    }
+
+    /// Bytes of an owner that still count.
+    fn sum(&self, kind: Kind, owner: &str, part: i64) -> u64 {
+        self.of(kind).get(owner).map_or(0, |parts| parts.range(part - PARTS..).map(|(_, bytes)| bytes).sum())
+    }
+
+    fn add(&mut self, kind: Kind, owner: &str, part: i64, bytes: u64) {
+        let owners = self.of_mut(kind);
+        match owners.get_mut(owner) {
+            Some(parts) => *parts.entry(part).or_default() += bytes,
+            None => drop(owners.insert(owner.to_owned(), BTreeMap::from([(part, bytes)]))),
+        }
+    }
+
+    /// Adds what others have.
+    fn add_all(&mut self, other: &Self) {
+        for kind in [Kind::Log, Kind::Answers] {
+            for (owner, parts) in other.of(kind) {
+                parts.iter().for_each(|(part, bytes)| self.add(kind, owner, *part, *bytes));
+            }
+        }
+    }
+
+    /// Takes away what others have, and what does not count any more.
+    fn take_away(&mut self, other: &Self, part: i64) {
+        for kind in [Kind::Log, Kind::Answers] {
+            self.of_mut(kind).retain(|owner, parts| {
+                let others = other.of(kind).get(owner);
+                parts.retain(|at, bytes| {
+                    *bytes -= others.and_then(|others| others.get(at)).copied().unwrap_or(0).min(*bytes);
+                    *bytes > 0 && *at >= part - PARTS
+                });
+                !parts.is_empty()
+            });
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.log.is_empty() && self.answers.is_empty()
+    }
+}
+
+impl Quotas {
+    /// Begins with what the record says.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub(crate) async fn open(settings: Settings, store: &Store) -> Result<Self> {
+        let record = store.get::<Amounts>(INSTALLATION, ID).await?;
+        let shared = record.map(|record| record.body).unwrap_or_default();
+        Ok(Self { settings, counted: Mutex::new(Counted { shared, own: Amounts::default() }) })
+    }
+
+    /// Counts bytes of an owner, if its quota has room for them.
+    pub(crate) fn take(&self, kind: Kind, owner: &str, bytes: usize, now: Time) -> bool {
+        let quota = match kind {
+            Kind::Log => self.settings.log,
+            Kind::Answers => self.settings.answers,
+        };
+        let Some(quota) = quota else { return true };
+        let (part, bytes) = (now.0.div_euclid(PART), bytes as u64);
+        let mut counted = self.lock();
+        let used = counted.shared.sum(kind, owner, part) + counted.own.sum(kind, owner, part);
+        let fits = used.saturating_add(bytes) <= quota;
+        if fits {
+            counted.own.add(kind, owner, part, bytes);
+        }
+        fits
+    }
+
+    /// Adds what was counted to the record, and sees what others have. What cannot be added is kept for the next time.
+    pub(crate) async fn save(&self, store: &Store, now: Time) {
+        if let Err(cause) = self.add(store, now).await {
+            tracing::warn!(%cause, "how much projects have written could not be noted");
+        }
+    }
+
+    async fn add(&self, store: &Store, now: Time) -> Result<()> {
+        let (part, own) = (now.0.div_euclid(PART), self.lock().own.clone());
+        let shared = if own.is_empty() {
+            let record = store.get::<Amounts>(INSTALLATION, ID).await?;
+            record.map(|record| record.body).unwrap_or_default()
+        } else {
+            let add = |amounts: &mut Amounts| -> Result<Amounts> {
+                amounts.add_all(&own);
+                amounts.take_away(&Amounts::default(), part);
+                Ok(amounts.clone())
+            };
+            match store.edit(INSTALLATION, ID, now, add).await.map_err(Error::from)? {
+                Some(shared) => shared,
+                None => {
+                    store.commit(Batch::at(now).insert(INSTALLATION, ID, &own)).await?;
+                    own.clone()
+                }
+            }
+        };
+        let mut counted = self.lock();
+        counted.shared = shared;
+        counted.own.take_away(&own, part);
+        Ok(())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Counted> {
+        self.counted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Adds what was counted to the record every minute. Does not end.
+pub(crate) async fn work(app: &App) {
+    loop {
+        tokio::time::sleep(EVERY).await;
+        app.quotas.save(&app.store, app.clock.now()).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::COLLECTIONS;
+
+    const LIMITED: Settings = Settings { log: Some(100), answers: None };
+
+    #[test]
+    fn a_quota_is_of_one_owner_and_kind() {
+        let quotas = Quotas { settings: LIMITED, ..Quotas::default() };
+        assert!(quotas.take(Kind::Log, "a", 60, Time(0)));
+        assert!(!quotas.take(Kind::Log, "a", 41, Time(0)));
+        assert!(quotas.take(Kind::Log, "a", 40, Time(0)));
+        assert!(quotas.take(Kind::Log, "b", 100, Time(0)));
+        assert!(quotas.take(Kind::Answers, "a", 1_000, Time(0)), "there is no limit");
+    }
+
+    #[test]
+    fn a_quota_is_free_again_after_a_day() {
+        let quotas = Quotas { settings: LIMITED, ..Quotas::default() };
+        assert!(quotas.take(Kind::Log, "a", 100, Time(0)));
+        assert!(!quotas.take(Kind::Log, "a", 1, Time(24 * 3_600_000)));
+        assert!(quotas.take(Kind::Log, "a", 100, Time(28 * 3_600_000)));
+    }
+
+    #[tokio::test]
+    async fn servers_and_starts_share_one_quota() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path(), COLLECTIONS).unwrap();
+        let open = async || Quotas::open(LIMITED, &store).await.unwrap();
+        let (one, other) = (open().await, open().await);
+        assert!(one.take(Kind::Log, "a", 50, Time(0)) && other.take(Kind::Log, "a", 40, Time(0)));
+        for server in [&one, &other, &one] {
+            server.save(&store, Time(0)).await;
+        }
+        for server in [&one, &other, &open().await] {
+            assert!(!server.take(Kind::Log, "a", 11, Time(0)), "90 of 100 are taken");
+        }
+        assert!(one.take(Kind::Log, "a", 10, Time(0)));
+        one.save(&store, Time(48 * 3_600_000)).await;
+        let record = store.get::<Amounts>(INSTALLATION, ID).await.unwrap().unwrap();
+        assert!(record.body.is_empty(), "what does not count any more is forgotten");
+    }
+}

@@ -1,0 +1,301 @@
+//! A run that waits to be written: cut down to what its record keeps, so that nothing larger waits.
+//!
+//! It holds room in the buffer for its bytes until it is written. A run took room for arguments, data and an error before it
+//! started, and gives back here what it does not need. Lines and requests of a tool that said much take more if there is more,
+//! and are left out otherwise.
+
+use std::{mem, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use sandbox::{LogLine, Outcome, RequestRecord, Usage};
+use serde_json::value::RawValue;
+use store::Time;
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::{
+    Entry, Kept,
+    page::{Detail, Executed, Line, Sent, Status},
+};
+use crate::{
+    catalog::Release,
+    connections::Source,
+    ids::{AccountId, AuthConfigId, LogId},
+    projects::{LogVisibility, SharedProject},
+    tools::text::Tokens,
+};
+
+/// Line of a record that had no room for what the tool wrote and sent.
+const NO_ROOM: &str = "lines and requests are left out: too many records wait to be written";
+
+/// A record that waits to be written.
+pub(super) struct Pending {
+    pub(super) id: LogId,
+    pub(super) project: SharedProject,
+    pub(super) release: Arc<Release>,
+    pub(super) ended_at: Time,
+    /// Nothing for projects that keep no data.
+    pub(super) said: Option<Detail>,
+    /// Bytes that it takes in memory, about as many as it takes when written.
+    pub(super) size: usize,
+    pub(super) cassette: Option<Kept>,
+    tool: Arc<str>,
+    user: String,
+    account: Option<AccountId>,
+    auth_config: Option<AuthConfigId>,
+    source: Source,
+    request_id: String,
+    started_at: Time,
+    tokens: Option<Tokens>,
+    failure: Option<String>,
+    usage: Usage,
+    requests: usize,
+    _room: OwnedSemaphorePermit,
+}
+
+impl Pending {
+    /// Cuts a run down to its record, with at most so many bytes of arguments and of data.
+    pub(super) fn new(entry: Entry, payload: usize, room: OwnedSemaphorePermit) -> Self {
+        let Outcome { requests, log, usage, .. } = entry.outcome;
+        let sent = requests.len();
+        let failure = entry.error.as_deref().map(|error| error.split(':').next().unwrap_or_default().to_owned());
+        let keeps = entry.project.stored.config.log_visibility != LogVisibility::DontStoreData;
+        let mut said = keeps.then(|| Detail {
+            arguments: bounded(&entry.arguments, payload),
+            data: bounded(&entry.data, payload),
+            error: entry.error,
+            log: log.into_iter().map(Line::from).collect(),
+            requests: requests.into_iter().map(Sent::from).collect(),
+        });
+        let own = mem::size_of::<Self>() + entry.user.len() + entry.request_id.len();
+        let room = fitted(room, own, &mut said);
+        Self {
+            size: own + said.as_ref().map_or(0, Detail::size),
+            id: entry.id,
+            project: entry.project,
+            release: entry.release,
+            ended_at: entry.ended_at,
+            said,
+            cassette: entry.cassette,
+            tool: entry.tool,
+            user: entry.user,
+            account: entry.account,
+            auth_config: entry.auth_config,
+            source: entry.source,
+            request_id: entry.request_id,
+            started_at: entry.started_at,
+            tokens: entry.tokens,
+            failure,
+            usage,
+            requests: sent,
+            _room: room,
+        }
+    }
+
+    /// The run as it is stored.
+    pub(super) fn record(&self) -> Executed {
+        Executed {
+            id: self.id.clone(),
+            tool: self.tool.to_string(),
+            toolkit: self.release.slug.to_string(),
+            version: self.release.version.to_string(),
+            status: if self.failure.is_some() { Status::Failed } else { Status::Success },
+            user: self.user.clone(),
+            account: self.account.clone(),
+            auth_config: self.auth_config.clone(),
+            source: self.source,
+            request: self.request_id.clone(),
+            started_at: self.started_at,
+            ended_at: self.ended_at,
+            cpu_us: micros(self.usage.cpu),
+            wall_us: micros(self.usage.wall),
+            memory: self.usage.peak_memory,
+            host_calls: self.usage.host_calls,
+            requests: self.requests,
+            tokens: self.tokens.clone(),
+            failure: self.failure.clone(),
+        }
+    }
+}
+
+/// Room for a record of so many bytes besides what was said: less than was taken, or more if there is more, or what was taken
+/// for a record without lines and requests.
+fn fitted(mut room: OwnedSemaphorePermit, own: usize, said: &mut Option<Detail>) -> OwnedSemaphorePermit {
+    let size = own + said.as_ref().map_or(0, Detail::size);
+    let taken = room.num_permits();
+    if size <= taken {
+        drop(room.split(taken - size));
+        return room;
+    }
+    let missing = u32::try_from(size - taken).unwrap_or(u32::MAX);
+    match room.semaphore().clone().try_acquire_many_owned(missing) {
+        Ok(more) => room.merge(more),
+        Err(_) => said.iter_mut().for_each(|said| said.leave_out_trace(NO_ROOM)),
+    }
+    room
+}
+
+impl Detail {
+    /// Bytes that it takes in memory, about as many as it takes when written.
+    pub(super) fn size(&self) -> usize {
+        let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+        let log: usize = self.log.iter().map(|line| mem::size_of::<Line>() + line.message.len()).sum();
+        let sent = |sent: &Sent| mem::size_of::<Sent>() + sent.url.len() + text(&sent.error);
+        let requests: usize = self.requests.iter().map(sent).sum();
+        self.arguments.get().len() + self.data.get().len() + text(&self.error) + log + requests
+    }
+
+    /// Puts one line that says why in place of all lines and requests.
+    fn leave_out_trace(&mut self, why: &str) {
+        self.requests = Vec::new();
+        self.log = vec![Line { level: "warn".to_owned(), at_ms: 0, message: why.to_owned() }];
+    }
+
+    /// Leaves out all but the error, and says why. What is shorter than a note in its place stays.
+    pub(super) fn leave_out(&mut self, why: &str) {
+        for json in [&mut self.arguments, &mut self.data] {
+            let note = note(json.get().len());
+            if note.get().len() < json.get().len() {
+                *json = note;
+            }
+        }
+        self.leave_out_trace(why);
+    }
+}
+
+impl From<LogLine> for Line {
+    fn from(LogLine { level, at, message }: LogLine) -> Self {
+        Self { level: level.to_string(), at_ms: millis(at), message }
+    }
+}
+
+impl From<RequestRecord> for Sent {
+    fn from(request: RequestRecord) -> Self {
+        let RequestRecord { method, url, status, error, elapsed, sent, received } = request;
+        Self { method, url, status, error, elapsed_ms: millis(elapsed), sent, received }
+    }
+}
+
+/// JSON text as it is, or a note in its place.
+fn bounded(json: &Bytes, most: usize) -> Box<RawValue> {
+    let kept = if json.len() <= most { serde_json::from_slice(json).ok() } else { None };
+    kept.unwrap_or_else(|| note(json.len()))
+}
+
+/// The note that stands for JSON text of so many bytes.
+fn note(bytes: usize) -> Box<RawValue> {
+    let note = serde_json::json!({"omitted": true, "bytes": bytes});
+    serde_json::value::to_raw_value(&note).unwrap_or_default()
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use sandbox::{Cause, Digest, Failure, Level};
+    use tokio::sync::Semaphore;
+
+    use super::*;
+    use crate::{
+        catalog::Texts,
+        ids::{OrganisationId, ProjectId, Sequence},
+        projects::{Config, Project, StoredProject},
+    };
+
+    const PAYLOAD: usize = 1 << 10;
+
+    fn project(log_visibility: LogVisibility) -> SharedProject {
+        let config = Config { log_visibility, ..Config::default() };
+        let stored = StoredProject { name: "p".into(), number: 1, uuid: uuid::Uuid::nil(), config };
+        let (id, organisation) = (ProjectId::random(), OrganisationId::random());
+        let tenant = id.as_str().into();
+        Arc::new(Project { id, tenant, organisation, stored, created_at: Time(0), updated_at: Time(0) })
+    }
+
+    /// A run with a MiB of arguments, of which the record keeps a note, and so many lines of log.
+    pub(in crate::tools::log) fn entry(log_visibility: LogVisibility, lines: usize) -> Entry {
+        let manifest = serde_json::json!({
+            "abi": "1.0.0", "sdk": "s", "slug": "acme", "name": "n", "description": "d", "version": "20260101_00", "tools": [],
+        });
+        let mut texts = Texts::within(&tempfile::env::temp_dir()).unwrap();
+        let manifest = manifest.to_string();
+        let manifest = serde_json::from_str(&manifest).unwrap();
+        let line = LogLine { level: Level::Info, at: Duration::ZERO, message: "x".repeat(100) };
+        let failure = Failure {
+            cause: Cause::Tool,
+            kind: "broken".into(),
+            message: "m".into(),
+            retry_after: None,
+            upstream_status: None,
+            details: None,
+        };
+        Entry {
+            id: Sequence::new().log(Time(1)),
+            project: project(log_visibility),
+            tool: "ACME_RUN".into(),
+            release: Arc::new(Release::new(manifest, Digest::of(b""), 0, Time(0), &mut texts).unwrap()),
+            user: "default".into(),
+            account: None,
+            auth_config: None,
+            source: Source::NoAuth,
+            request_id: "req_1".into(),
+            started_at: Time(1),
+            ended_at: Time(2),
+            arguments: format!("\"{}\"", "x".repeat(1 << 20)).into(),
+            tokens: None,
+            data: Bytes::from_static(b"{\"a\":1}"),
+            error: Some("broken: m".into()),
+            outcome: Outcome {
+                answer: Err(failure),
+                requests: Vec::new(),
+                log: vec![line; lines],
+                usage: Usage::default(),
+                files: Vec::new(),
+                state: [("large".to_owned(), vec![0; 1 << 20])].into(),
+            },
+            cassette: None,
+        }
+    }
+
+    /// The record of a run that has taken so much of this room, and what of it is then free.
+    pub(in crate::tools::log) fn pending(entry: Entry, taken: u32, room: usize) -> (Pending, usize) {
+        let room = Arc::new(Semaphore::new(room));
+        let taken = room.clone().try_acquire_many_owned(taken).unwrap();
+        let pending = Pending::new(entry, PAYLOAD, taken);
+        let free = room.available_permits();
+        (pending, free)
+    }
+
+    #[test]
+    fn only_what_the_record_keeps_waits() {
+        let (pending, free) = pending(entry(LogVisibility::ShowAll, 1), 8_000, 8_000);
+        assert!(pending.size < 2 * PAYLOAD, "{}", pending.size);
+        assert_eq!(free, 8_000 - pending.size, "the room that it does not need is free");
+        let said = pending.said.as_ref().unwrap();
+        assert_eq!(said.arguments.get(), r#"{"omitted":true,"bytes":1048578}"#);
+        assert_eq!((said.data.get(), said.log.len()), (r#"{"a":1}"#, 1));
+        let record = pending.record();
+        assert_eq!((record.status, record.failure.as_deref()), (Status::Failed, Some("broken")));
+    }
+
+    #[test]
+    fn projects_without_data_have_none_that_waits() {
+        let (pending, free) = pending(entry(LogVisibility::DontStoreData, 100), 8_000, 8_000);
+        assert!(pending.said.is_none() && pending.size < PAYLOAD, "{}", pending.size);
+        assert_eq!(free, 8_000 - pending.size);
+    }
+
+    #[test]
+    fn a_long_trace_takes_more_room_or_is_left_out() {
+        let (kept, free) = pending(entry(LogVisibility::ShowAll, 100), 8_000, 80_000);
+        assert_eq!((kept.said.as_ref().unwrap().log.len(), free), (100, 80_000 - kept.size));
+        let (cut, free) = pending(entry(LogVisibility::ShowAll, 100), 8_000, 9_000);
+        assert_eq!((&*cut.said.as_ref().unwrap().log[0].message, free), (NO_ROOM, 1_000));
+        assert!(cut.size < 8_000, "{}", cut.size);
+    }
+}
