@@ -40,8 +40,8 @@ pub const MAX_SCHEMA_BYTES: usize = 32 << 20;
 const BYTES_PER_SCHEMA_BYTE: usize = 32;
 /// Memory in which a pattern keeps what it has found out about texts, in bytes, for each thread that uses it.
 const PATTERN_CACHE_BYTES: usize = 64 << 10;
-/// Limits for the program of a pattern, in bytes. The smallest that holds it tells its memory.
-const PROGRAM_BYTES: [usize; 4] = [8 << 10, 64 << 10, 512 << 10, 2 << 20];
+/// Smallest limit for the program of a pattern, in bytes. The first of its doubles that holds a program tells its size.
+const MIN_PROGRAM_BYTES: usize = 8 << 10;
 /// Limit for the program of any pattern, in bytes. New toolkits have smaller ones.
 const MAX_PROGRAM_BYTES: usize = 10 << 20;
 /// Memory of a pattern, as a multiple of its program.
@@ -270,7 +270,10 @@ fn build(schema: &Value, program: usize) -> std::result::Result<Validator<Metere
 /// Estimates the memory of a compiled pattern.
 fn pattern_bytes(pattern: &str) -> usize {
     let schema = json!({"pattern": pattern});
-    let program = PROGRAM_BYTES.into_iter().find(|limit| build(&schema, *limit).is_ok()).unwrap_or(MAX_PROGRAM_BYTES);
+    let mut program = MIN_PROGRAM_BYTES;
+    while program < MAX_PROGRAM_BYTES && build(&schema, program).is_err() {
+        program *= 2;
+    }
     program * PROGRAMS_PER_PATTERN + PATTERN_CACHE_BYTES
 }
 
