@@ -256,6 +256,7 @@ pub(super) mod tests {
                 log: vec![line; lines],
                 usage: Usage::default(),
                 files: Vec::new(),
+                memory: None,
                 state: [("large".to_owned(), vec![0; 1 << 20])].into(),
             },
             cassette: None,
