@@ -36,8 +36,8 @@ struct Load {
     acks: usize,
     /// Things that a client keeps, at most.
     things: usize,
-    /// Bytes of an account's secret.
-    secret: usize,
+    /// Bytes of the note of an account.
+    note: usize,
 }
 
 /// What a thing can be.
@@ -168,7 +168,7 @@ impl Worker {
         let (kind, body) = match config {
             Some(config) => (
                 Kind::Account,
-                given::account(&config, &own, &format!("k-01{}{}", harness::secret(), "x".repeat(self.load.secret))),
+                given::account_with_note(&config, &own, &format!("k-01{}", harness::secret()), self.load.note),
             ),
             None => {
                 let config =
@@ -264,14 +264,14 @@ fn read(kind: Kind, item: &Value) -> (Name, Thing) {
 #[tokio::test]
 async fn nothing_acknowledged_is_lost_and_nothing_is_torn() {
     let (kills, acks) = size((60, 3_000), (300, 20_000));
-    survive(Setup::new(), Load { kills, acks, things: usize::MAX, secret: 8 }).await;
+    survive(Setup::new(), Load { kills, acks, things: usize::MAX, note: 8 }).await;
 }
 
-/// Large secrets that come and go: the store's file is used again, piece by piece, and the kill comes while it is.
+/// Large records that come and go: the store's file is used again, piece by piece, and the kill comes while it is.
 #[tokio::test]
 async fn nothing_is_lost_while_the_store_writes_over_what_it_let_go() {
     let (kills, acks) = size((12, 700), (60, 3_500));
-    let host = survive(Setup::embedded(), Load { kills, acks, things: 4, secret: 96 << 10 }).await;
+    let host = survive(Setup::embedded(), Load { kills, acks, things: 4, note: 96 << 10 }).await;
     let folder = host.data().join("store/sled");
     let file = std::fs::metadata(folder.join("db")).unwrap().len();
     // A snapshot is named after the bytes that were ever written.
@@ -287,7 +287,7 @@ async fn survive(setup: Setup, load: Load) -> Host {
     eprintln!("seed {seed}");
     let mut dice = Dice::new(seed);
     let mut host = setup.start().await;
-    let mut manifest = guest::manifest_with_key("crashing", given::bearer());
+    let mut manifest = given::manifest_with_note("crashing");
     manifest["tools"][0]["no_auth"] = json!(true);
     host.publish(Guest::echo().component(), &manifest).await;
     let seeds: Vec<_> = (0..CLIENTS).map(|_| dice.below(u64::MAX)).collect();

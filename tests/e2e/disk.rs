@@ -5,7 +5,6 @@ use std::{process::Command, time::Duration};
 use harness::{
     Client, Guest, Host, SmallDisk,
     client::Body,
-    guest,
     host::{Setup, size},
     wait_for,
 };
@@ -16,8 +15,8 @@ use crate::given;
 
 /// How soon writes go on when there is space again.
 const RESUMED: Duration = Duration::from_secs(5);
-/// Bytes of a secret: large, so that few fill the disk.
-const SECRET: usize = 48 << 10;
+/// Bytes of an account's note: large, so that few accounts fill the disk.
+const NOTE_BYTES: usize = 48 << 10;
 
 /// An auth config for [`furnished`].
 fn small() -> Value {
@@ -30,14 +29,14 @@ fn small() -> Value {
 /// A server with a toolkit that takes keys; an auth config for it.
 async fn furnished(setup: Setup) -> (Host, String) {
     let host = setup.start().await;
-    host.publish(Guest::echo().component(), &guest::manifest_with_key("filling", given::bearer())).await;
+    host.publish(Guest::echo().component(), &given::manifest_with_note("filling")).await;
     let made = host.as_project().post("/auth_configs", &small()).await.expect(201);
     let config = made["auth_config"]["id"].as_str().unwrap().to_owned();
     (host, config)
 }
 
 async fn connect(client: &Client, config: &str) -> Result<harness::Answer, reqwest::Error> {
-    let body = given::account(config, "user", &"k".repeat(SECRET));
+    let body = given::account_with_note(config, "user", &"k".repeat(40), NOTE_BYTES);
     client.try_send(Method::POST, "/connected_accounts", Body::Json(body), &[]).await
 }
 

@@ -64,6 +64,21 @@ pub(crate) fn account(config: &str, user: &str, key: &str) -> Value {
     })
 }
 
+/// A manifest whose accounts have a note besides their key, which may be large: secrets may not.
+pub(crate) fn manifest_with_note(slug: &str) -> Value {
+    let mut manifest = guest::manifest_with_key(slug, bearer());
+    let note = json!({ "name": "note", "title": "Note", "secret": false });
+    manifest["auth"][0]["fields"].as_array_mut().unwrap().push(note);
+    manifest
+}
+
+/// The same as [`account`] with a note of so many bytes, for [`manifest_with_note`].
+pub(crate) fn account_with_note(config: &str, user: &str, key: &str, bytes: usize) -> Value {
+    let mut account = account(config, user, key);
+    account["connection"]["state"]["val"]["note"] = "x".repeat(bytes).into();
+    account
+}
+
 /// Opens an address as a browser does, and goes nowhere from there.
 pub(crate) async fn open(client: &Client, url: &str) -> Exchanged {
     client.exchange(Method::GET, url, &[], Vec::new()).await
