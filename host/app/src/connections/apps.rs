@@ -1,7 +1,8 @@
-//! The operator's own clients at applications: what auth configs of the managed kind connect with.
+//! The operator's OAuth apps: the clients with which service-managed auth configs connect accounts.
 //!
-//! An application knows the operator by a client id and a secret. They belong to the installation, not to a project: projects
-//! use them without seeing them, and none of them can change them. They come by the API, or with every start from the settings.
+//! A provider identifies the operator by a client id and a secret. Both belong to the installation,
+//! not to a project: projects use them but can neither read nor change them. They are set through
+//! the API, or from the settings at every start.
 
 use manifest::AuthMode;
 use serde::{Deserialize, Serialize};
@@ -13,20 +14,20 @@ use crate::{
     vault::{Place, Sealed, Vault},
 };
 
-/// The collection this file owns; records have the slug of their toolkit for an id.
+/// Collection that this file owns. The id of a record is the slug of its toolkit.
 pub(crate) static COLLECTION: Collection = Collection { name: "oauth_apps", fields: &[] };
 
-/// Bytes of a client's id, its secret, or one of its scopes.
+/// Maximum length in bytes of a client id, a client secret, or a scope.
 const TEXT: usize = 2_048;
-/// Scopes of a client.
+/// Maximum number of scopes of a client.
 const SCOPES: usize = 200;
 
-/// The operator's client at one application, as stored.
+/// The operator's OAuth app at one provider, as stored.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct OauthApp {
-    /// As the application gave it.
+    /// Client id that the provider has issued.
     pub client_id: String,
-    /// Asked for in every connection, beside what the toolkit asks for.
+    /// Scopes requested in every connection, in addition to the toolkit's own.
     #[serde(default)]
     pub scopes: Vec<String>,
     secret: Sealed<String>,
@@ -36,23 +37,23 @@ impl Document for OauthApp {
     const COLLECTION: &'static Collection = &COLLECTION;
 }
 
-/// A client to be kept.
+/// OAuth app to be stored.
 #[derive(Debug, Clone)]
 pub struct NewOauthApp {
-    /// Slug.
+    /// Slug of the toolkit.
     pub toolkit: String,
-    /// As the application gave it.
+    /// Client id that the provider has issued.
     pub client_id: String,
-    /// The same; empty for a client without one.
+    /// Client secret that the provider has issued; empty for a client without a secret.
     pub client_secret: String,
     /// See [`OauthApp::scopes`].
     pub scopes: Vec<String>,
 }
 
-/// Keeps a client for a toolkit, instead of the one before.
+/// Stores the OAuth app of a toolkit and replaces the previous one.
 ///
-/// # Errors
-/// When the toolkit is unknown or has no OAuth 2.0, something is too long, or the store refuses.
+/// # Errors Fails if the toolkit is unknown or does not offer OAuth 2.0, a value is too long, or
+/// the store refuses.
 pub async fn set(app: &App, new: NewOauthApp) -> Result<Record<OauthApp>> {
     let release = app.catalog.release(&new.toolkit, LATEST)?;
     if release.scheme(AuthMode::Oauth2).is_none() {
@@ -62,10 +63,10 @@ pub async fn set(app: &App, new: NewOauthApp) -> Result<Record<OauthApp>> {
     keep(app, NewOauthApp { toolkit: release.slug.to_string(), ..new }).await
 }
 
-/// Keeps a client that the settings name, unless it is the one that there is. Its toolkit may be published later.
+/// Stores an OAuth app from the settings, unless the same one is stored already. Its toolkit may be
+/// published later.
 ///
-/// # Errors
-/// When something is too long, or the store refuses.
+/// # Errors Fails if a value is too long, or the store refuses.
 pub async fn named(app: &App, new: NewOauthApp) -> Result<()> {
     if let Some(old) = find(&app.store, &new.toolkit).await? {
         let same = old.body.client_id == new.client_id && old.body.scopes == new.scopes;
@@ -99,7 +100,7 @@ async fn keep(app: &App, new: NewOauthApp) -> Result<Record<OauthApp>> {
     find(&app.store, &slug).await?.ok_or(Error::OauthAppNotFound(slug))
 }
 
-/// Every client, by slug.
+/// Lists all OAuth apps, sorted by slug.
 ///
 /// # Errors
 /// When the store cannot be read.
@@ -109,10 +110,9 @@ pub async fn list(app: &App) -> Result<Vec<Record<OauthApp>>> {
     Ok(all)
 }
 
-/// Forgets a client. Accounts that were connected with it run until their tokens end.
+/// Deletes an OAuth app. Accounts that were connected with it work until their tokens expire.
 ///
-/// # Errors
-/// When there is none, or the store refuses.
+/// # Errors Fails if the OAuth app does not exist, or the store refuses.
 pub async fn remove(app: &App, toolkit: &str) -> Result<()> {
     let slug = toolkit.to_ascii_lowercase();
     let removed = app.store.change(&COLLECTION, &slug, || async {
@@ -126,7 +126,7 @@ pub(super) async fn find(store: &Store, toolkit: &str) -> Result<Option<Record<O
     Ok(store.get(INSTALLATION, toolkit).await?)
 }
 
-/// Whether the operator has a client for the toolkit's OAuth 2.0.
+/// Returns true if the operator has an OAuth app for the toolkit's OAuth 2.0 scheme.
 ///
 /// # Errors
 /// When the store cannot be read.
@@ -134,7 +134,7 @@ pub(crate) async fn is_managed(app: &App, release: &Release) -> Result<bool> {
     Ok(release.scheme(AuthMode::Oauth2).is_some() && find(&app.store, &release.slug).await?.is_some())
 }
 
-/// The secret of a client, opened.
+/// Decrypts the secret of an OAuth app.
 pub(super) async fn secret(vault: &Vault, record: &Record<OauthApp>, now: store::Time) -> Result<String> {
     vault.key(COLLECTION.name, now).await?.open(place(&record.id), &record.body.secret)
 }

@@ -1,10 +1,12 @@
-//! Clients that this server makes itself: registered at an application (RFC 7591), or described at an address of this server's,
-//! which is the client's id (OAuth Client ID Metadata Document).
+//! OAuth clients that this server creates itself: dynamic clients, registered at a provider (RFC
+//! 7591), and clients described by a metadata document, whose id is the document's address on this
+//! server (OAuth Client ID Metadata Document).
 //!
-//! One registration serves all accounts of an auth config, however many begin at once on however many servers: whoever finds
-//! none takes a lease in the record where it will lie, and the others wait. It is made anew when its secret ends, when the
-//! application says that it does not know it any more, and when this server is reached at another address. An account keeps the
-//! client it was connected with, so that its tokens live on beside a newer one.
+//! One registration serves all accounts of an auth config, even if several servers start
+//! connections at the same time: the first server takes a lease in the record of the registration,
+//! and the others wait. The client is registered again when its secret expires, when the provider
+//! no longer knows it, and when this server gets another address. An account keeps the client with
+//! which it was connected, so that its tokens remain valid after a newer registration.
 
 use std::{sync::Arc, time::Duration};
 
@@ -31,34 +33,36 @@ use crate::{
     vault::{Place, Sealed},
 };
 
-/// The collection this file owns.
+/// Collection that this file owns.
 pub(crate) static COLLECTION: Collection =
     Collection { name: "clients", fields: &[Field::new("auth_config", Kind::Text)] };
 
-/// What an account keeps of the client that it is connected with.
+/// Client values that are stored with an account.
 pub(super) const KEPT: [&str; 2] = ["client_id", "client_secret"];
-/// A secret that ends so soon is not begun with: the person comes back later, and tokens are to be renewed.
+/// Minimum remaining lifetime of a client secret for a new connection. The user returns later, and
+/// tokens must be refreshed.
 const SOON: Duration = Duration::from_secs(24 * 3_600);
-/// Begins the addresses that are clients' ids, before the id of an auth config.
+/// Path prefix of metadata documents, followed by the id of the auth config.
 const DESCRIBED: &str = "/oauth/clients/";
-/// Registrations of one auth config that are forgotten at once: one for each address of the application and of this server.
+/// Maximum number of registrations of one auth config that one batch deletes. Each combination of
+/// registration endpoint and redirect URI has one.
 const MOST: u64 = 100;
 
 /// A registered client, as stored.
 #[derive(Debug, Serialize, Deserialize)]
 struct Registered {
-    /// Whose.
+    /// Auth config of the client.
     auth_config: AuthConfigId,
-    /// Its name at the application; none before it is registered.
+    /// Client id at the provider; absent before the registration.
     #[serde(default)]
     client_id: Option<String>,
-    /// What the application answered.
+    /// Registration response of the provider.
     #[serde(default)]
     answer: Option<Sealed<Values>>,
-    /// When its secret ends.
+    /// Time at which the client secret expires.
     #[serde(default)]
     ends_at: Option<Time>,
-    /// Until then another server may be at it.
+    /// End of the lease under which a server registers the client.
     #[serde(default)]
     leased_until: Option<Time>,
 }
@@ -67,23 +71,24 @@ impl Document for Registered {
     const COLLECTION: &'static Collection = &COLLECTION;
 }
 
-/// What a registration is made of.
+/// Input of a registration.
 pub(super) struct Registration {
     pub project: ProjectId,
     pub auth_config: AuthConfigId,
-    /// The way out.
+    /// HTTP client for requests to the provider.
     pub net: net::Client,
-    /// With all addresses.
+    /// Scheme with all endpoints resolved.
     pub scheme: AuthScheme,
-    /// Of the account that begins: a part of the address may be among them.
+    /// Values of the account to be connected, which may fill in a part of the endpoint's address.
     pub values: Values,
     pub redirect_uri: String,
-    /// Shown to people at the application.
+    /// Name that the provider shows to users.
     pub name: String,
 }
 
 impl Keeper {
-    /// The client with which accounts of an auth config are connected: the one that there is, or else a new one.
+    /// Returns the client with which accounts of an auth config are connected. Registers one if
+    /// necessary.
     pub(super) async fn client(self: &Arc<Self>, wanted: Registration) -> Result<Values> {
         #[expect(
             clippy::disallowed_methods,
@@ -113,7 +118,8 @@ impl Keeper {
                     ends_at: None,
                     leased_until: None,
                 };
-                // None is left behind by an auth config that is deleted at the same moment.
+                // The check prevents a registration from outliving an auth config that is deleted
+                // at the same moment.
                 let config = auth_configs::find_in(&self.store, &wanted.project, &wanted.auth_config).await?;
                 let config = config.ok_or_else(|| Error::AuthConfigNotFound(wanted.auth_config.to_string()))?;
                 match self.store.commit(Batch::at(now).check(&config).insert(project, &id, &body)).await {
@@ -132,7 +138,7 @@ impl Keeper {
                 if looked || !flow.has_forgotten(&client).await {
                     return Ok(kept(&client));
                 }
-                // Whoever registers next is believed.
+                // The result of the next registration is not checked again.
                 looked = true;
                 record.body.answer = None;
             }
@@ -151,7 +157,7 @@ impl Keeper {
                 record.body.answer = Some(sealed);
             }
             match self.store.commit(Batch::at(self.now().await?).update(&record)).await {
-                // A lease that was too old: whoever came next has another client, which counts.
+                // The lease had expired, so the client of the next lease holder is used.
                 Err(CommitError::Stale) => continue,
                 done => done?,
             }
@@ -159,7 +165,8 @@ impl Keeper {
         }
     }
 
-    /// Forgets a client that the application does not know any more, so that the next connection registers another.
+    /// Deletes a client that the provider no longer knows, so that the next connection registers
+    /// another one.
     pub(super) async fn forget_client(
         &self,
         project: &ProjectId,
@@ -171,7 +178,7 @@ impl Keeper {
             self.clients(project, config).await?.into_iter().filter(|it| it.body.client_id.as_ref() == Some(&gone))
         {
             match self.store.commit(Batch::at(self.clock.now()).purge(&record)).await {
-                // Somebody registers anew.
+                // Another server is registering the client again.
                 Ok(()) | Err(CommitError::Stale) => {}
                 Err(cause) => return Err(cause.into()),
             }
@@ -185,13 +192,13 @@ impl Keeper {
     }
 }
 
-/// Erases the registrations of an auth config together with it.
+/// Adds the deletion of an auth config's registrations to the batch that deletes the config.
 pub(crate) async fn forgotten(app: &App, project: &Project, config: &AuthConfigId, batch: Batch) -> Result<Batch> {
     let clients = app.accounts.clients(&project.id, config).await?;
     Ok(clients.iter().fold(batch, Batch::purge))
 }
 
-/// Erases the registrations of an auth config that is gone.
+/// Deletes the registrations of an auth config that is already deleted.
 pub(crate) async fn forget_clients(app: &App, project: &Project, config: &AuthConfigId) -> Result<()> {
     loop {
         let clients = app.accounts.clients(&project.id, config).await?;
@@ -199,17 +206,17 @@ pub(crate) async fn forget_clients(app: &App, project: &Project, config: &AuthCo
             return Ok(());
         }
         match app.store.commit(clients.iter().fold(Batch::at(app.clock.now()), Batch::purge)).await {
-            // One was being registered: the next look shows what is left.
+            // A registration was in progress: the next iteration reads the rest.
             Ok(()) | Err(CommitError::Stale) => tokio::task::yield_now().await,
             Err(cause) => return Err(cause.into()),
         }
     }
 }
 
-/// Where a client is described whose id is that address.
+/// Returns the address of the metadata document of an auth config's client, which is also the
+/// client id.
 ///
-/// # Errors
-/// When nobody else could read it there.
+/// # Errors Fails if providers cannot read that address.
 pub(super) fn described_at(app: &App, config: &str) -> Result<String> {
     let url = format!("{}{DESCRIBED}{config}", app.address());
     if is_read(&url) {
@@ -220,16 +227,17 @@ pub(super) fn described_at(app: &App, config: &str) -> Result<String> {
     )))
 }
 
-/// Whether applications read at an address. Loopback is for trying it out (RFC 8252, section 7.3).
+/// Returns true if providers read metadata documents at an address. A loopback address is allowed
+/// for local tests (RFC 8252, section 7.3).
 fn is_read(url: &str) -> bool {
     let own = |url: &Url| matches!(url.host_str(), Some("127.0.0.1" | "[::1]" | "localhost"));
     Url::parse(url).is_ok_and(|url| url.scheme() == "https" || own(&url))
 }
 
-/// What a client says of itself at the address that is its id. Anybody may read it.
+/// Returns the metadata document of a client. The document is public.
 ///
-/// # Errors
-/// [`Error::AuthConfigNotFound`] unless there is an enabled auth config of that id whose clients are described so.
+/// # Errors Fails with [`Error::AuthConfigNotFound`] unless an enabled auth config with that id
+/// uses a client metadata document.
 pub async fn described(app: &App, id: &AuthConfigId) -> Result<Map<String, Value>> {
     let unknown = || Error::AuthConfigNotFound(id.to_string());
     let found = app.store.lookup::<AuthConfig>(id.as_str()).await?;
@@ -248,7 +256,8 @@ pub async fn described(app: &App, id: &AuthConfigId) -> Result<Map<String, Value
 }
 
 impl Registration {
-    /// The record it lies in: one for each place to register at, and to come back to.
+    /// Returns the id of the registration's record. The id differs by auth config, registration
+    /// endpoint and redirect URI.
     fn id(&self) -> String {
         let about = self.scheme.oauth2.as_ref();
         let at = about.and_then(|about| about.register.as_ref()?.url.as_deref()).unwrap_or_default();
@@ -262,7 +271,7 @@ fn kept(client: &Values) -> Values {
     KEPT.iter().filter_map(|name| Some(((*name).to_owned(), client.get(*name)?.clone()))).collect()
 }
 
-/// Seconds since 1970; zero for never (RFC 7591, section 3.2.1).
+/// Expiry in seconds since the Unix epoch; zero means never (RFC 7591, section 3.2.1).
 fn ends_at(client: &Values) -> Option<Time> {
     let seconds = client.get("client_secret_expires_at")?.as_i64().filter(|seconds| *seconds > 0)?;
     client.contains_key("client_secret").then(|| Time(seconds.saturating_mul(1_000)))

@@ -1,12 +1,16 @@
-//! How a user connects an account: a page of this server, the application, and back.
+//! Connection attempts: a user opens a page of this server, authorizes at the provider, and returns
+//! to this server.
 //!
-//! Three secrets lead through it, each the name of a [`Flow`]: the token of the page (a link), the `state` that goes to the
-//! application and back (RFC 6749, section 10.12), and the session with which the project vouches for its user. A secret is
-//! random, is stored as its keyed hash alone, belongs to one account and one attempt to connect it, and ends. A `state` is
-//! erased before its code is sent on, so that of any number of callbacks one spends the code. Whatever ends an attempt ends all
-//! its secrets, because they name the number of the attempt that the account then has no more.
+//! An attempt uses up to three secrets, and each secret names one [`Flow`] record: the link token
+//! of the page, the `state` of the authorization request (RFC 6749, section 10.12), and the session
+//! with which the project confirms its user. A secret is random, is stored only as a keyed hash,
+//! belongs to one account and one attempt, and expires. A `state` is erased before its code is
+//! exchanged, so that only one of several callbacks can use the code. The end of an attempt
+//! invalidates all its secrets, because each of them names the number of the attempt and the
+//! account then has another number.
 //!
-//! A flow that began on the page belongs to the browser that the page was opened in; another browser cannot end it.
+//! An attempt that started on the page is bound to the browser that opened the page. Another
+//! browser cannot complete it.
 
 use std::time::Duration;
 
@@ -35,31 +39,31 @@ use crate::{
     vault::{Place, Sealed, keyed_hash},
 };
 
-/// The collection this file owns.
+/// Collection that this file owns.
 pub(crate) static COLLECTION: Collection = Collection { name: "flows", fields: &[Field::new("until", Kind::Time)] };
 
-/// How often the job looks for what nobody came back to.
+/// Interval of the job that expires attempts and deletes old records.
 pub(crate) const EVERY: Duration = Duration::from_secs(5);
-/// How long a project may take to vouch for its user.
+/// Time within which a project must confirm its user.
 const VOUCHING: Duration = Duration::from_secs(600);
-/// So long a link that has ended says that it has.
+/// Time for which an expired record is kept, so that its link can still report that it has expired.
 const REMEMBERED: Duration = Duration::from_secs(86_400);
-/// Records that one run of the job takes.
+/// Records that one run of the job reads from each collection.
 const AT_ONCE: u64 = 200;
-/// Characters of a secret; each has almost six bits.
+/// Length of a secret in characters. Each character has almost six bits.
 const SECRET: usize = 43;
-/// Bytes of an address to come back to.
+/// Maximum length of a redirect address in bytes.
 const URL: usize = 2_048;
-/// Characters of what an application says.
+/// Maximum length of a text from a provider in characters.
 const SAID: usize = 300;
-/// The path that applications send people back to.
+/// Path to which providers redirect browsers.
 const CALLBACK: &str = "/api/v3/toolkits/auth/callback";
-/// The result, for users of projects that name no address of their own.
+/// Path of the result page, for projects that set no callback URL.
 const DONE: &str = "/link/done";
-/// Begin the secrets that leave the server.
+/// Prefix of link tokens.
 const LINK: &str = "lt_";
 const SESSION: &str = "session_";
-/// Names under which an account keeps what came from the application, not from its user.
+/// Names of account values that come from the provider, not from the user.
 const TOKENS: [&str; 9] = [
     "access_token",
     "refresh_token",
@@ -71,21 +75,21 @@ const TOKENS: [&str; 9] = [
     "oauth_token_secret",
     AUTH_URI,
 ];
-/// What clients of OAuth 1 call the address where a user agrees.
+/// Name under which OAuth 1 clients expect the authorization address.
 const AUTH_URI: &str = "authUri";
 
-/// One step of connecting an account, under the keyed hash of its secret.
+/// One step of a connection attempt, stored under the keyed hash of its secret.
 #[derive(Debug, Serialize, Deserialize)]
 struct Flow {
     stage: Stage,
     account: AccountId,
-    /// Of the account: any other makes this void.
+    /// Number of the account's attempt. If the account has another number, this record is void.
     attempt: u32,
-    /// For whoever comes without a key.
+    /// Organization of the project, for requests that carry no key.
     organisation: OrganisationId,
     #[serde(default)]
     callback_url: Option<String>,
-    /// Keyed hash of what the browser holds, where the flow began on the page.
+    /// Keyed hash of the browser's cookie, if the attempt started on the page.
     #[serde(default)]
     browser: Option<String>,
     until: Time,
@@ -96,123 +100,124 @@ impl Document for Flow {
     const COLLECTION: &'static Collection = &COLLECTION;
 }
 
-/// Which secret it is.
+/// Step of a connection attempt, which is also the kind of its secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Stage {
-    /// Opens the page.
+    /// The page is open to the user; the secret is the link token.
     Link,
-    /// Is at the application.
+    /// The user is at the provider; the secret is the `state`.
     Away,
-    /// Waits for the project's word.
+    /// The project must confirm its user; the secret is the session.
     Vouching,
 }
 
-/// What nobody else may see.
+/// Secrets of a connection attempt.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Held {
-    /// Of the account.
+    /// Values of the account.
     values: Values,
-    /// Proves that whoever brings the code has sent the user away (RFC 7636).
+    /// PKCE code verifier, which proves that the code exchange comes from the sender of the
+    /// authorization request (RFC 7636).
     verifier: String,
-    /// As it was sent.
+    /// Redirect URI, as it was sent in the authorization request.
     redirect_uri: String,
-    /// Seconds that the token lives, when there is one.
+    /// Lifetime of the token in seconds, once there is a token.
     lifetime: Option<u64>,
 }
 
-/// An account to be connected on the page.
+/// Request to connect an account on the page.
 #[derive(Debug)]
 pub struct NewLink {
-    /// How to connect it.
+    /// Auth config of the account.
     pub auth_config: AuthConfigId,
-    /// The project's own name for the person.
+    /// The project's own identifier for the user.
     pub user_id: String,
-    /// Where the browser goes in the end.
+    /// Address to which the browser is redirected at the end.
     pub callback_url: Option<String>,
-    /// Fields that are known already.
+    /// Values of fields that are known already.
     pub values: Values,
-    /// A name of the user's own.
+    /// Name that the user gives to the account.
     pub alias: Option<String>,
-    /// Who else may use it; nobody, unless it says so.
+    /// Users who may also use the account; none by default.
     pub sharing: SharingChange,
 }
 
-/// The way to the page.
+/// A created link.
 #[derive(Debug)]
 pub struct Linked {
-    /// The secret.
+    /// Link token.
     pub token: String,
-    /// The address of the page.
+    /// Address of the page.
     pub url: String,
-    /// Then it ends.
+    /// Time at which the link expires.
     pub expires_at: Time,
-    /// The account.
+    /// Id of the pending account.
     pub account: AccountId,
-    /// Who may use it.
+    /// Users who may use the account.
     pub sharing: Sharing,
 }
 
-/// What the page shows.
+/// Content of the page.
 #[derive(Debug)]
 pub enum LinkPage {
-    /// What is asked for.
+    /// The form.
     Form(Form),
-    /// The link has ended.
+    /// The link has expired.
     Expired(Brand),
-    /// The account was connected, or not, with this link, or another link was made since.
+    /// The link has been used, or a newer link has replaced it.
     Used(Brand),
 }
 
-/// Whose page it is.
+/// Names that the page shows.
 #[derive(Debug, Clone)]
 pub struct Brand {
-    /// Name of the project for people.
+    /// Display name of the project.
     pub project: String,
-    /// Name of the toolkit for people.
+    /// Display name of the toolkit.
     pub toolkit: String,
-    /// Where the page leads back to.
+    /// Address to which the page links back.
     pub back: Option<String>,
 }
 
-/// The form of the page.
+/// Form of the page.
 #[derive(Debug)]
 pub struct Form {
-    /// Whose it is.
+    /// Names that the page shows.
     pub brand: Brand,
-    /// The fields, in order.
+    /// Fields, in order.
     pub fields: Vec<FormField>,
-    /// What is wrong with all of it together.
+    /// Problem that concerns the form as a whole.
     pub problem: Option<String>,
-    /// Whether the user goes on to the application.
+    /// True if the form sends the user on to the provider.
     pub leaves: bool,
 }
 
-/// A field of the form.
+/// Field of the form.
 #[derive(Debug)]
 pub struct FormField {
-    /// As the toolkit describes it.
+    /// Field as the toolkit describes it.
     pub field: FormText,
-    /// What stands in it; never of a secret.
+    /// Current value; empty for a secret.
     pub value: String,
-    /// What is wrong with what was sent.
+    /// Problem with the submitted value.
     pub problem: Option<String>,
 }
 
-/// What came of a form that was sent.
+/// Outcome of a submitted form.
 #[derive(Debug)]
 pub enum Submitted {
-    /// It is asked again.
+    /// The page is shown again.
     Again(LinkPage),
-    /// The browser goes on.
+    /// The browser is redirected to this address.
     Away(String),
 }
 
-/// Where a browser goes when it comes back from the application.
+/// Address to which a browser is redirected after the callback.
 #[derive(Debug)]
 pub struct Landed(pub String);
 
-/// Makes a pending account and the address at which its user agrees.
+/// Creates a pending account and the address at which its user authorizes the connection.
 pub(super) async fn create(
     app: &App,
     project: &Project,
@@ -244,11 +249,11 @@ pub(super) async fn create(
     get(app, project, &id).await
 }
 
-/// Makes a pending account and the address of the page on which its user connects it.
+/// Creates a pending account and the address of the page on which its user connects it.
 ///
-/// # Errors
-/// When the config is unknown or disabled, the toolkit needs no account, the project keeps users from the operator's clients,
-/// an address is none, or the store refuses.
+/// # Errors Fails if the auth config is unknown or disabled, the toolkit needs no account, the
+/// project does not allow its users to connect through the operator's OAuth apps, an address is
+/// invalid, or the store refuses.
 pub async fn link(app: &App, project: &Project, request: NewLink) -> Result<Linked> {
     let callback_url = request.callback_url.map(|url| checked("callback_url", url)).transpose()?;
     let mut wanted = Wanted::of(app, project, &request.auth_config, Some(request.user_id), request.values).await?;
@@ -286,10 +291,11 @@ pub async fn link(app: &App, project: &Project, request: NewLink) -> Result<Link
     Ok(Linked { token, url, expires_at: until, account: id, sharing: wanted.sharing })
 }
 
-/// Has an account connected once more. Answers its status, and where its user goes; an account without redirect stays as it is.
+/// Starts another connection attempt for an account. Returns the account's status and the
+/// authorization address. An account of a scheme without redirect stays as it is.
 ///
-/// # Errors
-/// When there is none, fields are missing, its config is deleted or disabled, or the store refuses.
+/// # Errors Fails if the account does not exist, fields are missing, its auth config is deleted or
+/// disabled, or the store refuses.
 pub async fn again(
     app: &App,
     project: &Project,
@@ -341,10 +347,10 @@ pub async fn again(
     Ok(begun.await?)
 }
 
-/// What a link shows. Changes nothing.
+/// Returns the content of the page of a link. Changes nothing.
 ///
-/// # Errors
-/// [`Error::FlowUnknown`] when there is no such link, or the store does not answer.
+/// # Errors Fails with [`Error::FlowUnknown`] if the link does not exist, or if the store does not
+/// answer.
 pub async fn open_link(app: &App, token: &str) -> Result<LinkPage> {
     Ok(match opened_link(app, token).await? {
         Opened::Over(page) => page,
@@ -352,10 +358,11 @@ pub async fn open_link(app: &App, token: &str) -> Result<LinkPage> {
     })
 }
 
-/// Takes what a user filled in: keeps a key, or sends the browser on to the application. `browser` is what the page left there.
+/// Handles a submitted form: stores a key, or redirects the browser to the provider. `browser` is
+/// the value of the cookie that the page has set.
 ///
-/// # Errors
-/// [`Error::FlowUnknown`] when there is no such link, or something does not answer.
+/// # Errors Fails with [`Error::FlowUnknown`] if the link does not exist, or if the store or the
+/// provider does not answer.
 pub async fn submit(app: &App, token: &str, given: Values, browser: &str) -> Result<Submitted> {
     let here = match opened_link(app, token).await? {
         Opened::Over(page) => return Ok(Submitted::Again(page)),
@@ -366,7 +373,7 @@ pub async fn submit(app: &App, token: &str, given: Values, browser: &str) -> Res
     let declared = |name: &str| scheme.fields.iter().any(|field| field.name == name);
     let mut values = here.values.clone();
     values.extend(given.iter().filter(|(name, _)| declared(name)).map(|(name, value)| (name.clone(), value.clone())));
-    // A secret that is left empty is the one that was there.
+    // A secret field that is left empty keeps its stored value.
     for field in scheme.fields.iter().filter(|field| field.secret) {
         if let Some(old) = here.values.get(&field.name)
             && given.get(&field.name).and_then(Value::as_str).is_none_or(str::is_empty)
@@ -420,11 +427,10 @@ pub async fn submit(app: &App, token: &str, given: Values, browser: &str) -> Res
     Ok(Submitted::Away(app.way_back(here.flow.body.callback_url.as_deref(), id, Ok(()))))
 }
 
-/// Takes what an application sent a browser back with. `browser` is what the page left there.
+/// Handles the callback of a provider. `browser` is the value of the cookie that the page has set.
 ///
-/// # Errors
-/// [`Error::FlowUnknown`] when the `state` is none of a flow that this browser may end now: nothing was sent then, and nothing
-/// has changed.
+/// # Errors Fails with [`Error::FlowUnknown`] if the `state` belongs to no attempt that this
+/// browser may complete now. In that case nothing was sent and nothing has changed.
 pub async fn callback(app: &App, query: &[(String, String)], browser: Option<&str>) -> Result<Landed> {
     let state = only(query, "state").ok_or(Error::FlowUnknown)?;
     let name = app.flow_name(Stage::Away, state);
@@ -442,7 +448,7 @@ pub async fn callback(app: &App, query: &[(String, String)], browser: Option<&st
         return Err(Error::FlowUnknown);
     }
     let whose = Whose::of(app, &project, &account).map_err(|_| Error::FlowUnknown)?;
-    // From here on the state is spent: whoever comes second finds nothing.
+    // The state is spent from here on: a second callback finds no record.
     match app.store.commit(Batch::at(now).purge(&flow)).await {
         Ok(()) => {}
         Err(CommitError::Stale) => return Err(Error::FlowUnknown),
@@ -471,7 +477,7 @@ pub async fn callback(app: &App, query: &[(String, String)], browser: Option<&st
         let until = after(now, VOUCHING);
         let vouching =
             Flow { stage: Stage::Vouching, account, attempt, organisation, callback_url, browser: None, until, held };
-        // What came is kept for an account that still waits for it, and for nothing else.
+        // The tokens are kept only for an account that still waits for them.
         let kept = app.store.change(&ACCOUNTS, id.as_str(), || async {
             let found = record(app, &project, &id).await.map_err(unknown)?;
             if found.body.attempt != vouching.attempt {
@@ -495,11 +501,12 @@ pub async fn callback(app: &App, query: &[(String, String)], browser: Option<&st
     }
 }
 
-/// The project's word that the user who agreed is the one it knows: the account becomes active. Answers account and toolkit.
+/// Completes an attempt with the project's confirmation that the user who authorized it is the user
+/// it knows. The account becomes active. Returns the account's id and its toolkit.
 ///
-/// # Errors
-/// [`Error::SessionNotFound`] when there is no such session, or not any more; [`Error::AccountRefused`] when it is another user,
-/// which fails the account.
+/// # Errors Fails with [`Error::SessionNotFound`] if the session does not exist or has ended, and
+/// with [`Error::AccountRefused`] if the session belongs to another user. In the latter case the
+/// account fails.
 pub async fn complete(app: &App, project: &Project, session: &str, user: &str) -> Result<(AccountId, String)> {
     let name = app.flow_name(Stage::Vouching, session);
     let found = app.store.get::<Flow>(project.id.as_str(), &name).await?;
@@ -529,7 +536,7 @@ pub async fn complete(app: &App, project: &Project, session: &str, user: &str) -
     }
 }
 
-/// The tokens for what a browser came back with, or why there are none.
+/// Exchanges the callback's code for tokens, or returns the reason of the failure.
 async fn brought(
     app: &App,
     project: &Project,
@@ -547,9 +554,9 @@ async fn brought(
     let protocol = Protocol { net: &net, now: app.clock.now(), scheme, client: &client, values: &held.values };
     let scheme = app.accounts.issuers.described(&protocol).await;
     let scheme = &scheme.map_err(|refusal| failure("issuer_unknown", said(&refusal.to_string())))?;
-    // Before anything else of the answer is read, also of one that says no (RFC 9207, section 2.4).
+    // Checked before the rest of the callback, including an error, is read (RFC 9207, section 2.4).
     issued(scheme, query).map_err(|why| failure("issuer_mismatch", why))?;
-    // Nobody has said how OAuth 1 says no; these are the ways that applications found.
+    // The OAuth 1 specification defines no error response. These are the forms that providers use.
     if let Some(error) = query.iter().find(|(name, _)| ["error", "oauth_problem"].contains(&name.as_str())) {
         let description = only(query, "error_description").map(said).unwrap_or_default();
         return Err(Failure { error: said(&error.1), description });
@@ -574,8 +581,9 @@ async fn brought(
     exchanged.map_err(|refusal| failure("token_exchange_failed", said(&refusal.to_string())))
 }
 
-/// The issuer that an application names must be its own (RFC 9207): another one has mixed up two flows. Where nobody says what it
-/// calls itself, it is one of the origins of its addresses.
+/// Checks that the issuer named in the callback is the provider's own (RFC 9207). Another issuer
+/// means that two attempts were mixed up. If the issuer's identifier is not known, it must have the
+/// origin of the authorization or token endpoint.
 fn issued(scheme: &AuthScheme, query: &[(String, String)]) -> std::result::Result<(), String> {
     let named: Vec<_> = query.iter().filter(|(name, _)| name == "iss").collect();
     let origin = |text: &str| Url::parse(text).ok().map(|url| url.origin());
@@ -598,7 +606,7 @@ fn issued(scheme: &AuthScheme, query: &[(String, String)]) -> std::result::Resul
     }
 }
 
-/// Connects an account with tokens, unless its attempt is over: then they are given back.
+/// Activates an account with its tokens. Revokes the tokens if the attempt has ended meanwhile.
 async fn agree(
     app: &App,
     project: &Project,
@@ -624,7 +632,7 @@ async fn agree(
     Ok(agreed.await?)
 }
 
-/// Ends an attempt that came to nothing.
+/// Ends a failed attempt.
 async fn refuse(app: &App, project: &Project, id: &AccountId, attempt: u32, failure: &Failure) -> Result<()> {
     let now = app.clock.now();
     let change = |account: &mut Account| -> Result<()> {
@@ -642,7 +650,7 @@ async fn refuse(app: &App, project: &Project, id: &AccountId, attempt: u32, fail
     app.store.edit(project.id.as_str(), id.as_str(), now, change).await.map_err(Error::from).map(|_| ())
 }
 
-/// Lets go of what nobody came back to: accounts expire, flows are forgotten.
+/// Expires accounts whose user did not return in time, and deletes old records.
 pub(crate) async fn sweep(app: &App, lease: &Lease) -> Result<()> {
     let now = app.clock.now();
     let waiting = Query::everywhere().below("waits_until", now.0.saturating_add(1)).page(0, AT_ONCE);
@@ -662,13 +670,13 @@ pub(crate) async fn sweep(app: &App, lease: &Lease) -> Result<()> {
 
 async fn commit(app: &App, batch: Batch) -> Result<()> {
     match app.store.commit(batch).await {
-        // Somebody has changed it meanwhile; the next run looks again.
+        // Another writer has changed the record meanwhile; the next run reads it again.
         Ok(()) | Err(CommitError::Stale) => Ok(()),
         Err(cause) => Err(cause.into()),
     }
 }
 
-/// What sending a user away needs.
+/// Input of an authorization request.
 struct Begin<'a> {
     project: &'a Project,
     id: &'a AccountId,
@@ -681,7 +689,7 @@ struct Begin<'a> {
 }
 
 impl Begin<'_> {
-    /// Makes the state and the address at which the user agrees.
+    /// Creates the state and the authorization address.
     async fn sent(self, app: &App) -> Result<Sent> {
         let mode = self.config.body.scheme;
         let scheme = self.release.scheme(mode).ok_or_else(|| Error::SchemeNotOffered {
@@ -750,24 +758,24 @@ impl Begin<'_> {
     }
 }
 
-/// A user who can be sent away.
+/// A started authorization.
 struct Sent {
-    /// Of the state.
+    /// Name of the record of the state.
     name: String,
     flow: Flow,
-    /// Where the user agrees.
+    /// Address at which the user authorizes the connection.
     url: String,
-    /// What the account shows of it while it waits.
+    /// Values that the account shows while it waits for its user.
     shown: Values,
 }
 
-/// A link that was opened.
+/// Result of opening a link.
 enum Opened {
     Here(Box<Here>),
     Over(LinkPage),
 }
 
-/// A link that is good, with all that belongs to it.
+/// A valid link with the records that belong to it.
 struct Here {
     flow: Record<Flow>,
     project: Project,
@@ -806,8 +814,8 @@ impl Here {
         self.release.scheme(self.account.body.scheme).ok_or(Error::FlowUnknown)
     }
 
-    /// Changes the account and gives it another credential, if the link still belongs to its attempt and its auth config still
-    /// lets connections start.
+    /// Changes the account and replaces its credential, if the link still belongs to the account's
+    /// attempt and the auth config still allows new connections.
     async fn change<F: Future<Output = Result<Credential>>>(
         &self,
         app: &App,
@@ -832,8 +840,8 @@ impl Here {
         Ok(changed.await?)
     }
 
-    /// The values with which an account can be kept, and how long their token lives: the application has taken them, where there is
-    /// a way to ask it.
+    /// Returns the values to store for the account and the lifetime of their token. The provider
+    /// has accepted the values, if the toolkit has a request to check them.
     async fn tried(&self, app: &App, scheme: &AuthScheme, mut values: Values) -> Result<(Values, Option<Duration>)> {
         let mut lifetime = None;
         if obtains(scheme.mode) {
@@ -847,11 +855,12 @@ impl Here {
         Ok((values, lifetime))
     }
 
-    /// The form, with what was sent before and what was wrong with it: a line for each field, which begins with its name.
+    /// Builds the form with the submitted values and their problems. Each problem is one line that
+    /// begins with the name of its field.
     fn form(&self, problems: &[String], given: &Values) -> Form {
         let text = |values: &Values, name: &str| values.get(name).and_then(scheme::text);
         let fields = self.scheme().map_or(&[][..], |scheme| &scheme.fields).iter();
-        // A secret that is known already is not asked for again, and never shown.
+        // A secret that is already known is neither shown nor asked for again.
         let fields = fields.filter(|field| !field.hidden);
         let asked = fields.filter(|field| !field.secret || text(&self.values, &field.name).is_none());
         let fields = asked.map(|field| {
@@ -869,7 +878,7 @@ impl Here {
 }
 
 impl App {
-    /// The name under which the flow of a secret is kept.
+    /// Returns the name under which the record of a secret is stored.
     fn flow_name(&self, stage: Stage, secret: &str) -> String {
         let key = self.vault.derive("flows");
         hex::encode(keyed_hash(&key, format!("{stage:?} {secret}").as_bytes()))
@@ -879,7 +888,7 @@ impl App {
         hex::encode(keyed_hash(&self.vault.derive("browsers"), browser.as_bytes()))
     }
 
-    /// What a form of a link carries, so that no other page can send it.
+    /// Returns the CSRF token of a link's form, so that no other page can submit the form.
     #[must_use]
     pub fn form_token(&self, token: &str, browser: &str) -> String {
         hex::encode(keyed_hash(&self.vault.derive("forms"), format!("{} {token} {browser}", token.len()).as_bytes()))
@@ -902,7 +911,8 @@ impl App {
         key.open(place(project, &flow.id), &flow.body.held)
     }
 
-    /// Where a browser goes in the end: to the project's address, with its own query, or to a page of this server.
+    /// Returns the final address for a browser: the project's callback URL with its own query, or a
+    /// page of this server.
     fn way_back(&self, callback_url: Option<&str>, id: &AccountId, outcome: std::result::Result<(), String>) -> String {
         let status = if outcome.is_ok() { "success" } else { "failed" };
         let mut query = vec![("status", status)];
@@ -933,12 +943,13 @@ fn unknown(cause: Error) -> Error {
     }
 }
 
-/// Where applications send people back to, unless an auth config names another address.
+/// Returns the address to which providers redirect browsers, unless an auth config sets another
+/// one.
 pub(super) fn come_back(app: &App) -> String {
     format!("{}{CALLBACK}", app.address())
 }
 
-/// Why nobody can be sent away.
+/// Converts the refusal of an authorization request into an error.
 pub(super) fn unbegun(refusal: Refusal) -> Error {
     match refusal {
         Refusal::Unavailable { .. } => Error::Unavailable(refusal.to_string()),
@@ -946,15 +957,16 @@ pub(super) fn unbegun(refusal: Refusal) -> Error {
     }
 }
 
-/// The values that are the user's, without what came from the application.
+/// Returns the values that come from the user, without those that come from the provider.
 pub(super) fn own(mode: AuthMode, values: &Values) -> Values {
-    // Where the server makes the client itself, it is no field.
+    // If the server creates the client itself, the client's id and secret are no fields.
     let made = matches!(mode, AuthMode::DcrOauth | AuthMode::CimdOauth);
     let of_flow = |name: &str| TOKENS.contains(&name) || name == REDIRECT_URL || made && clients::KEPT.contains(&name);
     values.iter().filter(|(name, _)| !of_flow(name)).map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
-/// A parameter that is there once. One that is there twice is none: nobody knows which of them others would take.
+/// Returns the value of a parameter that occurs exactly once. A repeated parameter counts as
+/// absent, because other parsers may read a different occurrence.
 fn only<'a>(query: &'a [(String, String)], name: &str) -> Option<&'a str> {
     let mut found = query.iter().filter(|(own, _)| own == name);
     match (found.next(), found.next()) {
@@ -963,13 +975,13 @@ fn only<'a>(query: &'a [(String, String)], name: &str) -> Option<&'a str> {
     }
 }
 
-/// As much of an application's words as a person needs, on one line.
+/// Shortens a text from a provider to one line.
 fn said(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     manifest::cleaned(&line).chars().take(SAID).collect()
 }
 
-/// An address that a browser may be sent to.
+/// Checks that a browser may be redirected to an address.
 fn checked(name: &str, url: String) -> Result<String> {
     let fits = url.len() <= URL;
     let good = Url::parse(&url).is_ok_and(|url| {
@@ -985,7 +997,7 @@ fn checked(name: &str, url: String) -> Result<String> {
     }
 }
 
-/// An address with more parameters after its own.
+/// Appends parameters to the query of an address.
 fn with_query(url: &str, more: &[(&str, &str)]) -> Result<String> {
     let mut url = Url::parse(url).map_err(|_| Error::Internal("an address that was checked is none".into()))?;
     url.query_pairs_mut().extend_pairs(more);

@@ -1,9 +1,10 @@
-//! Which credential a call runs with, and the grant that hands it over at the last moment.
+//! Selects the credential of a call and grants it to the sandbox.
 //!
-//! A named account must be of the project and of the toolkit, and of the user or shared with the user; without one the user's
-//! newest active private account of the toolkit is taken whose auth config is still there. The credential is opened for one call and dropped with it. A token that
-//! ends soon is renewed before the call, one that the application does not take is renewed once, and the call goes on with the new
-//! one.
+//! A named account must belong to the project and the toolkit, and must belong to the user or be
+//! shared with the user. If the call names no account, the newest active private account of the
+//! user and toolkit is used whose auth config still exists. The credential is decrypted for one
+//! call and dropped with it. A token that expires soon is refreshed before the call. A token that
+//! the provider rejects is refreshed once, and the call continues with the new token.
 
 use std::{
     collections::HashSet,
@@ -29,63 +30,63 @@ use crate::{
     projects::Project,
 };
 
-/// Header names that carry the message or its routing; a caller's own credential cannot set them.
+/// Headers that frame or route the message. A custom credential cannot set them.
 const FRAMING: [&str; 9] =
     ["host", "connection", "content-length", "content-type", "transfer-encoding", "te", "trailer", "upgrade", "expect"];
 
-/// Accounts that are read at once behind one whose auth config is deleted.
+/// Number of accounts read at once after the auth config of the newest one was found deleted.
 const PASSED_AT_ONCE: u64 = 100;
-/// Shorter values of a caller's own parameters are not taken for secrets: a parameter may be `v=2`, and every 2 of the
-/// answer would be removed.
+/// Minimum length in bytes of a custom parameter that is treated as a secret. A parameter may be
+/// `v=2`, and a shorter limit would remove every 2 from the response.
 const SECRET: usize = 6;
 
-/// A credential that came with the request instead of a stored one.
+/// Credential that comes with the request instead of from a stored account.
 #[derive(Debug)]
 pub enum Custom {
-    /// Parts to be put into each outgoing request as they are.
+    /// Parts to add to each outgoing request unchanged.
     Parameters {
-        /// The parts.
+        /// Headers and query parameters.
         placed: Vec<Placed>,
-        /// Members for each body that takes some: a JSON object, or a form.
+        /// Members to add to each JSON object or form body.
         body: Values,
-        /// Told to the toolkit as its field `base_url`.
+        /// Base URL, passed to the toolkit as its field `base_url`.
         base_url: Option<String>,
     },
-    /// All fields of a scheme.
+    /// Values of all fields of a scheme.
     Connection {
         /// Name of the scheme.
         scheme: String,
-        /// Slug.
+        /// Slug of the toolkit.
         toolkit: String,
-        /// The fields.
+        /// Values of the fields.
         values: Values,
     },
 }
 
-/// One part of an outgoing request.
+/// Part to add to an outgoing request.
 #[derive(Debug, Clone)]
 pub enum Placed {
-    /// Name and value.
+    /// Header name and value.
     Header(String, String),
-    /// Name and value.
+    /// Query parameter name and value.
     Query(String, String),
 }
 
-/// Where the credential of a call came from.
+/// Origin of the credential of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
     /// A connected account.
     ConnectedAccount,
-    /// All fields came with the request.
+    /// All fields of a scheme came with the request.
     InstantAccount,
-    /// Ready parts came with the request.
+    /// Parts of requests came with the request.
     CustomAuth,
-    /// None was needed.
+    /// No credential was needed.
     NoAuth,
 }
 
-/// What a caller says about the account.
+/// Account or credential that a caller selects.
 #[derive(Debug)]
 pub(crate) struct Choice {
     pub user_id: Option<String>,
@@ -93,17 +94,17 @@ pub(crate) struct Choice {
     pub custom: Option<Custom>,
 }
 
-/// The right to one credential during one call.
+/// Access to one credential during one call.
 pub(crate) struct Granted {
     pub grant: Option<Arc<dyn Grant>>,
-    /// Open fields for the toolkit.
+    /// Fields that the toolkit may read.
     pub fields: Vec<(String, String)>,
     pub account: Option<AccountId>,
     pub auth_config: Option<AuthConfigId>,
     pub source: Source,
 }
 
-/// Chooses the credential for a tool.
+/// Selects the credential for a tool.
 pub(crate) async fn grant(app: &App, project: &Project, found: &Found, user: &str, choice: Choice) -> Result<Granted> {
     match (choice.custom, choice.account) {
         (Some(custom), _) => custom_grant(found, custom),
@@ -123,13 +124,14 @@ async fn named(app: &App, project: &Project, found: &Found, id: &AccountId, user
     })?;
     admitted(&record, user)?;
     if *record.body.toolkit != *found.release.slug {
-        // It exists, but it is no account for this toolkit.
+        // The account exists but belongs to another toolkit.
         return Err(Error::NoAccount { user: record.body.user_id, toolkit: found.release.slug.to_string() });
     }
     of_account(app, project, found, record).await
 }
 
-/// Refuses a user who may not use an account. Without a user it is the project that uses it.
+/// Rejects a user who may not use the account. If no user is named, the project itself uses the
+/// account.
 fn admitted(record: &Record<Account>, user: Option<&str>) -> Result<()> {
     let Account { user_id, sharing, .. } = &record.body;
     let Some(user) = user.filter(|user| !sharing.admits(user_id, user)) else { return Ok(()) };
@@ -175,7 +177,7 @@ async fn of_account(app: &App, project: &Project, found: &Found, record: Record<
     Ok(granted)
 }
 
-/// The values of an account that may be used now, and by this tool, and what its requests leave through.
+/// Returns the values and the proxy of an account that is active and that this tool may use.
 async fn usable(
     app: &App,
     project: &Project,
@@ -199,7 +201,8 @@ async fn usable(
     Ok((signing(app, project, &config, values).await?, proxy))
 }
 
-/// Values with all that signs: the client of OAuth 1 signs with the account.
+/// Adds the client's keys to the values if the scheme needs them to sign: an OAuth 1 request is
+/// signed by client and account.
 pub(super) async fn signing(
     app: &App,
     project: &Project,
@@ -212,7 +215,7 @@ pub(super) async fn signing(
     }
 }
 
-/// The right to a credential that is renewed when the application does not take it, where it can be.
+/// Grants a credential that is refreshed if the provider rejects it, if the scheme supports that.
 fn renewable(
     app: &App,
     project: &Project,
@@ -271,7 +274,7 @@ fn custom_grant(found: &Found, custom: Custom) -> Result<Granted> {
     }
 }
 
-/// The fields of a scheme that came with a request, checked.
+/// Validates the field values that came with a request.
 fn brought(release: &Release, scheme: &str, values: Values) -> Result<(AuthMode, Values)> {
     let mode = auth_configs::offered(release, scheme)?;
     let values = match release.scheme(mode) {
@@ -281,16 +284,16 @@ fn brought(release: &Release, scheme: &str, values: Values) -> Result<(AuthMode,
     Ok((mode, values))
 }
 
-/// What a request of the caller's own needs: where its application is, and the credential for it.
+/// Context of a proxy request: the provider's address and the credential.
 pub(crate) struct Passage {
     pub release: Arc<Release>,
     pub user: String,
-    /// Base URL of the application's API for this account, if it is known.
+    /// Base URL of the provider's API for this account, if known.
     pub base: Option<String>,
     pub granted: Granted,
 }
 
-/// Chooses the credential for a request of the caller's own, called `tool` where a config must allow it.
+/// Selects the credential for a proxy request. `tool` is the name that the auth config must allow.
 pub(crate) async fn passage(app: &App, project: &Project, tool: &str, choice: Choice) -> Result<Passage> {
     let Choice { user_id, account, custom } = choice;
     let user = user_id.map(|user| super::user(Some(user))).transpose()?;
@@ -316,7 +319,7 @@ pub(crate) async fn passage(app: &App, project: &Project, tool: &str, choice: Ch
     Ok(Passage { user: user.unwrap_or(record.body.user_id), base: base(&release, mode, &values), release, granted })
 }
 
-/// What the scheme says, or else the first host that the toolkit names.
+/// Returns the base URL of the scheme, or of the first exact host that the toolkit declares.
 fn base(release: &Release, mode: AuthMode, values: &Values) -> Option<String> {
     let named = release.scheme(mode).and_then(|scheme| scheme::base_url(scheme, values));
     named.or_else(|| {
@@ -326,7 +329,7 @@ fn base(release: &Release, mode: AuthMode, values: &Values) -> Option<String> {
     })
 }
 
-/// Every text inside a value, at any depth.
+/// Collects all texts inside a value, at any depth.
 fn texts_in(value: &Value) -> Vec<&str> {
     match value {
         Value::String(text) => vec![text],
@@ -336,7 +339,7 @@ fn texts_in(value: &Value) -> Vec<&str> {
     }
 }
 
-/// The value, and what follows the name of the scheme in a value such as `Bearer abc`.
+/// Returns the value, and the part after the scheme name in a value such as `Bearer abc`.
 fn secrets(placed: &Placed) -> impl Iterator<Item = &str> {
     let (Placed::Header(_, value) | Placed::Query(_, value)) = placed;
     std::iter::once(value.as_str()).chain(value.split_once(' ').map(|(_, rest)| rest))
@@ -370,7 +373,7 @@ impl Granted {
         Self { grant: Some(grant), fields, account: None, auth_config: None, source }
     }
 
-    /// With requests that leave through a proxy, if there is one.
+    /// Routes the requests through a proxy, if one is set.
     fn through(self, proxy: Option<Arc<net::Proxy>>) -> Self {
         let Some(proxy) = proxy else { return self };
         let grant = self.grant.unwrap_or_else(|| Arc::new(Ready(Arc::default())));
@@ -378,7 +381,7 @@ impl Granted {
     }
 }
 
-/// A credential whose requests leave through a proxy.
+/// A credential whose requests are routed through a proxy.
 struct Proxied {
     grant: Arc<dyn Grant>,
     proxy: Arc<net::Proxy>,
@@ -399,7 +402,7 @@ impl Grant for Proxied {
     }
 }
 
-/// A credential that is ready and cannot be renewed.
+/// A credential that cannot be refreshed.
 struct Ready(Arc<Credential>);
 
 #[async_trait]
@@ -413,11 +416,11 @@ impl Grant for Ready {
     }
 }
 
-/// A token of an account, which is renewed when the application does not take it.
+/// A token of an account that is refreshed if the provider rejects it.
 struct Renewing {
     keeper: Arc<Keeper>,
     whose: Whose,
-    /// What is sent now, and the token in it.
+    /// Current credential and its token.
     current: Mutex<(Arc<Credential>, String)>,
 }
 
@@ -429,7 +432,7 @@ impl Grant for Renewing {
 
     async fn renew(&self, rejected: &Credential) -> std::result::Result<Option<Arc<Credential>>, GrantError> {
         let (current, token) = self.current.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        // Another request of the same call was faster.
+        // Another request of the same call has already refreshed the token.
         if current.secrets != rejected.secrets {
             return Ok(Some(current));
         }
@@ -443,10 +446,10 @@ impl Grant for Renewing {
     }
 }
 
-/// Asks the application whether it takes a credential, by the request that the toolkit names for it.
+/// Verifies a credential with the request that the toolkit declares for this purpose.
 ///
-/// # Errors
-/// [`Error::CredentialRejected`] when it does not; when the toolkit names no request, or the application does not answer.
+/// # Errors Fails with [`Error::CredentialRejected`] if the provider rejects the credential. Also
+/// fails if the toolkit declares no such request, or the provider does not answer.
 pub(crate) async fn trial(
     app: &App,
     project: &Project,

@@ -1,9 +1,11 @@
-//! Connected accounts: one user's account at one external application, with its credential.
+//! Connected accounts: access of one user to one provider, with its credential.
 //!
-//! An account of a scheme without redirect is ACTIVE as soon as its fields are complete; for the others its user has to agree at
-//! the application first (`flow`). What may happen to an account is decided in one place (`state`), and whoever changes one asks
-//! there inside the change. The credential is a record of its own, so that deleting an account hides the account and erases the
-//! credential in one step; while the account lives, `refresh` keeps its token alive.
+//! An account of a scheme without redirect is ACTIVE as soon as its fields are complete. For all
+//! other schemes its user must first authorize the connection at the provider (`flow`). `state` is
+//! the only place that decides which changes of status are allowed, and every change asks it inside
+//! its transaction. The credential is a separate record, so that the deletion of an account hides
+//! the account and erases the credential in one step. `refresh` renews the token while the account
+//! exists.
 
 pub mod apps;
 mod clients;
@@ -48,13 +50,13 @@ use crate::{
     projects::Project,
 };
 
-/// The user when none is named.
+/// User id if the request names none.
 pub const DEFAULT_USER: &str = "default";
 const USER: usize = 256;
-/// Accounts that are read at once when their auth config or project goes.
+/// Number of accounts read at once when the accounts of an auth config or of a project are revoked.
 const REVOKED_AT_ONCE: u64 = 100;
 
-/// The collection this room owns.
+/// Collection that this module owns.
 pub(crate) static COLLECTION: Collection = Collection {
     name: "connected_accounts",
     fields: &[
@@ -72,56 +74,56 @@ pub(crate) static COLLECTION: Collection = Collection {
 
 /// Name of the collection of credentials, which `refresh` owns.
 const CREDENTIALS_NAME: &str = "credentials";
-/// Why an account expired that nobody connected.
+/// Status reason of an account whose user did not connect it in time.
 const TIMED_OUT: &str = "INITIATION_TIMEOUT";
-/// Where the user of a pending account goes.
+/// Name of the value with the authorization address of a pending account.
 const REDIRECT_URL: &str = "redirectUrl";
 
 /// A connected account, as stored.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Account {
-    /// The project's own name for the person.
+    /// The project's own identifier for the user.
     pub user_id: String,
-    /// Slug.
+    /// Slug of the toolkit.
     pub toolkit: String,
-    /// How it was connected.
+    /// Auth config with which the account was connected.
     pub auth_config: AuthConfigId,
-    /// Kept beside the config's, which may be deleted.
+    /// Auth scheme. It is stored here as well because the auth config may be deleted.
     pub scheme: AuthMode,
-    /// Whether it runs.
+    /// Current status.
     pub status: Status,
-    /// Why it does not, where that is not plain.
+    /// Reason of the status, if the status alone does not explain it.
     #[serde(default)]
     pub status_reason: Option<String>,
-    /// The id of older clients.
+    /// Legacy id, for older clients.
     pub uuid: Uuid,
-    /// A name of the user's own, unique for user and toolkit.
+    /// Name that the user gave to the account; unique for user and toolkit.
     #[serde(default)]
     pub alias: Option<String>,
     #[serde(default)]
     alias_of: Option<String>,
-    /// For lists by last change.
+    /// Time of the last change, for sorted lists.
     changed_at: Time,
-    /// How often connecting it has begun: what is left of an earlier attempt changes nothing any more.
+    /// Number of the current connection attempt. Records of an earlier attempt have no effect.
     #[serde(default)]
     attempt: u32,
-    /// Until then it waits for its user.
+    /// Time until which a pending account waits for its user.
     #[serde(default)]
     waits_until: Option<Time>,
-    /// What the application said when it refused.
+    /// Reason that the provider gave when it refused the connection.
     #[serde(default)]
     pub failure: Option<Failure>,
-    /// Who may use it.
+    /// Users who may use the account.
     #[serde(flatten)]
     pub sharing: Sharing,
 }
 
-/// Why an application did not connect an account.
+/// Reason why a provider did not connect an account.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
-    /// A code, for example `access_denied` (RFC 6749, section 4.1.2.1).
+    /// Error code, for example `access_denied` (RFC 6749, section 4.1.2.1).
     pub error: String,
-    /// Words; may be empty.
+    /// Description; may be empty.
     pub description: String,
 }
 
@@ -130,7 +132,7 @@ impl Document for Account {
 }
 
 impl Account {
-    /// Changes the status. Whoever calls has asked [`Status::after`].
+    /// Changes the status. The caller has checked the change with [`Status::after`].
     fn pass_to(&mut self, status: Status, reason: Option<&str>, now: Time) {
         if !matches!(status, Status::Initializing | Status::Initiated) {
             self.waits_until = None;
@@ -140,75 +142,75 @@ impl Account {
     }
 }
 
-/// An account to be made.
+/// Request to create an account.
 #[derive(Debug)]
 pub struct NewAccount {
-    /// How to connect it.
+    /// Auth config of the account.
     pub auth_config: AuthConfigId,
-    /// The project's own name for the person.
+    /// The project's own identifier for the user.
     pub user_id: Option<String>,
-    /// The scheme the caller means, if it says one.
+    /// Scheme that the caller expects, if it names one.
     pub scheme: Option<String>,
-    /// What the person filled in.
+    /// Values of the scheme's fields.
     pub values: Values,
-    /// A name of the user's own.
+    /// Name that the user gives to the account.
     pub alias: Option<String>,
-    /// Who else may use it; nobody, unless it says so.
+    /// Users who may also use the account; none by default.
     pub sharing: SharingChange,
-    /// Where the user's browser goes when the application has answered.
+    /// Address to which the user's browser is redirected after the callback.
     pub callback_url: Option<String>,
-    /// Whether the application is asked first if it takes the credential.
+    /// True if the provider must accept the credential before the account is created.
     pub validate: bool,
 }
 
-/// An account with all that an answer shows.
+/// An account as responses show it.
 #[derive(Debug)]
 pub struct Shown {
     /// The account.
     pub record: Record<Account>,
-    /// Its values, masked unless the project wants otherwise.
+    /// Values of the account, masked unless the project has disabled masking.
     pub values: Values,
-    /// Id of older clients of its config, if the config is still there.
+    /// Legacy id of the auth config, if the config still exists.
     pub config_uuid: Option<Uuid>,
-    /// Whether its config is disabled or deleted.
+    /// True if the auth config is disabled or deleted.
     pub config_disabled: bool,
-    /// Whether its config uses the server's own credentials.
+    /// True if the auth config uses the operator's OAuth app.
     pub managed: bool,
-    /// Where its user goes to connect it, while it waits for that.
+    /// Authorization address, while the account waits for its user.
     pub redirect_url: Option<String>,
 }
 
-/// Which accounts. Empty parts ask for nothing.
+/// Filter for lists of accounts. Empty fields do not filter.
 #[derive(Debug, Default)]
 pub struct Filter {
-    /// Of these toolkits.
+    /// Slugs of toolkits.
     pub toolkits: Vec<String>,
-    /// In these states.
+    /// Names of statuses.
     pub statuses: Vec<String>,
-    /// Of these users.
+    /// User ids.
     pub users: Vec<String>,
-    /// Connected with these configs.
+    /// Ids of auth configs.
     pub auth_configs: Vec<String>,
-    /// These.
+    /// Ids of accounts.
     pub ids: Vec<String>,
-    /// Private or shared; absent for both.
+    /// Private or shared accounts; both if absent.
     pub account_type: Option<AccountType>,
-    /// By last change instead of creation.
+    /// True to sort by last change instead of by creation.
     pub by_change: bool,
-    /// Oldest first.
+    /// True for the oldest first.
     pub ascending: bool,
-    /// Made at this moment or before.
+    /// Latest time of creation.
     pub until: Option<Time>,
 }
 
-/// What a request to connect names, checked.
+/// Validated request to connect an account.
 struct Wanted {
     config: Record<AuthConfig>,
     release: Arc<Release>,
     user_id: String,
     alias: Option<String>,
     sharing: Sharing,
-    /// What was given, over what the auth config shares.
+    /// Given values, merged over the shared values of the auth config.
     values: Values,
 }
 
@@ -224,7 +226,7 @@ impl Wanted {
         let release = app.catalog.release(&config.body.toolkit, LATEST)?;
         let mut values = auth_configs::credentials(app, project, &config).await?.shared;
         values.extend(given);
-        // What clients say of the state is no field.
+        // Clients may send the status among the values; it is no field.
         for name in ["status", REDIRECT_URL] {
             values.remove(name);
         }
@@ -236,7 +238,7 @@ impl Wanted {
         self.release.scheme(self.config.body.scheme)
     }
 
-    /// A user of a project that vouches for its users has a name.
+    /// Requires a user id if the project confirms its users.
     fn vouched(&self, project: &Project) -> Result<()> {
         if project.stored.config.verifier_url.is_some() && self.user_id == DEFAULT_USER {
             return Err(Error::AccountRefused(
@@ -246,7 +248,7 @@ impl Wanted {
         Ok(())
     }
 
-    /// The account, as it begins.
+    /// Builds the initial account.
     fn account(&self, status: Status, waits_until: Option<Time>, now: Time) -> Result<Account> {
         let (user, slug) = (&self.user_id, &self.release.slug);
         Ok(Account {
@@ -268,7 +270,7 @@ impl Wanted {
     }
 }
 
-/// An auth config with which connections may start.
+/// Returns an auth config that allows new connections.
 async fn enabled_config(app: &App, project: &Project, id: &AuthConfigId) -> Result<Record<AuthConfig>> {
     let config = auth_configs::get(app, project, id).await?;
     if config.body.status == auth_configs::Status::Disabled {
@@ -277,11 +279,10 @@ async fn enabled_config(app: &App, project: &Project, id: &AuthConfigId) -> Resu
     Ok(config)
 }
 
-/// Connects an account, or begins to where its user has to agree at the application.
+/// Connects an account, or starts the authorization of its user at the provider.
 ///
-/// # Errors
-/// When the config is unknown or disabled, fields are missing, the alias is taken, the application does not take the credential,
-/// or the store refuses.
+/// # Errors Fails if the auth config is unknown or disabled, fields are missing, the alias is
+/// taken, the provider does not accept the credential, or the store refuses.
 pub async fn create(app: &App, project: &Project, request: NewAccount) -> Result<Shown> {
     let mut wanted = Wanted::of(app, project, &request.auth_config, request.user_id, request.values).await?;
     let mode = wanted.config.body.scheme;
@@ -299,7 +300,7 @@ pub async fn create(app: &App, project: &Project, request: NewAccount) -> Result
     if let Some(scheme) = wanted.scheme() {
         wanted.values = scheme::complete(scheme, wanted.values.clone()).map_err(Error::AccountFields)?;
     }
-    // Tokens that another system got go on here.
+    // Tokens that another system has obtained are imported.
     let brought = match mode {
         AuthMode::Oauth1 => ["oauth_token", "oauth_token_secret"].iter().all(|name| wanted.values.contains_key(*name)),
         _ => refresh::access_token(&wanted.values).is_some(),
@@ -324,7 +325,8 @@ pub async fn create(app: &App, project: &Project, request: NewAccount) -> Result
     get(app, project, &id).await
 }
 
-/// Writes a new account and its credential, with what else belongs to it, if its auth config still lets connections start.
+/// Inserts a new account, its credential and its other records, if the auth config still allows new
+/// connections.
 async fn insert(
     app: &App,
     project: &Project,
@@ -336,7 +338,7 @@ async fn insert(
 ) -> Result<()> {
     let owner = project.id.as_str();
     let made = app.store.change(&auth_configs::COLLECTION, &wanted.config.id, || async {
-        // Changed meanwhile, it lets them start as if the account had been first; deleted or disabled, it does not.
+        // A changed auth config does not prevent the insertion; a deleted or disabled one does.
         let config = enabled_config(app, project, &account.auth_config).await?;
         let batch = Batch::at(app.clock.now()).check(&config).insert(owner, id.as_str(), account);
         Ok((more(batch.insert(owner, id.as_str(), credential)), ()))
@@ -344,7 +346,7 @@ async fn insert(
     made.await.map_err(named_twice)
 }
 
-/// Says which account has the alias already, where that is why an account could not be written.
+/// Converts a conflict of the alias into its error.
 fn named_twice(cause: EditError<Error>) -> Error {
     match cause {
         EditError::Commit(CommitError::Taken { field: "alias_of", .. }) => alias_taken(),
@@ -360,20 +362,18 @@ fn alias_taken() -> Error {
     Error::AccountRefused("the alias is used by another account of this user and toolkit".into())
 }
 
-/// An account of the project.
+/// Returns an account of the project.
 ///
-/// # Errors
-/// When there is none.
+/// # Errors Fails if the account does not exist.
 pub async fn get(app: &App, project: &Project, id: &AccountId) -> Result<Shown> {
     let record = record(app, project, id).await?;
     let config = auth_configs::find(app, project, &record.body.auth_config).await?;
     show(app, project, record, config.as_ref()).await
 }
 
-/// A page of accounts with their total.
+/// Returns a page of accounts and their total number.
 ///
-/// # Errors
-/// When the store cannot be read or a credential does not open.
+/// # Errors Fails if the store cannot be read or a credential cannot be decrypted.
 pub async fn list(app: &App, project: &Project, filter: &Filter, window: Window) -> Result<Listed<Shown>> {
     let mut query = Query::of(project.id.as_str()).window(window);
     for (field, wanted) in [
@@ -389,7 +389,7 @@ pub async fn list(app: &App, project: &Project, filter: &Filter, window: Window)
     }
     query = match filter.account_type {
         None => query,
-        // Accounts from before they could be shared do not say what they are.
+        // Accounts that are older than sharing have no account type.
         Some(AccountType::Private) => query.is_not("account_type", AccountType::Shared.as_str()),
         Some(AccountType::Shared) => query.is("account_type", AccountType::Shared.as_str()),
     };
@@ -412,7 +412,7 @@ pub async fn list(app: &App, project: &Project, filter: &Filter, window: Window)
         }
         let config = configs.get(&id).and_then(Option::as_ref);
         match show(app, project, record, config).await {
-            // Deleted since the page was read.
+            // The account was deleted after the page was read.
             Err(Error::AccountNotFound(_)) => {}
             done => shown.push(done?),
         }
@@ -422,8 +422,7 @@ pub async fn list(app: &App, project: &Project, filter: &Filter, window: Window)
 
 /// Pauses or resumes an account.
 ///
-/// # Errors
-/// When there is none, it is not connected, or the store refuses.
+/// # Errors Fails if the account does not exist or is not connected, or if the store refuses.
 pub async fn set_enabled(app: &App, project: &Project, id: &AccountId, enabled: bool) -> Result<()> {
     let now = app.clock.now();
     let event = if enabled { Event::Enabled } else { Event::Disabled };
@@ -436,22 +435,21 @@ pub async fn set_enabled(app: &App, project: &Project, id: &AccountId, enabled: 
     done.ok_or_else(|| Error::AccountNotFound(id.to_string()))
 }
 
-/// Changes of an account. Absent parts stay as they are.
+/// Changes of an account. Absent fields stay as they are.
 #[derive(Debug, Default)]
 pub struct Changes {
-    /// A name of the user's own; empty for none.
+    /// Name that the user gives to the account; an empty text removes it.
     pub alias: Option<String>,
-    /// The scheme the caller means, and fields of it; null clears one.
+    /// Scheme that the caller expects, and values of its fields; null removes a value.
     pub fields: Option<(String, Values)>,
-    /// Who may use it.
+    /// Users who may use the account.
     pub sharing: SharingChange,
 }
 
-/// Renames an account, says who may use it, or replaces parts of what was filled in. Answers its status.
+/// Changes the alias, the sharing or the field values of an account. Returns its status.
 ///
-/// # Errors
-/// When there is none, the alias is taken, it is private and lists are given, the fields are not complete, its tokens come from the
-/// application, or the store refuses.
+/// # Errors Fails if the account does not exist, the alias is taken, lists are given for a private
+/// account, the fields are incomplete, the tokens come from the provider, or the store refuses.
 pub async fn change(app: &App, project: &Project, id: &AccountId, changes: Changes) -> Result<Status> {
     let alias = changes.alias.map(|alias| self::alias(Some(alias))).transpose()?;
     let changed = app.store.change(&COLLECTION, id.as_str(), || async {
@@ -495,10 +493,10 @@ pub async fn change(app: &App, project: &Project, id: &AccountId, changes: Chang
     changed.await.map_err(named_twice)
 }
 
-/// Values with others laid over them; null takes one away.
+/// Merges given values over existing ones; null removes a value.
 fn replaced(scheme: Option<&AuthScheme>, mut values: Values, given: &Values) -> Result<Values> {
     let given = match scheme {
-        // A key comes under general names, too.
+        // A key may also be sent under a general name.
         Some(scheme) => scheme::named(scheme, given.clone()),
         None => given.clone(),
     };
@@ -510,10 +508,11 @@ fn replaced(scheme: Option<&AuthScheme>, mut values: Values, given: &Values) -> 
     }
 }
 
-/// Asks the application whether it takes the credential of an account, which fails when it does not. Answers the status.
+/// Asks the provider to verify the credential of an account. The account fails if the provider
+/// rejects it. Returns the status.
 ///
-/// # Errors
-/// When there is no such account, the toolkit has no way to tell, the application does not answer, or the store refuses.
+/// # Errors Fails if the account does not exist, the toolkit has no request to verify a credential,
+/// the provider does not answer, or the store refuses.
 pub async fn check(app: &App, project: &Project, id: &AccountId) -> Result<Status> {
     let account = record(app, project, id).await?;
     let release = app.catalog.release(&account.body.toolkit, LATEST)?;
@@ -539,12 +538,12 @@ pub async fn check(app: &App, project: &Project, id: &AccountId) -> Result<Statu
     done.ok_or_else(|| Error::AccountNotFound(id.to_string()))
 }
 
-/// Takes an account's credential back: the application is told to forget its tokens, and they are erased. Answers what the
-/// application, or nobody but this server, has forgotten.
+/// Revokes an account's credential: the provider is asked to revoke its tokens, and the server
+/// erases them. Returns the names of the tokens that the provider revoked, or `credential` if only
+/// this server erased it.
 ///
-/// # Errors
-/// When there is no such account, it has no credential yet, the application does not answer, or the store refuses; then nothing
-/// has changed.
+/// # Errors Fails if the account does not exist, it has no credential yet, the provider does not
+/// answer, or the store refuses. In these cases nothing has changed.
 pub async fn revoke(app: &App, project: &Project, id: &AccountId) -> Result<Vec<&'static str>> {
     let account = record(app, project, id).await?;
     let cannot = |status| cannot(id, status, Event::Revoked);
@@ -562,7 +561,7 @@ pub async fn revoke(app: &App, project: &Project, id: &AccountId) -> Result<Vec<
         let status = account.body.status;
         let status = status.after(Event::Revoked).ok_or_else(|| cannot(status))?;
         account.body.pass_to(status, None, now);
-        // Whoever is at the application just now comes back to nothing.
+        // A user who is at the provider now cannot complete the attempt any more.
         account.body.attempt += 1;
         let (_, credential) = opened(app, project, &account).await?;
         let body = Credential::of(app.accounts.seal(&project.id, id, &Values::new()).await?);
@@ -572,11 +571,10 @@ pub async fn revoke(app: &App, project: &Project, id: &AccountId) -> Result<Vec<
     Ok(told)
 }
 
-/// Deletes an account and erases its credential. With `revoke` the application is told to forget its tokens first, as far as it
-/// can be reached.
+/// Deletes an account and erases its credential. With `revoke`, the provider is then asked to
+/// revoke the tokens, if it can be reached.
 ///
-/// # Errors
-/// When there is none, or the store refuses.
+/// # Errors Fails if the account does not exist, or the store refuses.
 pub async fn remove(app: &App, project: &Project, id: &AccountId, revoke: bool) -> Result<()> {
     let removed = app.store.change(&COLLECTION, id.as_str(), || async {
         let account = record(app, project, id).await?;
@@ -591,18 +589,17 @@ pub async fn remove(app: &App, project: &Project, id: &AccountId, revoke: bool) 
     Ok(())
 }
 
-/// Deletes the accounts of a project, and tells their applications to forget the tokens, as far as they can be reached. What is
-/// broken off goes on when it is asked for again.
+/// Deletes the accounts of a project and asks their providers to revoke the tokens, if they can be
+/// reached. A repeated call continues an interrupted deletion.
 ///
-/// # Errors
-/// When the store refuses.
+/// # Errors Fails if the store refuses.
 pub(crate) async fn remove_all(app: &App, project: &Project) -> Result<()> {
     let mut query = Query::of(project.id.as_str()).page(0, REVOKED_AT_ONCE);
     loop {
         let found = app.store.list::<Account>(&query).await?;
         for account in found.items {
             match remove(app, project, &AccountId::parse(&account.id)?, true).await {
-                // It has nothing that could be taken back.
+                // The account has no credential that could be revoked.
                 Ok(()) | Err(Error::AccountNotFound(_)) => {}
                 Err(cause) => return Err(cause),
             }
@@ -612,7 +609,8 @@ pub(crate) async fn remove_all(app: &App, project: &Project) -> Result<()> {
     }
 }
 
-/// Takes back the credentials of every account of an auth config, as far as the application can be reached. The accounts stay.
+/// Revokes the credentials of all accounts of an auth config, if the provider can be reached. The
+/// accounts stay.
 pub(crate) async fn revoke_all(app: &App, project: &Project, config: &AuthConfigId) -> Result<()> {
     let mut query = Query::of(project.id.as_str())
         .is("auth_config", config.as_str())
@@ -645,10 +643,10 @@ pub(crate) async fn record(app: &App, project: &Project, id: &AccountId) -> Resu
     found.ok_or_else(|| Error::AccountNotFound(id.to_string()))
 }
 
-/// The values of an account, opened, and the record they are in.
+/// Returns the decrypted values of an account and the record that holds them.
 async fn opened(app: &App, project: &Project, record: &Record<Account>) -> Result<(Values, Record<Credential>)> {
     let missing = || Error::AccountNotFound(record.id.clone());
-    // Missing means that the account was deleted since it was read.
+    // A missing record means that the account was deleted after it was read.
     let credential = app.store.get::<Credential>(project.id.as_str(), &record.id).await?.ok_or_else(missing)?;
     let key = app.vault.key(project.id.as_str(), app.clock.now()).await?;
     Ok((key.open(place(&project.id, &record.id), &credential.body.values)?, credential))
@@ -665,7 +663,7 @@ async fn show(
         record.body.status_reason = Some(refresh::UNKNOWN.to_owned());
     }
     if !matches!(record.body.status, Status::Initializing | Status::Initiated) {
-        // It holds a secret, and leads nowhere any more.
+        // The address contains a secret and is no longer valid.
         values.remove(REDIRECT_URL);
     }
     let redirect_url = values.get(REDIRECT_URL).and_then(Value::as_str).map(str::to_owned);
@@ -687,10 +685,9 @@ fn scheme_of<'a>(release: &'a Release, account: &Account) -> Option<&'a manifest
     release.scheme(account.scheme)
 }
 
-/// The user a request speaks of.
+/// Returns the user id of a request.
 ///
-/// # Errors
-/// When the name is longer than 256 characters.
+/// # Errors Fails if the user id is longer than 256 characters.
 pub fn user(given: Option<String>) -> Result<String> {
     let user = given.map(|user| user.trim().to_owned()).filter(|user| !user.is_empty());
     let user = user.unwrap_or_else(|| DEFAULT_USER.to_owned());
@@ -710,10 +707,9 @@ fn alias(given: Option<String>) -> Result<Option<String>> {
     }
 }
 
-/// Reads the `state` or `data` of older clients as values: members of an object.
+/// Reads the `state` or `data` of older clients as the members of an object.
 ///
-/// # Errors
-/// When it is not an object.
+/// # Errors Fails if it is not an object.
 pub fn values(name: &str, given: Option<Value>) -> Result<Values> {
     match given {
         None | Some(Value::Null) => Ok(Values::new()),

@@ -1,7 +1,7 @@
-//! What a scheme asks of an account, and what it makes of the answers.
+//! Field values of an auth scheme, and the credential built from them.
 //!
-//! The form itself is read in `manifest`; here is what only a server does: it knows a key under the names that clients send it
-//! under, and shows values again with their secrets masked.
+//! `manifest` validates the form itself. This module does the rest on the server: it accepts a key
+//! under the names that clients use for it, and it masks secrets in the values that responses show.
 
 use manifest::{AuthMode, AuthScheme, FieldProblem, Filled};
 use net::Identity;
@@ -11,12 +11,14 @@ use url::Url;
 
 use crate::SHOWN_FROM;
 
-/// What a person filled in, by field. Unknown names are kept: the contract allows them.
+/// Values of a scheme's fields, by field name. Unknown names are kept, because the API contract
+/// allows them.
 pub type Values = Map<String, Value>;
 
-/// Names under which clients send the one secret of a key scheme, whatever the toolkit calls it.
+/// Names under which clients send the single secret of a key scheme, independent of the toolkit's
+/// own name for it.
 const KEY_NAMES: [&str; 5] = ["generic_api_key", "api_key", "bearer_token", "basic_encoded", "token"];
-/// Fields of connections that are shown as they are, declared or not.
+/// Names of values that are never masked, even if the scheme does not declare them.
 const OPEN_NAMES: [&str; 26] = [
     "COMPANYDOMAIN",
     "account_id",
@@ -46,10 +48,10 @@ const OPEN_NAMES: [&str; 26] = [
     "authUri",
 ];
 
-/// Checks what was filled in against the fields of a scheme, adds defaults, and gives each secret the toolkit's name.
+/// Validates the given values against the fields of a scheme, adds defaults, and gives each secret
+/// the name that the toolkit uses.
 ///
-/// # Errors
-/// One line per field that is missing or wrong.
+/// # Errors Returns one line for each field that is missing or wrong.
 pub(super) fn complete(scheme: &AuthScheme, mut given: Values) -> Result<Values, Vec<String>> {
     given = named(scheme, given);
     let values = scheme.complete(|name| given.get(name).and_then(text));
@@ -64,7 +66,7 @@ pub(super) fn complete(scheme: &AuthScheme, mut given: Values) -> Result<Values,
     Ok(given)
 }
 
-/// Refuses more secrets than answers are searched for.
+/// Rejects more secrets than a response is searched for.
 pub(super) fn bounded(secrets: &[Secret]) -> Result<(), String> {
     let bytes: usize = secrets.iter().map(|secret| secret.expose().len()).sum();
     if secrets.len() > MAX_SECRETS || bytes > MAX_SECRET_BYTES {
@@ -73,7 +75,7 @@ pub(super) fn bounded(secrets: &[Secret]) -> Result<(), String> {
     Ok(())
 }
 
-/// What was filled in, each under the toolkit's name.
+/// Renames a key to the name that the toolkit uses and drops the status.
 pub(super) fn named(scheme: &AuthScheme, mut given: Values) -> Values {
     given.remove("status");
     if matches!(scheme.mode, AuthMode::ApiKey | AuthMode::BearerToken) {
@@ -82,7 +84,7 @@ pub(super) fn named(scheme: &AuthScheme, mut given: Values) -> Values {
     given
 }
 
-/// Moves a key sent under a general name to the one secret field that lacks a value.
+/// Moves a key sent under a general name to the only secret field that lacks a value.
 fn adopt_key(scheme: &AuthScheme, given: &mut Values) {
     let mut lacking = scheme.fields.iter().filter(|field| field.secret && !given.contains_key(&field.name));
     let (Some(field), None) = (lacking.next(), lacking.next()) else { return };
@@ -94,22 +96,22 @@ fn adopt_key(scheme: &AuthScheme, given: &mut Values) {
     }
 }
 
-/// Fills the templates of a scheme.
+/// Fills in the templates of a scheme.
 pub(super) fn credential(scheme: &AuthScheme, values: &Values) -> Credential {
     let Filled { placements, secrets, sign } = scheme.filled(|name| values.get(name).and_then(text));
     let secrets = secrets.into_iter().map(Secret::from).collect();
     let sign = sign.map(|(how, values)| Signing::new(how, values));
-    // That it can be read was seen when it was filled in.
+    // The identity was checked when the values were stored.
     let identity = identity(scheme, values).ok().flatten();
     Credential { placements, secrets, sign, identity, ..Credential::default() }
 }
 
-/// Refuses a key that cannot sign the requests of the scheme, if there is one already.
+/// Rejects a key that cannot sign the scheme's requests, if a key is given.
 pub(super) fn signs(scheme: &AuthScheme, values: &Values) -> Result<(), String> {
     credential(scheme, values).sign.map_or(Ok(()), |sign| sign.check())
 }
 
-/// The field with the private key that signs.
+/// Returns the field that holds the private signing key.
 fn signing_field(scheme: &AuthScheme) -> &str {
     let templates = scheme.sign.iter().flat_map(|sign| sign.templates());
     let key = templates.filter(|(name, _)| *name == "private_key").map(|(_, template)| template).next();
@@ -117,21 +119,22 @@ fn signing_field(scheme: &AuthScheme) -> &str {
     scheme.fields.iter().map(|field| field.name.as_str()).find(|name| named(name)).unwrap_or("private_key")
 }
 
-/// What connections show, where the scheme says so.
+/// Returns the TLS client identity of the scheme's connections, if it has one.
 pub(super) fn identity(scheme: &AuthScheme, values: &Values) -> Result<Option<Identity>, String> {
     let filled = scheme.filled_certificate(|name| values.get(name).and_then(text));
     let read = filled.map(|(certificate, key)| Identity::from_pem(&certificate, &key)).transpose();
     read.map_err(|failure| of_certificate(scheme, &failure.message))
 }
 
-/// What is wrong with a certificate, as a line about its field.
+/// Formats a certificate problem as a line about its field.
 fn of_certificate(scheme: &AuthScheme, problem: &str) -> String {
     let field = scheme.client_certificate.as_ref().map_or("", |about| about.certificate.as_str());
     format!("{field}: {problem}")
 }
 
-/// Base URL of the application's API, where the scheme has one and its fields are filled. A credential goes there, so what people
-/// fill in cannot lead out of the hosts that the scheme names.
+/// Returns the base URL of the provider's API, if the scheme has one and its fields are filled. The
+/// credential is sent to this URL, so field values must not lead outside the hosts that the scheme
+/// names.
 pub(super) fn base_url(scheme: &AuthScheme, values: &Values) -> Option<String> {
     let filled = scheme.filled_base_url(|name| values.get(name).and_then(text))?;
     let (template, url) = (scheme.base_url.as_deref()?, Url::parse(&filled).ok()?);
@@ -139,12 +142,13 @@ pub(super) fn base_url(scheme: &AuthScheme, values: &Values) -> Option<String> {
     inside.then_some(filled)
 }
 
-/// The fields a toolkit may read: declared, and not secret.
+/// Returns the fields that a toolkit may read: declared and not secret.
 pub(super) fn open_fields(scheme: &AuthScheme, values: &Values) -> Vec<(String, String)> {
     scheme.open_fields(|name| values.get(name).and_then(text))
 }
 
-/// Values as answers show them: what is not known to be open shows at most its first four characters.
+/// Masks values for responses. A value that is not known to be public shows at most its first four
+/// characters.
 pub(super) fn masked(scheme: Option<&AuthScheme>, values: &Values) -> Values {
     let open = |name: &str| {
         let declared = scheme.and_then(|scheme| scheme.fields.iter().find(|field| field.name == name));
@@ -153,7 +157,7 @@ pub(super) fn masked(scheme: Option<&AuthScheme>, values: &Values) -> Values {
     values.iter().map(|(name, value)| (name.clone(), if open(name) { value.clone() } else { mask(value) })).collect()
 }
 
-/// Masks every text inside a value.
+/// Masks all texts inside a value.
 #[must_use]
 pub fn mask(value: &Value) -> Value {
     match value {

@@ -1,29 +1,30 @@
-//! Who may use an account.
+//! Sharing: the users who may use an account.
 //!
-//! [`Sharing::admits`] is the only place that decides it, and whoever uses an account that was named asks it. An account that is
-//! not named is never a shared one: nobody uses what others share without saying so.
+//! [`Sharing::admits`] is the only place that decides it, and every use of a named account asks it.
+//! An account that is selected without being named is never a shared one, so that a shared account
+//! is used only on explicit request.
 
 use serde::{Deserialize, Serialize};
 
 use super::USER;
 use crate::{Error, Result};
 
-/// Users in one list of an account.
+/// Maximum number of users in one list of an account.
 pub const LISTED: usize = 1_000;
 
-/// Whether an account serves users besides its own.
+/// Account type: private to one user or shared with others.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum AccountType {
-    /// Its own user alone.
+    /// Only the account's own user may use it.
     #[default]
     Private,
-    /// Its own user, and those whom its lists admit.
+    /// The account's own user and the users admitted by its lists may use it.
     Shared,
 }
 
 impl AccountType {
-    /// The name on the wire.
+    /// Returns the name on the wire.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -33,52 +34,53 @@ impl AccountType {
     }
 }
 
-/// Who may use an account besides the user it was connected for.
+/// Users who may use an account besides its own user.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sharing {
-    /// Whether anybody may.
+    /// Account type.
     #[serde(default)]
     pub account_type: AccountType,
-    /// Who; of a private account nobody.
+    /// Lists of users; empty for a private account.
     #[serde(default, rename = "acl_config_for_shared")]
     pub acl: Acl,
 }
 
-/// Who is admitted to a shared account, and who is not.
+/// Users who are admitted to a shared account, and users who are not.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Acl {
-    /// Whoever is not named in `not_allowed_user_ids`.
+    /// True if every user is admitted who is not named in `not_allowed_user_ids`.
     pub allow_all_users: bool,
-    /// These, at most 1,000.
+    /// Admitted users, at most 1,000.
     pub allowed_user_ids: Vec<String>,
-    /// Never these, at most 1,000, whatever else is said.
+    /// Users who are never admitted, at most 1,000. This list takes precedence.
     pub not_allowed_user_ids: Vec<String>,
 }
 
-/// What a request says of sharing. Absent parts stay as they are.
+/// Change of the sharing. Absent fields stay as they are.
 #[derive(Debug, Default)]
 pub struct SharingChange {
-    /// Private takes the lists away.
+    /// Account type. `Private` clears the lists.
     pub account_type: Option<AccountType>,
-    /// Only of a shared account.
+    /// Change of the lists; valid only for a shared account.
     pub acl: Option<AclChange>,
 }
 
-/// What a request says of the lists. Absent ones stay as they are, an empty one clears.
+/// Change of the lists. Absent lists stay as they are; an empty list clears.
 #[derive(Debug, Default)]
 pub struct AclChange {
-    /// Whether whoever is not kept out is admitted.
+    /// True to admit every user who is not excluded.
     pub allow_all_users: Option<bool>,
-    /// Who is admitted.
+    /// Admitted users.
     pub allowed_user_ids: Option<Vec<String>>,
-    /// Who is kept out.
+    /// Excluded users.
     pub not_allowed_user_ids: Option<Vec<String>>,
 }
 
 impl Sharing {
-    /// Whether a user may use the account of `owner`: the owner always; others if it is shared, they are not kept out, and either
-    /// everybody is admitted or they are.
+    /// Returns true if a user may use the account of `owner`. The owner always may. Another user
+    /// may if the account is shared, the user is not excluded, and either all users or this user
+    /// are admitted.
     #[must_use]
     pub fn admits(&self, owner: &str, user: &str) -> bool {
         let listed = |list: &[String]| list.iter().any(|listed| listed == user);
@@ -90,14 +92,14 @@ impl Sharing {
         }
     }
 
-    /// The same with a change.
+    /// Applies a change.
     ///
-    /// # Errors
-    /// When lists are given for a private account, or one of them is too long or names nobody.
+    /// # Errors Fails if lists are given for a private account, or if a list is too long or
+    /// contains an empty or overlong user id.
     pub(super) fn with(&self, change: &SharingChange) -> Result<Self> {
         let account_type = change.account_type.unwrap_or(self.account_type);
         if account_type == AccountType::Private {
-            // Clients know this refusal by these words.
+            // Clients recognize this error by its wording.
             return match change.acl {
                 None => Ok(Self::default()),
                 Some(_) => Err(Error::AccountRefused(

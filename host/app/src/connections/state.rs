@@ -1,63 +1,64 @@
-//! Where an account stands, and what may happen to it from there.
+//! Status of an account and the events that change it.
 //!
-//! [`Status::after`] is the only place that decides it. Whoever changes an account asks it inside the change, so that what was
-//! true when a request came does not count, but what is true when it is written.
+//! [`Status::after`] is the only place that decides on a change of status. Every change asks it
+//! inside its transaction, so that the decision rests on the status at the time of the write, not
+//! at the time of the request.
 
 use serde::{Deserialize, Serialize};
 
-/// Where an account stands.
+/// Status of a connected account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Status {
-    /// Fields are missing that the user is asked for.
+    /// Fields are missing that the user must fill in.
     Initializing,
-    /// The user has to agree at the application.
+    /// The user must authorize the connection at the provider.
     Initiated,
-    /// It runs.
+    /// The account is connected and usable.
     Active,
-    /// Paused by the project.
+    /// The project has paused the account.
     Inactive,
-    /// The application refused to connect it, or refuses its credential.
+    /// The provider refused the connection, or rejects the credential.
     Failed,
-    /// Nobody connected it in time, or its credential cannot be renewed.
+    /// The user did not connect the account in time, or its credential cannot be refreshed.
     Expired,
-    /// Its credential was taken back.
+    /// The credential was revoked.
     Revoked,
 }
 
-/// What happens to an account.
+/// Event in the life of an account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
-    /// The user was sent to the application.
+    /// The user was redirected to the provider.
     Sent,
-    /// The application gave a credential after the user agreed there.
+    /// The provider issued a credential after the user authorized it.
     Agreed,
-    /// A credential was filled in, by the user or the project.
+    /// The user or the project filled in a credential.
     Filled,
-    /// The user or the application refused, or no credential came of it.
+    /// The user or the provider refused, or the attempt yielded no credential.
     Refused,
-    /// The user did not connect it in time.
+    /// The user did not connect the account in time.
     TimedOut,
-    /// The credential cannot be renewed any more.
+    /// The credential can no longer be refreshed.
     Lapsed,
-    /// The application does not take the credential that was filled in.
+    /// The provider rejects the credential that was filled in.
     Rejected,
-    /// The project resumes it.
+    /// The project resumes the account.
     Enabled,
-    /// The project pauses it.
+    /// The project pauses the account.
     Disabled,
-    /// The user is to connect it once more.
+    /// The project asks the user to connect the account again.
     Asked,
-    /// The credential was taken back.
+    /// The credential was revoked.
     Revoked,
 }
 
 impl Status {
-    /// All of them.
+    /// All statuses.
     pub const ALL: [Self; 7] =
         [Self::Initializing, Self::Initiated, Self::Active, Self::Inactive, Self::Failed, Self::Expired, Self::Revoked];
 
-    /// The name on the wire.
+    /// Returns the name on the wire.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -71,16 +72,17 @@ impl Status {
         }
     }
 
-    /// Whether it has a credential that works, as far as is known.
+    /// Returns true if the account has a credential that is believed to work.
     #[must_use]
     pub fn is_connected(self) -> bool {
         matches!(self, Self::Active | Self::Inactive)
     }
 
-    /// Where it stands after an event; none when that cannot happen to it.
+    /// Returns the status after an event, or none if the event cannot happen in this status.
     ///
-    /// An account that is connected stays so while its user connects it once more, whatever comes of it. One that waited too long
-    /// may still be connected: the user is at the application for longer than the account waits.
+    /// A connected account stays connected while its user connects it again, whatever the outcome.
+    /// An expired pending account may still be connected, because the user may stay at the provider
+    /// for longer than the account waits.
     #[must_use]
     pub fn after(self, event: Event) -> Option<Self> {
         use Status::{Active, Expired, Failed, Inactive, Initializing, Initiated, Revoked};
@@ -110,7 +112,8 @@ impl Status {
 mod tests {
     use super::*;
 
-    /// Every state under every event, a column for each state in the order of [`Status::ALL`]; `-` where it cannot happen.
+    /// Every event in every status. The columns have the order of [`Status::ALL`]; `-` marks an
+    /// event that cannot happen.
     #[test]
     fn every_event_leads_from_every_state_where_the_table_says() {
         let table = [
