@@ -1,7 +1,8 @@
-//! Auth configs: how a project connects accounts of one toolkit.
+//! Auth configs: settings with which a project connects accounts of one toolkit.
 //!
-//! A disabled config starts no new connection and is hidden from lists unless asked for; a deleted one is gone, and what was
-//! connected with it stays visible but does not run any more.
+//! A disabled auth config starts no new connections and appears in lists only on request. A deleted
+//! auth config no longer exists. Accounts that were connected with it stay visible but can no
+//! longer be used.
 
 use std::sync::Arc;
 
@@ -21,7 +22,7 @@ use crate::{
     vault::{Place, Sealed, Vault},
 };
 
-/// The collection this room owns.
+/// Collection that this module owns.
 pub(crate) static COLLECTION: Collection = Collection {
     name: "auth_configs",
     fields: &[
@@ -36,30 +37,30 @@ pub(crate) static COLLECTION: Collection = Collection {
 /// An auth config, as stored.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct AuthConfig {
-    /// For people.
+    /// Display name.
     pub name: String,
     /// Name and id in lower case, for search.
     folded: String,
-    /// Slug.
+    /// Slug of the toolkit.
     pub toolkit: String,
-    /// How accounts are connected.
+    /// Auth scheme with which accounts are connected.
     pub scheme: AuthMode,
-    /// Whether the server's own credentials are used.
+    /// True if the operator's OAuth app is used.
     pub managed: bool,
-    /// Whether new connections may start.
+    /// Status; it decides whether new connections may start.
     pub status: Status,
-    /// The id of older clients.
+    /// Legacy id, for older clients.
     pub uuid: Uuid,
-    /// Tools to which accounts of it are restricted; empty for none.
+    /// Tools to which the accounts are restricted; empty for no restriction.
     #[serde(default)]
     pub restrict_to: Vec<String>,
-    /// Tools that may run with its accounts; empty for all.
+    /// Tools that may run with the accounts; empty for all.
     #[serde(default)]
     pub tools_for_execution: Vec<String>,
-    /// Tools whose needs decide what a connection asks for.
+    /// Tools whose scopes are requested in new connections.
     #[serde(default)]
     pub tools_for_connection: Vec<String>,
-    /// Whether sessions may use it.
+    /// True if sessions may use the auth config.
     #[serde(default)]
     pub in_sessions: bool,
     credentials: Sealed<Map<String, Value>>,
@@ -72,18 +73,18 @@ impl Document for AuthConfig {
     const COLLECTION: &'static Collection = &COLLECTION;
 }
 
-/// Whether new connections may start.
+/// Status of an auth config.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Status {
-    /// They may.
+    /// New connections may start.
     Enabled,
-    /// They may not.
+    /// New connections may not start.
     Disabled,
 }
 
 impl Status {
-    /// The name on the wire.
+    /// Returns the name on the wire.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -93,18 +94,21 @@ impl Status {
     }
 }
 
-/// What requests to the application leave through: those of tools, those of callers, and those for tokens.
+/// Proxy for requests to the provider: tool requests, proxy requests of callers, and token
+/// requests.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Proxy {
-    /// `http://host:port` or `https://host:port`.
+    /// Address of the proxy: `http://host:port` or `https://host:port`.
     pub url: String,
-    /// `user:password`, a bearer token, or a whole value of `proxy-authorization` with its scheme.
+    /// Credential of the proxy: `user:password`, a bearer token, or a complete value of
+    /// `proxy-authorization` with its scheme.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
 }
 
 impl Proxy {
-    /// What the proxy is shown (RFC 9110, section 11.7.2; RFC 7617; RFC 6750).
+    /// Builds the proxy with its `proxy-authorization` value (RFC 9110, section 11.7.2; RFC 7617;
+    /// RFC 6750).
     fn way(&self) -> Result<net::Proxy> {
         let shown = self.key.as_deref().map(|key| match key {
             whole if whole.contains(' ') => whole.to_owned(),
@@ -115,25 +119,25 @@ impl Proxy {
     }
 }
 
-/// Secret parts, opened.
+/// Secret parts of an auth config, decrypted.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub struct Credentials {
-    /// Scheme-specific names, `scopes`, `user_scopes`.
+    /// Client credentials under scheme-specific names, `scopes`, and `user_scopes`.
     pub own: Map<String, Value>,
-    /// Merged under the values of every account.
+    /// Values that each account inherits unless it sets its own.
     pub shared: Map<String, Value>,
-    /// None for the straight way.
+    /// Proxy for requests to the provider; none for direct connections.
     pub proxy: Option<Proxy>,
 }
 
-/// An auth config to be made.
+/// Request to create an auth config.
 #[derive(Debug, Default)]
 pub struct NewAuthConfig {
-    /// Slug.
+    /// Slug of the toolkit.
     pub toolkit: String,
-    /// Absent for the managed kind.
+    /// Name of the scheme; absent for a service-managed auth config.
     pub scheme: Option<String>,
-    /// Absent for a name made from the toolkit.
+    /// Name; absent for a name generated from the toolkit's slug.
     pub name: Option<String>,
     /// Secret parts.
     pub credentials: Credentials,
@@ -147,27 +151,27 @@ pub struct NewAuthConfig {
     pub in_sessions: bool,
 }
 
-/// Which auth configs. Empty parts ask for nothing.
+/// Filter for lists of auth configs. Empty fields do not filter.
 #[derive(Debug, Default)]
 pub struct Filter {
-    /// Of these toolkits.
+    /// Slugs of toolkits.
     pub toolkits: Vec<String>,
-    /// Of one kind.
+    /// Service-managed or custom auth configs only.
     pub managed: Option<bool>,
-    /// Disabled ones too.
+    /// True to include disabled auth configs.
     pub disabled: bool,
-    /// In this state only.
+    /// Auth configs in this status only.
     pub status: Option<Status>,
-    /// A part of the name or id.
+    /// Part of the name or id.
     pub search: String,
-    /// Made at this moment or before.
+    /// Latest time of creation.
     pub until: Option<Time>,
 }
 
-/// Makes an auth config.
+/// Creates an auth config.
 ///
-/// # Errors
-/// When the toolkit is unknown or does not offer the scheme, or the store refuses.
+/// # Errors Fails if the toolkit is unknown or does not offer the scheme, credentials are missing
+/// or invalid, or the store refuses.
 pub async fn create(app: &App, project: &Project, request: NewAuthConfig) -> Result<Record<AuthConfig>> {
     let release = app.catalog.release(&request.toolkit, LATEST)?;
     let managed = request.scheme.is_none();
@@ -207,20 +211,19 @@ pub async fn create(app: &App, project: &Project, request: NewAuthConfig) -> Res
     get(app, project, &id).await
 }
 
-/// An auth config of the project.
+/// Returns an auth config of the project.
 ///
-/// # Errors
-/// When there is none.
+/// # Errors Fails if the auth config does not exist.
 pub async fn get(app: &App, project: &Project, id: &AuthConfigId) -> Result<Record<AuthConfig>> {
     find(app, project, id).await?.ok_or_else(|| Error::AuthConfigNotFound(id.to_string()))
 }
 
-/// An auth config of the project, if there is one.
+/// Returns an auth config of the project, if it exists.
 pub(crate) async fn find(app: &App, project: &Project, id: &AuthConfigId) -> Result<Option<Record<AuthConfig>>> {
     find_in(&app.store, &project.id, id).await
 }
 
-/// The same, for whoever has the store alone.
+/// Variant of [`find`] for callers that have only the store.
 pub(crate) async fn find_in(
     store: &Store,
     project: &ProjectId,
@@ -229,18 +232,18 @@ pub(crate) async fn find_in(
     Ok(store.get(project.as_str(), id.as_str()).await?)
 }
 
-/// Changes of an auth config. Absent parts stay as they are.
+/// Changes of an auth config. Absent fields stay as they are.
 #[derive(Debug, Default)]
 pub struct Changes {
-    /// Whether the caller takes it for one of the managed kind.
+    /// Kind that the caller expects: true for service-managed.
     pub managed: bool,
     /// See [`AuthConfig::name`].
     pub name: Option<String>,
-    /// Laid over the own credentials, name by name; null or an empty list clears one.
+    /// Merged over the client credentials by name; null or an empty list removes a value.
     pub own: Map<String, Value>,
-    /// The same with the shared ones.
+    /// Merged over the shared values in the same way.
     pub shared: Map<String, Value>,
-    /// See [`Credentials::proxy`]; an inner none clears it.
+    /// See [`Credentials::proxy`]; an inner `None` removes the proxy.
     pub proxy: Option<Option<Proxy>>,
     /// See [`AuthConfig::restrict_to`].
     pub restrict_to: Option<Vec<String>>,
@@ -252,10 +255,10 @@ pub struct Changes {
     pub in_sessions: Option<bool>,
 }
 
-/// Changes an auth config, for connections that exist as for those to come.
+/// Changes an auth config, for existing and for new connections.
 ///
-/// # Errors
-/// When there is none, it is of the other kind, what is left lacks something, or the store refuses.
+/// # Errors Fails if the auth config does not exist or is of the other kind, the resulting
+/// credentials are incomplete, or the store refuses.
 pub async fn change(app: &App, project: &Project, id: &AuthConfigId, changes: Changes) -> Result<()> {
     let name = changes.name.map(|name| checked_name(name.trim().to_owned())).transpose()?;
     changes.proxy.iter().flatten().try_for_each(|proxy| proxy.way().map(drop))?;
@@ -270,7 +273,7 @@ pub async fn change(app: &App, project: &Project, id: &AuthConfigId, changes: Ch
             values.extend(changed.clone());
             values.retain(|_, value| !value.is_null() && value.as_array().is_none_or(|list| !list.is_empty()));
         }
-        // A toolkit that is gone asks for nothing.
+        // A toolkit that no longer exists requires nothing.
         let release = app.catalog.release(&record.body.toolkit, LATEST).ok();
         let about = release.as_ref().and_then(|release| release.scheme(record.body.scheme));
         check_client(record.body.scheme, about, record.body.managed, &credentials.own)?;
@@ -312,7 +315,8 @@ fn folded(name: &str, id: &str) -> String {
     format!("{} {}", name.to_lowercase(), id.to_lowercase())
 }
 
-/// What a config with a client of the project's own must name.
+/// Checks that an auth config with the project's own client has the credentials that its scheme
+/// requires.
 fn check_client(mode: AuthMode, about: Option<&AuthScheme>, managed: bool, own: &Map<String, Value>) -> Result<()> {
     let client = Client::of(own);
     if mode == AuthMode::Oauth2 && !managed && client.is_none() {
@@ -343,7 +347,7 @@ fn check_client(mode: AuthMode, about: Option<&AuthScheme>, managed: bool, own: 
     Ok(())
 }
 
-/// The scopes that credentials have by a name: a list, or a text with commas or spaces between them.
+/// Returns the scopes stored under a name: a list, or a text separated by commas or spaces.
 pub(crate) fn scopes(own: &Map<String, Value>, name: &str) -> Vec<String> {
     let parts = |text: &str| {
         let parts = text.split([',', ' ']).map(str::trim).filter(|scope| !scope.is_empty());
@@ -351,16 +355,15 @@ pub(crate) fn scopes(own: &Map<String, Value>, name: &str) -> Vec<String> {
     };
     match own.get(name) {
         Some(Value::String(text)) => parts(text),
-        // A scope of a list may hold anything.
+        // A scope in a list may contain any character.
         Some(Value::Array(list)) => list.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
         _ => Vec::new(),
     }
 }
 
-/// A page of auth configs, newest first, with their total.
+/// Returns a page of auth configs, newest first, and their total number.
 ///
-/// # Errors
-/// When the store cannot be read.
+/// # Errors Fails if the store cannot be read.
 pub async fn list(app: &App, project: &Project, filter: &Filter, window: Window) -> Result<Listed<Record<AuthConfig>>> {
     let mut query = Query::of(project.id.as_str()).newest().window(window);
     if !filter.toolkits.is_empty() {
@@ -383,10 +386,9 @@ pub async fn list(app: &App, project: &Project, filter: &Filter, window: Window)
     Ok(app.store.list(&query).await?)
 }
 
-/// Lets new connections start, or not.
+/// Enables or disables an auth config.
 ///
-/// # Errors
-/// When there is no such config, or the store refuses.
+/// # Errors Fails if the auth config does not exist, or the store refuses.
 pub async fn set_status(app: &App, project: &Project, id: &AuthConfigId, status: Status) -> Result<()> {
     let change = |config: &mut AuthConfig| -> std::result::Result<(), Error> {
         config.status = status;
@@ -396,14 +398,14 @@ pub async fn set_status(app: &App, project: &Project, id: &AuthConfigId, status:
     done.ok_or_else(|| Error::AuthConfigNotFound(id.to_string()))
 }
 
-/// Deletes an auth config, and forgets the clients that were registered for it. Its accounts stay, and do not run any more. With
-/// `revoke` their credentials are taken back first; cut off, it goes on when it is asked for again.
+/// Deletes an auth config and the dynamic clients that were registered for it. Its accounts stay
+/// but can no longer be used. With `revoke`, their credentials are revoked first. A repeated call
+/// continues an interrupted revocation.
 ///
-/// # Errors
-/// When there is none, or the store refuses.
+/// # Errors Fails if the auth config does not exist, or the store refuses.
 pub async fn remove(app: &App, project: &Project, id: &AuthConfigId, revoke: bool) -> Result<()> {
     if revoke {
-        // Nobody connects meanwhile.
+        // A disabled auth config prevents new connections during the revocation.
         set_status(app, project, id, Status::Disabled).await?;
         connections::revoke_all(app, project, id).await?;
     }
@@ -412,19 +414,19 @@ pub async fn remove(app: &App, project: &Project, id: &AuthConfigId, revoke: boo
         Ok::<_, Error>((connections::forgotten(app, project, id, batch).await?, ()))
     });
     removed.await?;
-    // Those that were registered at the same moment. From now on none is.
+    // Registrations that were in progress during the deletion are deleted here. No new ones can
+    // start now.
     connections::forget_clients(app, project, id).await
 }
 
-/// Opens the secret parts.
+/// Decrypts the secret parts.
 ///
-/// # Errors
-/// When they do not open.
+/// # Errors Fails if they cannot be decrypted.
 pub async fn credentials(app: &App, project: &Project, record: &Record<AuthConfig>) -> Result<Credentials> {
     open(&app.vault, &project.id, record, app.clock.now()).await
 }
 
-/// The same, for whoever has the vault alone.
+/// Variant of [`credentials`] for callers that have only the vault.
 pub(crate) async fn open(
     vault: &Vault,
     project: &ProjectId,
@@ -442,7 +444,7 @@ pub(crate) async fn open(
     })
 }
 
-/// What requests to the application of an auth config leave through, if that is anything.
+/// Returns the proxy for requests to the provider of an auth config, if one is set.
 pub(crate) async fn way(app: &App, project: &Project, record: &Record<AuthConfig>) -> Result<Option<Arc<net::Proxy>>> {
     if record.body.proxy.is_none() {
         return Ok(None);
@@ -451,23 +453,22 @@ pub(crate) async fn way(app: &App, project: &Project, record: &Record<AuthConfig
 }
 
 impl Credentials {
-    /// What requests leave through, if that is anything.
+    /// Returns the proxy for requests to the provider, if one is set.
     pub(crate) fn way(&self) -> Result<Option<Arc<net::Proxy>>> {
         Ok(self.proxy.as_ref().map(Proxy::way).transpose()?.map(Arc::new))
     }
 }
 
-/// How many active accounts were connected with it.
+/// Returns the number of active accounts that were connected with an auth config.
 ///
-/// # Errors
-/// When the store cannot be read.
+/// # Errors Fails if the store cannot be read.
 pub async fn active_accounts(app: &App, project: &Project, id: &str) -> Result<u64> {
     let query = Query::of(project.id.as_str()).is("auth_config", id).is("status", "ACTIVE").page(0, 0);
     Ok(app.store.find::<Account>(&query).await?.total)
 }
 
 impl AuthConfig {
-    /// Whether a tool may run with its accounts.
+    /// Returns true if a tool may run with the accounts of this auth config.
     #[must_use]
     pub fn allows(&self, tool: &str) -> bool {
         let lets = |list: &[String]| list.is_empty() || list.iter().any(|own| own.eq_ignore_ascii_case(tool));
@@ -475,7 +476,7 @@ impl AuthConfig {
     }
 }
 
-/// The scheme of that name, when the toolkit offers it.
+/// Returns the scheme with that name, if the toolkit offers it.
 pub(crate) fn offered(release: &Release, name: &str) -> Result<AuthMode> {
     let known = [
         AuthMode::Oauth2,

@@ -80,7 +80,7 @@ pub enum Source {
     ConnectedAccount,
     /// All fields of a scheme came with the request.
     InstantAccount,
-    /// Parts of requests came with the request.
+    /// Headers, query parameters or body members came with the request.
     CustomAuth,
     /// No credential was needed.
     NoAuth,

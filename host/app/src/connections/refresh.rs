@@ -1,15 +1,19 @@
-//! The life of tokens: one refresh at a time for an account, among all servers.
+//! Token refresh: at most one refresh of an account at a time, across all servers.
 //!
-//! An application may take back every token of an account when an old refresh token comes a second time. So whoever renews a
-//! token first takes a lease, in the record that holds the token. The revision which that made is the fencing number: the new
-//! token is written over that revision and no other, so that a server that was stopped for longer than its lease changes nothing. The
-//! lease is written before anything is sent; one that ended without an outcome shows that nobody knows whether the
-//! application has changed the token, and the old one is tried once more.
+//! A provider may revoke all tokens of an account if an old refresh token is used a second time.
+//! Therefore a server must take a lease before it refreshes a token. The lease is part of the
+//! record that holds the token. The revision created by the lease is the fencing token: the new
+//! token is written over that revision only, so that a server that was stopped for longer than its
+//! lease changes nothing. The lease is written before anything is sent. A lease that expired
+//! without an outcome means that the provider may or may not have replaced the token, and the old
+//! token is tried once more.
 //!
-//! Only the application's own refusal ends an account. While it is away, the account keeps its token and is tried again later,
-//! after 30 seconds at first and twice as long each time, an hour at most.
+//! Only a refusal by the provider ends an account. While the provider is unavailable, the account
+//! keeps its token and the refresh is retried, after 30 seconds at first and with doubled delays of
+//! at most one hour.
 //!
-//! A refresh goes on when whoever asked for it has gone: the new token must not be lost with a closed connection.
+//! A refresh continues if its caller has gone away, so that a closed connection does not lose the
+//! new token.
 
 use std::{
     collections::HashMap,
@@ -39,84 +43,87 @@ use crate::{
     vault::{Place, Sealed, Vault},
 };
 
-/// Credentials of accounts, under the account's id; erased with it.
+/// Credentials of accounts, stored under the id of the account and erased with it.
 pub(crate) static CREDENTIALS: Collection =
     Collection { name: CREDENTIALS_NAME, fields: &[Field::new("due", Kind::Time)] };
 
-/// How often the job looks for accounts that nobody uses.
+/// Interval of the job that refreshes idle accounts.
 pub(crate) const EVERY: Duration = Duration::from_secs(5);
-/// Such accounts in one run of the job.
+/// Maximum number of idle accounts that one run of the job refreshes.
 const IDLE_AT_ONCE: u64 = 50;
-/// So many of them at the same time: an application that does not answer keeps the others' accounts waiting the less.
+/// Concurrency of these refreshes. Several at a time limit the delay that an unresponsive provider
+/// causes for the other accounts.
 const IDLE_TOGETHER: usize = 8;
-/// How often it looks whether another server has done it.
+/// Interval at which a server checks whether another server has finished its work.
 pub(super) const LOOK: Duration = Duration::from_millis(100);
-/// A token that ends sooner counts as ended: a request takes time to arrive.
+/// A token that expires within this time counts as expired, because a request takes time to arrive.
 const SLACK: Duration = Duration::from_secs(5);
-/// A token that was renewed so recently is not renewed because an application refuses it: the refusal has another cause.
+/// A token that was refreshed within this time is not refreshed because of a rejection: the
+/// rejection has another cause.
 const SETTLED: Duration = Duration::from_secs(60);
-/// Pauses after an application did not answer: the first, and the longest.
+/// First and maximum retry delay after a provider did not answer.
 const PAUSES: [Duration; 2] = [Duration::from_secs(30), Duration::from_secs(3_600)];
 
-/// What an application gives and takes back.
+/// Tokens that a provider issues and revokes.
 const TOKENS: [&str; 2] = [manifest::ACCESS_TOKEN, "refresh_token"];
-/// Why an account ended whose application had got a refresh that nobody heard the outcome of.
+/// Status reason of an account whose refresh reached the provider but whose outcome is unknown.
 pub(super) const UNKNOWN: &str = "refresh_outcome_unknown";
 
-/// How accounts are connected and kept.
+/// Settings for connecting accounts and refreshing their tokens.
 #[derive(Clone)]
 pub struct Settings {
-    /// The way to authorization servers.
+    /// HTTP client for requests to authorization servers.
     pub net: net::Client,
-    /// How long an account waits for its user.
+    /// Time for which a pending account waits for its user.
     pub pending: Duration,
-    /// How long a user may take at an application.
+    /// Time that a user may spend at a provider.
     pub away: Duration,
-    /// A token is renewed so long before its end, or in the last quarter of its life if that is shorter.
+    /// Time before the expiry at which a token is refreshed. The last quarter of the token's
+    /// lifetime applies if that is shorter.
     pub margin: Duration,
-    /// How long a server may take to renew a token.
+    /// Duration of the lease under which a server refreshes a token.
     pub lease: Duration,
-    /// How long a call waits for a token that is being renewed, or for a client that is being registered.
+    /// Time for which a call waits for a refresh or for a client registration.
     pub wait: Duration,
-    /// An account that nobody uses is refreshed so long after its last refresh.
+    /// Time after the last refresh at which an idle account is refreshed.
     pub idle: Duration,
 }
 
-/// What connects an account, as stored.
+/// Credential of an account, as stored.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Credential {
     pub(super) values: Sealed<Values>,
-    /// When the token ends, where the application said so.
+    /// Time at which the token expires, if the provider has stated it.
     #[serde(default)]
     expires_at: Option<Time>,
-    /// From then on it is renewed.
+    /// Time from which the token is refreshed on use.
     #[serde(default)]
     renew_at: Option<Time>,
-    /// When it was renewed last.
+    /// Time of the last refresh.
     #[serde(default)]
     renewed_at: Option<Time>,
-    /// When it is renewed although nobody uses it.
+    /// Time at which the token is refreshed even if the account is idle.
     #[serde(default)]
     due: Option<Time>,
     #[serde(default)]
     lease: Option<Lease>,
-    /// A refresh began, and nobody knows what came of it.
+    /// True if a refresh was started and its outcome is unknown.
     #[serde(default)]
     uncertain: bool,
-    /// Refreshes in a row that got no answer.
+    /// Number of consecutive refreshes without an answer.
     #[serde(default)]
     failures: u32,
-    /// Until then none is tried.
+    /// Time before which no refresh is attempted.
     #[serde(default)]
     retry_at: Option<Time>,
 }
 
-/// The right to renew a token now.
+/// Lease to refresh a token.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Lease {
-    /// Which server.
+    /// Name of the server that holds the lease.
     by: String,
-    /// Until then nobody else may.
+    /// Time at which the lease expires.
     until: Time,
 }
 
@@ -125,7 +132,7 @@ impl Document for Credential {
 }
 
 impl Credential {
-    /// What was filled in, and does not end.
+    /// Creates a credential that does not expire.
     pub(super) fn of(values: Sealed<Values>) -> Self {
         Self {
             values,
@@ -140,11 +147,12 @@ impl Credential {
         }
     }
 
-    /// With a token that ends after `lifetime`.
+    /// Sets the expiry to the end of `lifetime` and, if the token is renewable, the times of its
+    /// refresh.
     fn ending(mut self, lifetime: Option<Duration>, renewable: bool, times: Times, now: Time) -> Self {
         let Some(lifetime) = lifetime else { return self };
         let expires_at = after(now, lifetime);
-        // Accounts that were connected together are not renewed together.
+        // The jitter spreads the refreshes of accounts that were connected at the same time.
         let margin = jittered(times.margin.min(lifetime / 4));
         self.expires_at = Some(expires_at);
         if renewable {
@@ -155,27 +163,27 @@ impl Credential {
         self
     }
 
-    /// Whether a token can still be sent.
+    /// Returns true if the token can still be sent.
     fn works(&self, now: Time) -> bool {
         self.expires_at.is_none_or(|end| end > after(now, SLACK))
     }
 
-    /// Whether a refresh was broken off.
+    /// Returns true if a refresh was interrupted.
     pub(super) fn is_uncertain(&self, now: Time) -> bool {
         self.uncertain || self.lease.as_ref().is_some_and(|lease| lease.until <= now)
     }
 }
 
-/// When a token is renewed.
+/// Times at which tokens are refreshed.
 #[derive(Debug, Clone, Copy)]
 struct Times {
-    /// So long before its end.
+    /// Time before the expiry.
     margin: Duration,
-    /// So long after its last refresh, although nobody uses it.
+    /// Time after the last refresh, for an idle account.
     idle: Duration,
 }
 
-/// Whose token.
+/// Owner of a token.
 #[derive(Clone)]
 pub(super) struct Whose {
     pub project: ProjectId,
@@ -185,14 +193,14 @@ pub(super) struct Whose {
     pub mode: AuthMode,
 }
 
-/// Why a token is to be renewed.
+/// Reason to refresh a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Why {
-    /// It ends soon.
+    /// The token expires soon.
     Ending,
-    /// The application does not take it.
+    /// The provider rejects this token.
     Rejected(String),
-    /// Nobody has used it for long.
+    /// The account has been idle for a long time.
     Idle,
 }
 
@@ -210,19 +218,19 @@ impl Why {
     }
 }
 
-/// Who this server is at an application, and what it asks for there.
+/// This server's client at a provider, with the scopes that it requests.
 pub(super) struct Standing {
-    /// The way to it.
+    /// HTTP client for requests to the provider.
     pub net: net::Client,
     pub client: Client,
     pub scopes: Vec<String>,
-    /// In which the application acts for the person.
+    /// Scopes with which the provider acts for the user.
     pub user_scopes: Vec<String>,
-    /// Another address than this server's own to come back to.
+    /// Redirect URI that replaces this server's own.
     pub redirect_uri: Option<String>,
 }
 
-/// Renews tokens. One in a process.
+/// Token refresh service; one instance per process.
 pub struct Keeper {
     pub(super) store: Store,
     pub(super) vault: Arc<Vault>,
@@ -230,7 +238,7 @@ pub struct Keeper {
     pub(super) settings: Settings,
     pub(super) issuers: Issuers,
     name: String,
-    /// Accounts that are being renewed here, so that calls of one server wait in memory.
+    /// Locks of accounts that are being refreshed, so that calls in one process wait in memory.
     busy: Mutex<HashMap<String, Weak<AsyncMutex<()>>>>,
 }
 
@@ -240,7 +248,8 @@ impl Keeper {
         Self { store, vault, clock, settings, issuers: Issuers::default(), name, busy: Mutex::default() }
     }
 
-    /// The values of an account whose token is good for a request; renewed first where it is not.
+    /// Returns the values of an account with a usable token. Refreshes the token first if
+    /// necessary.
     pub(super) async fn fresh(self: &Arc<Self>, whose: &Whose, why: Why) -> Result<Values> {
         let record = self.credential(whose).await?;
         let values = self.open(whose, &record).await?;
@@ -252,7 +261,7 @@ impl Keeper {
         let (guard, spare) = if why == Why::Ending && record.body.works(now) {
             match place.try_lock_owned() {
                 Ok(guard) => (guard, Some(values)),
-                // Somebody is at it, and this one lasts a little longer.
+                // Another task is refreshing the token, and the current token is still valid.
                 Err(_) => return Ok(values),
             }
         } else {
@@ -282,7 +291,7 @@ impl Keeper {
         done
     }
 
-    /// Takes the lease and renews, unless another server has done it or does it.
+    /// Takes the lease and refreshes the token, unless another server has done so or is doing so.
     async fn turn(&self, whose: &Whose, why: &Why) -> Result<Values> {
         loop {
             let now = self.now().await?;
@@ -305,7 +314,7 @@ impl Keeper {
             if !projects::is_live(&self.store, whose.project.as_str()).await? {
                 return Err(Error::ProjectNotFound(whose.project.to_string()));
             }
-            // Whoever was here before may have found that the account has ended.
+            // An earlier refresh may have ended the account.
             let account = self.account(whose).await?.body.status;
             if !account.is_connected() {
                 let state = account.as_str().to_owned();
@@ -325,7 +334,7 @@ impl Keeper {
         }
     }
 
-    /// Asks the application for a new token, under the lease.
+    /// Requests a new token from the provider, under the lease.
     async fn renew(&self, whose: &Whose, held: Record<Credential>, values: Values, spare: bool) -> Result<Values> {
         let asked = async {
             let scheme = whose.scheme()?;
@@ -345,7 +354,8 @@ impl Keeper {
         let answered: Result<std::result::Result<Tokens, Refusal>> = asked.await;
         let (why, wanted) = match answered {
             Ok(Ok(tokens)) => return self.keep(whose, held, values, tokens).await,
-            // Nobody can mend a client that this server made itself: the next connection has another one.
+            // A client that this server registered cannot be repaired: the next connection
+            // registers another one.
             Ok(Err(refusal)) if refusal.ends_account() || (made && refusal.is_of_client()) => {
                 if made && refusal.is_of_client() {
                     self.forget_client(&whose.project, &whose.auth_config, &values).await?;
@@ -376,10 +386,12 @@ impl Keeper {
         }
     }
 
-    /// Keeps what the application gave, for as long as the lease holds: a refresh token that is lost ends the account.
+    /// Stores new tokens and retries for the duration of the lease, because a lost refresh token
+    /// ends the account.
     async fn keep(&self, whose: &Whose, held: Record<Credential>, old: Values, tokens: Tokens) -> Result<Values> {
         let now = self.now().await?;
-        // An answer without a refresh token leaves the one that there is (RFC 6749, section 6); one without an end has none.
+        // A response without a refresh token keeps the old one (RFC 6749, section 6). A response
+        // without a lifetime clears the old lifetime.
         let mut values = old;
         values.remove("expires_in");
         values.extend(tokens.values);
@@ -398,7 +410,8 @@ impl Keeper {
         }
     }
 
-    /// The account was deleted, or the lease was too old: what is stored counts, and what was brought is given back.
+    /// Handles a stale lease. If the account still exists, its stored values are returned. If it
+    /// was deleted, the new tokens are revoked.
     async fn lost(&self, whose: &Whose, brought: Values) -> Result<Values> {
         match self.credential(whose).await {
             Ok(record) => self.open(whose, &record).await,
@@ -409,7 +422,8 @@ impl Keeper {
         }
     }
 
-    /// Ends an account whose token cannot be renewed, unless another server has renewed it meanwhile.
+    /// Ends an account whose token cannot be refreshed, unless another server has refreshed it
+    /// meanwhile.
     async fn lapse(&self, whose: &Whose, held: Record<Credential>, reason: &str) -> Result<Values> {
         let lapsed = self.store.change(&COLLECTION, whose.account.as_str(), || async {
             let now = self.now().await?;
@@ -431,17 +445,17 @@ impl Keeper {
         renewed.ok_or_else(|| Error::AccountNotActive { account: whose.account.to_string(), state })
     }
 
-    /// Tells the application that tokens are not needed any more. Nothing depends on its answer.
+    /// Revokes tokens at the provider. A failure is only logged.
     pub(super) async fn give_back(&self, whose: &Whose, values: &Values) {
         if let Err(cause) = self.revoke(whose, values).await {
             tracing::warn!(account = %whose.account, %cause, "an application was not told to forget tokens");
         }
     }
 
-    /// The same, with what the application was told of.
+    /// Revokes tokens at the provider and returns the names of the revoked tokens.
     pub(super) async fn revoke(&self, whose: &Whose, values: &Values) -> Result<Vec<&'static str>> {
         let config = auth_configs::find_in(&self.store, &whose.project, &whose.auth_config).await?;
-        // Without its auth config nobody knows who this server is there.
+        // The client at the provider is unknown without its auth config.
         let Some(config) = config else { return Ok(Vec::new()) };
         let (scheme, standing) = (whose.scheme()?, self.standing(&whose.project, &config).await?);
         let flow = Flow { net: &standing.net, now: self.clock.now(), scheme, client: &standing.client, values };
@@ -451,13 +465,13 @@ impl Keeper {
         };
         match asked.await {
             Ok(()) => Ok(TOKENS.into_iter().filter(|name| values.contains_key(*name)).collect()),
-            // The application takes nothing back.
+            // The provider has no revocation endpoint.
             Err(Refusal::Unsent { .. }) => Ok(Vec::new()),
             Err(refusal) => Err(Error::Unavailable(refusal.to_string())),
         }
     }
 
-    /// Who this server is at the application of an auth config.
+    /// Returns this server's client at the provider of an auth config.
     pub(super) async fn standing(&self, project: &ProjectId, config: &Record<AuthConfig>) -> Result<Standing> {
         let now = self.clock.now();
         let credentials = auth_configs::open(&self.vault, project, config, now).await?;
@@ -475,13 +489,13 @@ impl Keeper {
             let secret = (!secret.is_empty()).then(|| secret.into());
             Client { id: app.body.client_id, secret, ..Client::default() }
         } else {
-            // Some applications know nobody but the account.
+            // Some providers identify only the account, not a client.
             Client::of(&own).unwrap_or_default()
         };
         Ok(Standing { net, client, scopes, user_scopes, redirect_uri })
     }
 
-    /// What a connected account keeps.
+    /// Builds the credential of a connected account.
     pub(super) async fn connected(
         &self,
         project: &ProjectId,
@@ -496,7 +510,8 @@ impl Keeper {
         Ok(credential.ending(lifetime, renewable, self.times(scheme), self.clock.now()))
     }
 
-    /// Tokens for what was filled in, in a mode without a browser, and how long they live.
+    /// Obtains tokens from field values, in a mode without a browser. Returns the values with the
+    /// tokens, and the lifetime of the tokens.
     pub(super) async fn obtain(
         &self,
         project: &ProjectId,
@@ -519,7 +534,7 @@ impl Keeper {
         Ok((values, tokens.lifetime))
     }
 
-    /// Whether tokens can be renewed without the user.
+    /// Returns true if the tokens can be refreshed without the user.
     fn is_renewable(&self, scheme: &AuthScheme, values: &Values) -> bool {
         let client = Client::default();
         let flow = Flow { net: &self.settings.net, now: self.clock.now(), scheme, client: &client, values };
@@ -539,7 +554,7 @@ impl Keeper {
         self.vault.key(project.as_str(), self.clock.now()).await?.seal(place(project, account.as_str()), values)
     }
 
-    /// Time that all servers on the store agree about.
+    /// Returns the current time. All servers that share the store agree on it.
     pub(super) async fn now(&self) -> Result<Time> {
         Ok(self.store.now().await?.unwrap_or_else(|| self.clock.now()))
     }
@@ -572,7 +587,7 @@ impl Keeper {
 }
 
 impl Whose {
-    /// Of an account; none when its toolkit is not there any more.
+    /// Identifies the token of an account. Fails if the account's toolkit no longer exists.
     pub(super) fn of(app: &App, project: &Project, record: &Record<Account>) -> Result<Self> {
         Ok(Self {
             project: project.id.clone(),
@@ -591,7 +606,8 @@ impl Whose {
     }
 }
 
-/// Refreshes accounts that nobody has used for long, so that their refresh tokens do not end unused.
+/// Refreshes accounts that have been idle for a long time, so that their refresh tokens do not
+/// expire unused.
 pub(crate) async fn idle(app: &App, lease: &JobLease) -> Result<()> {
     let now = app.accounts.now().await?;
     let query = Query::everywhere().below("due", now.0.saturating_add(1)).by("due").page(0, IDLE_AT_ONCE);
@@ -616,7 +632,7 @@ pub(crate) async fn idle(app: &App, lease: &JobLease) -> Result<()> {
                     refreshing.join_next().await;
                 }
                 let keeper = app.accounts.clone();
-                // What goes wrong is written with the account, and in the log.
+                // Failures are stored with the account and logged.
                 refreshing.spawn(async move { keeper.fresh(&whose, Why::Idle).await.is_ok() });
             }
             _ => {
@@ -632,13 +648,13 @@ pub(crate) async fn idle(app: &App, lease: &JobLease) -> Result<()> {
     Ok(())
 }
 
-/// How long before its end a token is renewed.
+/// Returns the time before the expiry at which tokens of a scheme are refreshed.
 fn margin(scheme: &AuthScheme, usual: Duration) -> Duration {
     let own = scheme.oauth2.as_ref().and_then(|flow| flow.refresh_margin);
     own.map_or(usual, |seconds| Duration::from_secs(seconds.into()))
 }
 
-/// Whether tokens of a mode come from what was filled in, at any time.
+/// Returns true if tokens of a mode can be obtained from field values at any time.
 pub(super) fn obtains(mode: AuthMode) -> bool {
     mode.has_flow() && !mode.redirects()
 }
@@ -659,7 +675,7 @@ fn away(whose: &Whose, until: Time, now: Time) -> Error {
     Error::RefreshUnavailable { account: whose.account.to_string(), after }
 }
 
-/// Between four and six fifths of a time.
+/// Returns a random duration between four fifths and six fifths of `time`.
 fn jittered(time: Duration) -> Duration {
     let [byte] = ids::random::<1>();
     time * 4 / 5 + time * 2 / 5 * u32::from(byte) / 255
