@@ -1,4 +1,5 @@
-//! Reading what applications answer (RFC 6749, sections 5.1 and 5.2), as they really write it.
+//! Parser for the token responses of providers (RFC 6749, sections 5.1 and 5.2), including common
+//! deviations.
 
 use std::time::Duration;
 
@@ -14,18 +15,19 @@ use store::Time;
 
 use super::{Refusal, Result, Tokens, Values, said, text, variables::member};
 
-/// Codes by which an application says that it cannot answer now.
+/// Error codes of a temporary failure.
 const PASSING: [&str; 5] = ["temporarily_unavailable", "server_error", "slow_down", "rate_limited", "ratelimited"];
-/// Kinds of token that need a proof with every request, which nobody here can give.
+/// Token types that need a proof with every request, which this server does not support.
 const UNUSABLE: [&str; 3] = ["mac", "pop", "dpop"];
-/// A longer lifetime is taken for no lifetime at all.
+/// Lifetime in seconds from which on a token counts as not expiring.
 const LONGEST: u64 = 100 * 366 * 86_400;
-/// Asked to wait longer than this, a caller decides for itself.
+/// Maximum `Retry-After` that is passed on. For a longer one the caller uses its own delay.
 const LONGEST_WAIT: Duration = Duration::from_secs(86_400);
-/// Seconds since 1970 are less for three thousand years, milliseconds have been more since 1973.
+/// Threshold between seconds and milliseconds since the Unix epoch. Seconds stay below it for three
+/// thousand years; milliseconds have exceeded it since 1973.
 const MILLISECONDS: f64 = 1e11;
 
-/// The tokens in an answer.
+/// Reads the tokens from a response.
 pub(super) fn tokens(now: Time, about: &OAuth2, whole: &Value) -> Result<Tokens> {
     let about = &about.response;
     let within = manifest::at(whole, &about.root).unwrap_or(&Value::Null);
@@ -40,7 +42,8 @@ pub(super) fn tokens(now: Time, about: &OAuth2, whole: &Value) -> Result<Tokens>
             None | Some(Value::Null) => {}
             Some(Value::String(token)) if token.is_empty() => {}
             Some(token @ Value::String(_)) => drop(values.insert(name.to_owned(), token.clone())),
-            // A number or a list at its place is something else, which applications count or number tokens by.
+            // A number or a list in this place is something else, such as a count or an index of
+            // tokens.
             Some(_) => return Err(Refusal::malformed(format!("its `{name}` is no text"))),
         }
     }
@@ -66,7 +69,8 @@ pub(super) fn tokens(now: Time, about: &OAuth2, whole: &Value) -> Result<Tokens>
     Ok(Tokens { values, expires_at: lifetime.map(until), lifetime })
 }
 
-/// An answer that is no refusal, whatever its form; one with tokens also by what the manifest says of those.
+/// Accepts a response that is no refusal, in any format. A response with tokens is also checked
+/// against the manifest.
 pub(super) fn accepted(about: Option<&TokenResponse>, response: &Response) -> Result<Value> {
     let status = response.status;
     if status.is_redirection() {
@@ -100,7 +104,7 @@ pub(super) fn accepted(about: Option<&TokenResponse>, response: &Response) -> Re
     }
 }
 
-/// JSON or a form. What an application says of its type is often wrong, so the first byte decides.
+/// Parses JSON or a form. The first byte decides, because the content type is often wrong.
 fn parsed(response: &Response, is_token: bool) -> Option<Value> {
     let body = std::str::from_utf8(&response.body).ok()?.trim();
     if body.starts_with(['{', '[', '"']) {
@@ -116,7 +120,8 @@ fn parsed(response: &Response, is_token: bool) -> Option<Value> {
     (is_token && !body.is_empty() && !body.contains([' ', '<', '\n'])).then(|| Value::String(body.to_owned()))
 }
 
-/// Code and words of a refusal. Applications say `error` with any status, and as an object too.
+/// Returns code and description of a refusal. Providers send `error` with any status, and also as
+/// an object.
 fn refusal(status: StatusCode, answer: &Value) -> Option<(String, String)> {
     let error = match answer.get("error") {
         Some(inner @ Value::Object(_)) => {
@@ -126,7 +131,7 @@ fn refusal(status: StatusCode, answer: &Value) -> Option<(String, String)> {
         Some(error) => text(error).filter(|error| !["", "false", "0"].contains(&error.as_str())),
         None => None,
     };
-    // Only these two say of themselves that what was sent is not good.
+    // Only these two statuses state that the request itself is at fault.
     let error = error.or_else(|| matches!(status.as_u16(), 400 | 401).then(|| status.as_u16().to_string()))?;
     Some((said(&error), words(answer)))
 }
@@ -136,7 +141,7 @@ fn words(answer: &Value) -> String {
     said(&names.iter().find_map(|name| member(answer, name)).unwrap_or_default())
 }
 
-/// What stands at a path as text; a list of scopes as one text.
+/// Returns the value at a path as text. A list of scopes becomes one text.
 fn read(answer: &Value, path: &str) -> Option<String> {
     match manifest::at(answer, path) {
         Some(Value::Array(items)) => Some(items.iter().filter_map(text).collect::<Vec<_>>().join(" ")),
@@ -160,7 +165,8 @@ fn lifetime(now: Time, about: &TokenResponse, within: &Value, token: &str) -> Op
     said.or_else(|| until(now, &claimed_end(token)?)).or_else(always).filter(|span| span.as_secs() < LONGEST)
 }
 
-/// Seconds, which some write as text, with a fraction or with a unit. Zero and less say nothing.
+/// Parses a duration in seconds, which may be a text, have a fraction or have a unit. Zero and
+/// negative values count as absent.
 fn span(said: &str) -> Option<Duration> {
     let said = said.trim();
     let (number, unit) = said.split_at(said.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(said.len()));
@@ -175,7 +181,7 @@ fn span(said: &str) -> Option<Duration> {
     Some(Duration::from_secs(whole.checked_mul(unit)?)).filter(|span| !span.is_zero())
 }
 
-/// From now to a moment; nothing is left of one that has passed.
+/// Returns the time until a point in time; zero if it has passed.
 fn until(now: Time, said: &str) -> Option<Duration> {
     let at = match said.trim().parse::<f64>() {
         Ok(number) if number < MILLISECONDS => (number * 1000.0) as i64,
@@ -185,7 +191,8 @@ fn until(now: Time, said: &str) -> Option<Duration> {
     Some(Duration::from_millis(u64::try_from(at.saturating_sub(now.0)).unwrap_or(0)))
 }
 
-/// The `exp` of a token that is a JWT (RFC 7519, section 4.1.4). It is read, not believed: a lie harms nobody but the liar.
+/// Returns the `exp` claim of a token that is a JWT (RFC 7519, section 4.1.4). The signature is not
+/// verified: a false claim affects only its issuer.
 fn claimed_end(token: &str) -> Option<String> {
     let mut parts = token.split('.');
     let (_, claims, _, None) = (parts.next()?, parts.next()?, parts.next()?, parts.next()) else { return None };
@@ -193,7 +200,7 @@ fn claimed_end(token: &str) -> Option<String> {
     member(&claims, "exp")
 }
 
-/// Seconds until the next attempt (RFC 9110, section 10.2.3); dates are not read.
+/// Parses `Retry-After` in seconds (RFC 9110, section 10.2.3); dates are ignored.
 fn retry_after(response: &Response) -> Option<Duration> {
     let seconds = response.headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
     Some(Duration::from_secs(seconds)).filter(|wait| *wait <= LONGEST_WAIT)

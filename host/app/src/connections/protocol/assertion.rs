@@ -1,4 +1,4 @@
-//! Statements that a client or an account signs (RFC 7519, RFC 7523).
+//! Assertions that a client or an account signs (RFC 7519, RFC 7523).
 
 use jsonwebtoken::{EncodingKey, Header};
 use manifest::{Algorithm, Assertion};
@@ -7,10 +7,10 @@ use serde_json::{Map, Value};
 use super::{Refusal, Result, variables::Variables};
 use crate::ids;
 
-/// Clocks of applications go behind ours by so many seconds.
+/// Allowance in seconds for provider clocks that are behind.
 const SKEW: i64 = 30;
 
-/// The assertion that the manifest describes, signed for one request.
+/// Signs the assertion that the manifest describes, for one request.
 pub(super) fn signed(variables: &Variables<'_>, about: &Assertion) -> Result<String> {
     let missing = || Refusal::unsent("the key that signs for this account is missing");
     let key = zeroize::Zeroizing::new(manifest::fill(&about.key, variables).ok_or_else(missing)?);
@@ -32,7 +32,8 @@ pub(super) fn signed(variables: &Variables<'_>, about: &Assertion) -> Result<Str
     jsonwebtoken::encode(&header, &claims, &key).map_err(unusable)
 }
 
-/// Refuses a key with which nothing can be signed so. The text is for people, without the key.
+/// Rejects a key that cannot create signatures of an algorithm. The text is meant for users and
+/// does not contain the key.
 pub(super) fn check(algorithm: Algorithm, key: &str) -> std::result::Result<(), String> {
     let (kind, key) = read(algorithm, key);
     let signs = key.and_then(|key| jsonwebtoken::crypto::sign(b"", &key, kind));
@@ -56,7 +57,7 @@ fn read(algorithm: Algorithm, key: &str) -> (jsonwebtoken::Algorithm, jsonwebtok
     }
 }
 
-/// People paste keys out of JSON, with `\n` where lines end.
+/// Restores the line ends of a key that was pasted from JSON, where they are written as `\n`.
 fn pem(key: &str) -> zeroize::Zeroizing<String> {
     zeroize::Zeroizing::new(key.replace("\\n", "\n"))
 }

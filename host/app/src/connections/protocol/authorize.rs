@@ -1,4 +1,4 @@
-//! Where the person is sent to agree (RFC 6749, section 4.1.1).
+//! Address of an authorization request (RFC 6749, section 4.1.1).
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use net::Url;
@@ -9,9 +9,10 @@ use super::{
     request::{address, percent},
 };
 
-/// What applications that act for themselves call the scopes in which they act for the person.
+/// Parameter for the scopes with which a provider acts for the user, where the other scopes are its
+/// own.
 const USER_SCOPE: &str = "user_scope";
-/// Browsers and servers take this much.
+/// Maximum length in bytes of an address that browsers and servers accept.
 const LONGEST: usize = 8_000;
 
 pub(super) fn url(flow: &Flow<'_>, away: Away<'_>) -> Result<Url> {
@@ -25,7 +26,7 @@ pub(super) fn url(flow: &Flow<'_>, away: Away<'_>) -> Result<Url> {
         ("redirect_uri", percent(redirect_uri)),
         ("state", percent(state)),
     ];
-    // `+` is a space as forms write it, so as a separator it stays as it is.
+    // As a separator, `+` is the form encoding of a space and therefore stays unescaped.
     let written = |scope: String| match about.scope_separator.as_deref() {
         Some("+") => scope.split('+').map(percent).collect::<Vec<_>>().join("+"),
         _ => percent(&scope),
@@ -59,7 +60,7 @@ pub(super) fn url(flow: &Flow<'_>, away: Away<'_>) -> Result<Url> {
     Ok(url)
 }
 
-/// The challenge for a verifier, method S256 (RFC 7636, section 4.2).
+/// Computes the challenge of a code verifier, method S256 (RFC 7636, section 4.2).
 #[must_use]
 pub fn challenge(verifier: &str) -> String {
     URL_SAFE_NO_PAD.encode(Sha256::digest(verifier))

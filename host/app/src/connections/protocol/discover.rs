@@ -1,8 +1,9 @@
-//! Addresses that an application says itself, where a manifest names only its issuer or its API (RFC 8414, RFC 9728).
+//! Discovery of endpoints, if a manifest names only the provider's issuer or its API (RFC 8414, RFC
+//! 9728).
 //!
-//! An issuer is believed about itself alone: its metadata lie at an address that is made of its name, and repeat that name.
-//! What they say is remembered for an hour, and for longer while it cannot be asked, so that an outage of metadata costs no
-//! refresh.
+//! An issuer is trusted only about itself: its metadata must be served at an address derived from
+//! its identifier, and must repeat that identifier. Metadata is cached for one hour, and for longer
+//! while the issuer is unavailable, so that an outage of the metadata prevents no refresh.
 
 use std::{
     borrow::Cow,
@@ -23,14 +24,14 @@ use super::{
 };
 use crate::connections::refresh::after;
 
-/// How long metadata are taken for true.
+/// Time for which metadata is considered fresh.
 const FRESH: Duration = Duration::from_secs(3_600);
-/// Issuers that are remembered.
+/// Maximum number of cached issuers.
 const REMEMBERED: usize = 256;
-/// Bytes of an address.
+/// Maximum length of an address in bytes.
 const LONGEST: usize = 2_048;
 
-/// What an issuer says of itself.
+/// Metadata of an issuer.
 #[derive(Debug, Clone, Default)]
 struct Metadata {
     issuer: String,
@@ -41,17 +42,17 @@ struct Metadata {
     names_issuer: bool,
 }
 
-/// Metadata of issuers. One in a process.
+/// Metadata cache of issuers; one instance per process.
 #[derive(Debug, Default)]
 pub struct Issuers {
     known: Mutex<HashMap<Url, (Time, Metadata)>>,
 }
 
 impl Issuers {
-    /// The scheme of a flow with every address that its application says itself.
+    /// Returns the scheme of a flow with all endpoints that its provider publishes.
     ///
-    /// # Errors
-    /// See [`Refusal`]; also when an address is needed that neither says.
+    /// # Errors See [`Refusal`]. Also fails if a required endpoint is missing from both manifest
+    /// and metadata.
     pub async fn described<'a>(&self, flow: &Flow<'a>) -> Result<Cow<'a, AuthScheme>> {
         let about = flow.scheme.oauth2.as_ref();
         let Some((about, named)) =
@@ -69,7 +70,8 @@ impl Issuers {
             about.authorize_url = said.authorize.clone().ok_or_else(|| missing("people agree"))?;
         }
         if mode == AuthMode::DcrOauth {
-            // A project may have a client of its own there.
+            // A project may use a client of its own, so a missing registration endpoint is no
+            // error.
             let register = about.register.get_or_insert_default();
             register.url = register.url.take().or(said.register);
         }
@@ -107,7 +109,7 @@ impl Issuers {
     }
 }
 
-/// The issuer that an API names (RFC 9728, section 3): its first.
+/// Returns the first issuer that an API names (RFC 9728, section 3).
 async fn issuer_of(net: &net::Client, resource: &Url) -> Result<Url> {
     let answer = document(net, well_known(resource, "oauth-protected-resource")).await?;
     let answer = answer.filter(|answer| is_named(answer, "resource", resource));
@@ -116,7 +118,8 @@ async fn issuer_of(net: &net::Client, resource: &Url) -> Result<Url> {
     issuer.ok_or_else(|| Refusal::malformed(format!("`{resource}` does not say whose tokens it takes")))
 }
 
-/// What an issuer says of itself (RFC 8414, section 3), or as OpenID Connect Discovery has it.
+/// Fetches the metadata of an issuer (RFC 8414, section 3), or its OpenID Connect Discovery
+/// document.
 async fn ask(net: &net::Client, issuer: &Url) -> Result<Metadata> {
     let mut answer = document(net, well_known(issuer, "oauth-authorization-server")).await?;
     if answer.is_none() {
@@ -138,7 +141,7 @@ async fn ask(net: &net::Client, issuer: &Url) -> Result<Metadata> {
     })
 }
 
-/// A document of an application; none where it has none.
+/// Fetches a JSON document; none if the provider does not have it.
 async fn document(net: &net::Client, url: Url) -> Result<Option<Value>> {
     let response = request::get(net, url.clone(), None).await?;
     if response.status.is_server_error() || matches!(response.status.as_u16(), 408 | 425 | 429) {
@@ -149,19 +152,20 @@ async fn document(net: &net::Client, url: Url) -> Result<Option<Value>> {
     Ok(answer.flatten().filter(Value::is_object))
 }
 
-/// The place is put between host and path (RFC 8414, section 3.1; RFC 9728, section 3.1).
+/// Inserts the well-known path between host and path (RFC 8414, section 3.1; RFC 9728, section
+/// 3.1).
 fn well_known(of: &Url, name: &str) -> Url {
     let mut url = of.clone();
     url.set_path(&format!("/.well-known/{name}{}", of.path().trim_end_matches('/')));
     url
 }
 
-/// Without a path a name may end in a slash or not.
+/// Returns true if a member repeats the identifier. Without a path, the trailing slash is optional.
 fn is_named(answer: &Value, member: &str, name: &Url) -> bool {
     answer[member].as_str().is_some_and(|own| Url::parse(own).is_ok_and(|own| own == *name))
 }
 
-/// An address that holds nothing that a template could take for a field. Where it leads is for the guard to say.
+/// Returns an `https` address without template placeholders. The egress guard checks its host.
 fn url(answer: &Value, path: &str) -> Option<String> {
     let url = Url::parse(&member(answer, path)?).ok()?;
     let plain = url.scheme() == "https" && url.username().is_empty() && url.password().is_none();

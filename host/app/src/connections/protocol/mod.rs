@@ -1,12 +1,15 @@
-//! The protocols by which an account comes to its tokens.
+//! Protocols with which an account obtains its tokens.
 //!
-//! What differs between applications is data: the toolkit's manifest says it, and [`Flow`] carries it out. It asks through
-//! `net` alone, follows no redirect, reads bounded answers, and sorts every failure into a [`Refusal`], because what follows
-//! depends on it: only what the application itself has refused ends an account, an outage never does. It keeps nothing: state
-//! and verifier, the values of an account and when to refresh are the caller's.
+//! The differences between providers are data in the toolkit's manifest, and [`Flow`] executes
+//! them. It sends requests only through `net`, follows no redirects, reads responses of bounded
+//! size, and converts each failure into a [`Refusal`]. The kind of the refusal decides what
+//! follows: only a refusal by the provider itself ends an account, an outage never does. The module
+//! stores nothing: the caller keeps the state, the verifier and the values of an account, and
+//! decides when to refresh.
 //!
-//! Codes, tokens and client secrets go only to hosts that the manifest names, also when a part of the name comes from a
-//! person or an application. They stand in no message: what an application says is shown without them.
+//! Codes, tokens and client secrets are sent only to hosts that the manifest names, even if a part
+//! of the host name comes from a user or a provider. They never appear in messages: texts from a
+//! provider are shown without them.
 
 mod answer;
 mod assertion;
@@ -31,104 +34,108 @@ pub use authorize::challenge;
 pub use discover::Issuers;
 pub use register::metadata;
 
-/// Under which the values of an account say who is connected.
+/// Name of the account value with the display name of the connected user.
 pub const IDENTITY: &str = "displayName";
 
-/// Tokens of one account, to be got, renewed or given back.
+/// Token requests for one account.
 #[derive(Clone, Copy)]
 pub struct Flow<'a> {
-    /// The way out.
+    /// HTTP client for requests to the provider.
     pub net: &'a net::Client,
-    /// Lifetimes count from here.
+    /// Current time, from which lifetimes are counted.
     pub now: Time,
-    /// What the toolkit says about it.
+    /// Auth scheme of the toolkit.
     pub scheme: &'a AuthScheme,
-    /// Who asks.
+    /// OAuth client that sends the requests.
     pub client: &'a Client,
-    /// What is known of the account: its fields, and with a refresh its tokens.
+    /// Known values of the account: its fields, and for a refresh its tokens.
     pub values: &'a Values,
 }
 
-/// What an application knows the project by (RFC 6749, section 2). Does not print its secrets.
+/// OAuth client of the project at a provider (RFC 6749, section 2). `Debug` does not print its
+/// secrets.
 #[derive(Default)]
 pub struct Client {
-    /// Public. Empty where the application knows nobody but the account.
+    /// Public client id. Empty if the provider identifies only the account.
     pub id: String,
-    /// None for a public client.
+    /// Client secret; none for a public client.
     pub secret: Option<Zeroizing<String>>,
-    /// Signs assertions, as PEM (RFC 7523).
+    /// Key that signs assertions, as PEM (RFC 7523).
     pub private_key: Option<Zeroizing<String>>,
-    /// By which the application knows that key.
+    /// Id of that key at the provider.
     pub key_id: Option<String>,
 }
 
-/// What the person is sent away with.
+/// Parameters of an authorization request.
 #[derive(Clone, Copy)]
 pub struct Away<'a> {
-    /// Where to come back to.
+    /// Address to which the provider redirects the user.
     pub redirect_uri: &'a str,
-    /// Comes back with the person.
+    /// State that the callback returns.
     pub state: &'a str,
-    /// What the challenge is made of (RFC 7636); left out where the application takes none.
+    /// Code verifier from which the challenge is computed (RFC 7636); omitted if the provider does
+    /// not support PKCE.
     pub verifier: Option<&'a str>,
-    /// Asked for beside the manifest's.
+    /// Scopes in addition to the manifest's.
     pub scopes: &'a [String],
-    /// Those in which the application is to act for the person, where it acts for itself in the others.
+    /// Scopes with which the provider acts for the user, if it acts for itself with the other
+    /// scopes.
     pub user_scopes: &'a [String],
 }
 
-/// What the person came back with.
+/// Parameters of a code exchange.
 #[derive(Clone, Copy)]
 pub struct Code<'a> {
-    /// Single use.
+    /// Authorization code; can be used once.
     pub code: &'a str,
-    /// As it was when the person was sent away (RFC 6749, section 4.1.3).
+    /// Redirect URI of the authorization request (RFC 6749, section 4.1.3).
     pub redirect_uri: &'a str,
-    /// What the challenge was made of (RFC 7636).
+    /// Code verifier from which the challenge was computed (RFC 7636).
     pub verifier: Option<&'a str>,
     /// All parameters of the callback.
     pub callback: &'a [(String, String)],
 }
 
-/// What an application gave.
+/// Token response of a provider.
 pub struct Tokens {
-    /// To be laid over the account's values. Without a refresh token the old one goes on (RFC 6749, section 6).
+    /// Values to merge over the account's. Without a new refresh token the old one stays valid (RFC
+    /// 6749, section 6).
     pub values: Values,
-    /// When the access token ends; none when the application does not say.
+    /// Expiry of the access token; none if the provider does not state it.
     pub expires_at: Option<Time>,
-    /// How long it lives from now.
+    /// Lifetime of the access token from now.
     pub lifetime: Option<Duration>,
 }
 
-/// Why there are no tokens. The texts are for people and hold no secret.
+/// Reason why a provider issued no tokens. The texts are meant for users and contain no secrets.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// The application has said no. Asking again does not help.
+    /// The provider has refused. A retry does not help.
     #[error("the application refused: {error}{}{description}", if description.is_empty() { "" } else { ": " })]
     Denied {
-        /// Its code, for example `invalid_grant` (RFC 6749, section 5.2).
+        /// Error code, for example `invalid_grant` (RFC 6749, section 5.2).
         error: String,
-        /// Its words; may be empty.
+        /// Description from the provider; may be empty.
         description: String,
     },
-    /// It cannot answer now: no connection, too slow, overloaded, or an error of its own.
+    /// The provider is unavailable: no connection, a timeout, overload, or an internal error.
     #[error("the application cannot be asked now: {reason}")]
     Unavailable {
-        /// What happened.
+        /// Cause of the failure.
         reason: String,
-        /// When it asks to be asked again.
+        /// Delay that the provider asks for before a retry.
         retry_after: Option<Duration>,
     },
-    /// It answered something that is neither tokens nor a refusal.
+    /// The response contains neither tokens nor a refusal.
     #[error("the application's answer cannot be read: {reason}")]
     Malformed {
-        /// What is wrong with it.
+        /// Defect of the response.
         reason: String,
     },
-    /// Nothing was sent, because something is missing or the manifest does not provide for it.
+    /// Nothing was sent, because a value is missing or the manifest does not support the request.
     #[error("the application was not asked: {reason}")]
     Unsent {
-        /// What is missing.
+        /// Missing value or unsupported request.
         reason: String,
     },
 }
@@ -136,27 +143,26 @@ pub enum Refusal {
 type Result<T> = std::result::Result<T, Refusal>;
 
 impl Flow<'_> {
-    /// Where the person agrees.
+    /// Returns the authorization address.
     ///
-    /// # Errors
-    /// When a field that the address needs has no value, or leads to another host.
+    /// # Errors Fails if a field that the address needs has no value, or leads to another host.
     pub fn authorize(&self, away: Away<'_>) -> Result<Url> {
         authorize::url(self, away)
     }
 
-    /// The same in OAuth 1, where the application is asked first. Answers also what is to be laid over the account's values until
-    /// the person is back.
+    /// Requests temporary credentials and returns the OAuth 1 authorization address, with values to
+    /// merge over the account's until the callback.
     ///
-    /// # Errors
-    /// See [`Refusal`].
+    /// # Errors See [`Refusal`].
     pub async fn authorize_oauth1(&self, redirect_uri: &str, state: &str) -> Result<(Url, Values)> {
         oauth1::authorize(self, redirect_uri, state).await
     }
 
-    /// Makes tokens of a code, and does what follows a new connection.
+    /// Exchanges an authorization code for tokens and executes the manifest's steps for a new
+    /// connection.
     ///
     /// # Errors
-    /// See [`Refusal`]. The code is spent, whatever the answer.
+    /// See [`Refusal`]. The code is spent, whatever the outcome.
     pub async fn exchange(&self, code: Code<'_>) -> Result<Tokens> {
         if let Some(about) = &self.scheme.oauth1 {
             return oauth1::exchange(self, about, code).await;
@@ -182,7 +188,7 @@ impl Flow<'_> {
         Ok(tokens)
     }
 
-    /// Makes new tokens of the refresh token, or of what else the manifest says.
+    /// Refreshes the tokens with the refresh token, or as the manifest declares.
     ///
     /// # Errors
     /// See [`Refusal`].
@@ -198,7 +204,8 @@ impl Flow<'_> {
         self.tokens(call, &standard, &[]).await
     }
 
-    /// Whether [`Flow::refresh`] can renew the tokens; otherwise [`Flow::obtain`] or the person has to.
+    /// Returns true if [`Flow::refresh`] can renew the tokens. Otherwise [`Flow::obtain`] or the
+    /// user must provide new ones.
     #[must_use]
     pub fn refreshes(&self) -> bool {
         let dropped = |about: &OAuth2| {
@@ -207,7 +214,8 @@ impl Flow<'_> {
         self.scheme.oauth2.as_ref().is_some_and(|about| dropped(about) || self.value("refresh_token").is_some())
     }
 
-    /// Gets tokens for what is known of the account and the client, in a mode without a browser: the first, and also the next.
+    /// Obtains tokens from the values of the account and the client, in a mode without a browser.
+    /// This applies to the first tokens and to later ones.
     ///
     /// # Errors
     /// See [`Refusal`].
@@ -232,7 +240,8 @@ impl Flow<'_> {
         Ok(tokens)
     }
 
-    /// Registers a client of the platform's own at the application (RFC 7591). What comes back makes a [`Client`].
+    /// Registers a dynamic client at the provider (RFC 7591). The returned values make a
+    /// [`Client`].
     ///
     /// # Errors
     /// See [`Refusal`].
@@ -240,15 +249,15 @@ impl Flow<'_> {
         register::register(self, name, redirect_uri).await
     }
 
-    /// Whether the application says that it does not know a client any more that was registered there (RFC 7592).
+    /// Returns true if the provider no longer knows a registered client (RFC 7592).
     pub async fn has_forgotten(&self, client: &Values) -> bool {
         register::is_gone(self, client).await
     }
 
-    /// Gives the tokens back (RFC 7009).
+    /// Revokes the tokens (RFC 7009).
     ///
     /// # Errors
-    /// See [`Refusal`]; [`Refusal::Unsent`] where the application does not take them back.
+    /// See [`Refusal`]. Fails with [`Refusal::Unsent`] if the provider has no revocation endpoint.
     pub async fn revoke(&self) -> Result<()> {
         let Some(call) = &self.oauth2()?.revoke else {
             return Err(Refusal::unsent("the toolkit names no address that takes tokens back"));
@@ -288,7 +297,7 @@ impl Flow<'_> {
         Ok(tokens)
     }
 
-    /// The tokens in an answer, with what is kept of it.
+    /// Reads the tokens from a response, and the account values that the manifest takes from it.
     fn read(&self, answer: &Value) -> Result<Tokens> {
         let about = self.oauth2()?;
         let mut tokens = answer::tokens(self.now, about, answer)?;
@@ -301,7 +310,8 @@ impl Flow<'_> {
         Ok(tokens)
     }
 
-    /// What follows a new connection. Who is connected is for people: that it cannot be learnt stops nothing.
+    /// Executes the manifest's steps for a new connection. The display name is optional: a failure
+    /// to obtain it is only logged.
     async fn connected(&self, tokens: &mut Tokens) -> Result<()> {
         let about = self.oauth2()?;
         for step in &about.after_connect {
@@ -318,7 +328,7 @@ impl Flow<'_> {
         self.has_hidden(&tokens.values)
     }
 
-    /// Whether the application has filled what it has to fill.
+    /// Checks that the provider has supplied all required hidden fields.
     fn has_hidden(&self, values: &Values) -> Result<()> {
         let missing = |name: &str| !values.contains_key(name) && !self.values.contains_key(name);
         match self.scheme.fields.iter().find(|field| field.hidden && !field.optional && missing(&field.name)) {
@@ -327,7 +337,7 @@ impl Flow<'_> {
         }
     }
 
-    /// The answer to a request to which nothing of the standards is added.
+    /// Sends a request without any standard parameters and returns its response.
     async fn ask(&self, call: &Call, about: Option<&TokenResponse>) -> Result<Value> {
         let variables = Variables::of(self, Vec::new(), &[])?;
         let response = request::send(&variables, call, false).await?;
@@ -350,7 +360,7 @@ impl Flow<'_> {
         self.checked(kept)
     }
 
-    /// Values for fields, which are no less strict with an application than with a person.
+    /// Validates values that a provider supplies for fields as strictly as those of a user.
     fn checked(&self, kept: Vec<(String, String)>) -> Result<Values> {
         let mut values = Values::new();
         for (name, value) in kept {
@@ -366,7 +376,7 @@ impl Flow<'_> {
         self.scheme.oauth2.as_ref().ok_or_else(|| Refusal::unsent("the toolkit describes no flow for this scheme"))
     }
 
-    /// Of the auth config, or else of the account.
+    /// Returns the client id of the auth config, or else of the account.
     fn client_id(&self) -> Option<String> {
         Some(self.client.id.clone()).filter(|id| !id.is_empty()).or_else(|| self.value("client_id"))
     }
@@ -377,7 +387,8 @@ impl Flow<'_> {
 }
 
 impl Client {
-    /// The client that the credentials of an auth config name; none without `client_id`, which OAuth 1 calls `consumer_key`.
+    /// Reads the client from the credentials of an auth config. Returns none without a `client_id`,
+    /// which OAuth 1 calls `consumer_key`.
     #[must_use]
     pub fn of(credentials: &Values) -> Option<Self> {
         let value = |name: &str| credentials.get(name).and_then(text).filter(|value| !value.is_empty());
@@ -389,10 +400,10 @@ impl Client {
         })
     }
 
-    /// Refuses a private key that cannot make the signatures that the scheme makes with it. The text is for people, without the key.
+    /// Rejects a private key that cannot create the signatures of the scheme. The text is meant for
+    /// users and does not contain the key.
     ///
-    /// # Errors
-    /// When there is a key, and it is none or of another kind.
+    /// # Errors Fails if a key is given and it is invalid or of the wrong kind.
     pub fn check_key(&self, scheme: &AuthScheme) -> std::result::Result<(), String> {
         let Some(key) = &self.private_key else { return Ok(()) };
         super::scheme::signs(scheme, &self.beside(Values::new()))?;
@@ -403,7 +414,7 @@ impl Client {
         }
     }
 
-    /// The values of an account with those of the client, under the names that OAuth 1 has for them.
+    /// Merges the client's values into the values of an account, under the names that OAuth 1 uses.
     #[must_use]
     pub fn beside(&self, mut values: Values) -> Values {
         if !self.id.is_empty() {
@@ -420,25 +431,25 @@ impl Client {
 }
 
 impl Refusal {
-    /// Whether the account has to be connected again: the application refused the account's own grant, and not the client
-    /// that asked (RFC 6749, section 5.2).
+    /// Returns true if the account must be connected again: the provider refused the account's own
+    /// grant, not the client (RFC 6749, section 5.2).
     #[must_use]
     pub fn ends_account(&self) -> bool {
         let client = ["invalid_client", "unauthorized_client", "unsupported_grant_type"];
         matches!(self, Self::Denied { error, .. } if !client.contains(&error.as_str()))
     }
 
-    /// Whether the application does not know the client that asked.
+    /// Returns true if the provider does not know the client.
     #[must_use]
     pub fn is_of_client(&self) -> bool {
         matches!(self, Self::Denied { error, .. } if error == "invalid_client")
     }
 
-    /// What an application says may repeat what it was sent.
+    /// Removes secrets from texts of a provider, which may repeat what it was sent.
     fn without(self, mut secrets: Vec<String>) -> Self {
         let Self::Denied { error, description } = self else { return self };
         secrets.retain(|secret| !secret.is_empty());
-        // One may begin with another.
+        // Longer secrets come first, because one secret may be a prefix of another.
         secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
         let clean = |text: String| secrets.iter().fold(text, |text, secret| text.replace(secret.as_str(), "[…]"));
         Self::Denied { error: clean(error), description: clean(description) }
@@ -453,7 +464,7 @@ impl Refusal {
     }
 }
 
-/// Scopes and others, each once, as the application separates them.
+/// Joins scopes without duplicates, with the provider's separator.
 fn joined(about: &OAuth2, scopes: &[String], others: &[String]) -> String {
     let mut once: Vec<&str> = Vec::new();
     for scope in scopes.iter().chain(others).filter(|scope| !scope.is_empty()) {
@@ -464,7 +475,7 @@ fn joined(about: &OAuth2, scopes: &[String], others: &[String]) -> String {
     once.join(about.scope_separator.as_deref().unwrap_or(" "))
 }
 
-/// Values with others laid over them.
+/// Merges other values over values.
 fn over(values: &Values, others: &Values) -> Values {
     values.iter().chain(others).map(|(name, value)| (name.clone(), value.clone())).collect()
 }
@@ -474,7 +485,7 @@ fn named(answer: &Value, path: &str) -> Option<(String, Value)> {
     Some((IDENTITY.to_owned(), said(&name).into()))
 }
 
-/// As much of an application's words as a person needs, on one line.
+/// Shortens a text from a provider to one line.
 fn said(text: &str) -> String {
     manifest::cleaned(&text.split_whitespace().collect::<Vec<_>>().join(" ")).chars().take(300).collect()
 }

@@ -1,4 +1,5 @@
-//! OAuth 1.0 with redirection (RFC 5849, section 2): temporary credentials, the person's word, and the account's own.
+//! OAuth 1.0 with redirection (RFC 5849, section 2): temporary credentials, the user's
+//! authorization, and the token credentials of the account.
 
 use std::collections::BTreeMap;
 
@@ -17,14 +18,14 @@ use super::{
 };
 use crate::{connections::scheme, ids};
 
-/// What both answers hold (sections 2.1 and 2.3).
+/// Members of both credential responses (sections 2.1 and 2.3).
 const PAIR: [&str; 2] = ["oauth_token", "oauth_token_secret"];
 
-/// Asks for temporary credentials; the `state` comes back as a part of the callback's address.
+/// Requests temporary credentials. The `state` is part of the callback address.
 pub(super) async fn authorize(flow: &Flow<'_>, redirect_uri: &str, state: &str) -> Result<(Url, Values)> {
     let about = flow.scheme.oauth1.as_ref();
     let about = about.ok_or_else(|| Refusal::unsent("the toolkit describes no flow for this scheme"))?;
-    // An account that is connected once more begins without its token.
+    // An account that is connected again starts without its old token.
     let values = flow.values.iter().filter(|(name, _)| !PAIR.contains(&name.as_str()));
     let values = values.map(|(name, value)| (name.clone(), value.clone())).collect();
     let flow = &Flow { values: &values, ..*flow };
@@ -32,7 +33,8 @@ pub(super) async fn authorize(flow: &Flow<'_>, redirect_uri: &str, state: &str) 
     let callback = format!("{redirect_uri}{separator}state={}", percent(state));
     let params = filled(flow, &about.request_params);
     let answer = asked(flow, &about.request_url, &params, &[("oauth_callback", &callback)]).await?;
-    // Without this nobody knows that the person comes back to where they were sent away from (section 2.1).
+    // The confirmation guarantees that the user returns to the given callback address (section
+    // 2.1).
     if answer.get("oauth_callback_confirmed").and_then(Value::as_str) != Some("true") {
         return Err(Refusal::malformed("it does not confirm the address to come back to"));
     }
@@ -43,10 +45,11 @@ pub(super) async fn authorize(flow: &Flow<'_>, redirect_uri: &str, state: &str) 
     Ok((url, values))
 }
 
-/// Makes the account's credentials of the temporary ones and of what the person brings back.
+/// Exchanges the temporary credentials and the verifier of the callback for the account's token
+/// credentials.
 pub(super) async fn exchange(flow: &Flow<'_>, about: &OAuth1, code: Code<'_>) -> Result<Tokens> {
     let token = code.callback.iter().find(|(name, _)| name == PAIR[0]).map(|(_, value)| value.clone());
-    // Of another attempt, perhaps of another person.
+    // A different token belongs to another attempt, possibly of another user.
     if token.is_none() || token != flow.value(PAIR[0]) {
         return Err(Refusal::unsent("the person came back with another token"));
     }
@@ -60,7 +63,7 @@ pub(super) async fn exchange(flow: &Flow<'_>, about: &OAuth1, code: Code<'_>) ->
     Ok(Tokens { values, expires_at: None, lifetime: None })
 }
 
-/// The answer to a signed request, which holds a token and its secret.
+/// Sends a signed request and returns the response, which must contain a token and its secret.
 async fn asked(
     flow: &Flow<'_>,
     template: &str,
@@ -68,7 +71,7 @@ async fn asked(
     protocol: &[(&str, &str)],
 ) -> Result<Values> {
     let mut values = flow.client.beside(flow.values.clone());
-    // Before the first answer there is no token.
+    // The request for temporary credentials has no token.
     for name in PAIR {
         values.entry(name).or_insert_with(|| "".into());
     }
@@ -98,7 +101,7 @@ fn pair(answer: &Values) -> Values {
     PAIR.iter().filter_map(|name| Some(((*name).to_owned(), answer.get(*name)?.clone()))).collect()
 }
 
-/// Parameters of the manifest that have a value.
+/// Returns the manifest's parameters that have a value.
 fn filled(flow: &Flow<'_>, params: &BTreeMap<String, String>) -> Vec<(String, String)> {
     let secret = |name: &str| flow.scheme.secrets().any(|secret| secret == name);
     let value = |name: &str| flow.value(name).filter(|_| !secret(name));

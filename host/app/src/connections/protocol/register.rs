@@ -1,5 +1,5 @@
-//! Clients that the platform makes itself: registered at the application (RFC 7591), or described at an address that is the
-//! client's id (OAuth Client ID Metadata Document).
+//! Clients that the server creates itself: registered at the provider (RFC 7591), or described at
+//! an address that is the client's id (OAuth Client ID Metadata Document).
 
 use manifest::{ClientAuth, OAuth2};
 use net::Url;
@@ -7,15 +7,16 @@ use serde_json::{Map, Value, json};
 
 use super::{Flow, Refusal, Result, Values, answer, joined, request, text, variables::Variables};
 
-/// Where a client may read its registration, and with which token (RFC 7592).
+/// Members of a registration with the address and the token to read it (RFC 7592).
 const ADDRESS: &str = "registration_client_uri";
 const TOKEN: &str = "registration_access_token";
 
-/// What of a registration is kept.
+/// Members of a registration that are stored.
 const KEPT: [&str; 5] = ["client_id", "client_secret", "client_secret_expires_at", ADDRESS, TOKEN];
 
-/// What a client says of itself (RFC 7591, section 2). Where it shows its secret among the parameters it needs none: it proves
-/// itself by the code challenge, and takes a secret if it is given one.
+/// Returns the metadata of a client (RFC 7591, section 2). A client that would send its secret in
+/// the body is registered without authentication: it proves itself by the code challenge, and uses
+/// a secret if it receives one.
 #[must_use]
 pub fn metadata(about: &OAuth2, name: &str, redirect_uri: &str) -> Map<String, Value> {
     let how = match about.client_auth {
@@ -36,14 +37,15 @@ pub fn metadata(about: &OAuth2, name: &str, redirect_uri: &str) -> Map<String, V
     metadata
 }
 
-/// Whether the application says that it does not know a client any more (RFC 7592, section 2.1). Not every application can be asked.
+/// Returns true if the provider no longer knows a client (RFC 7592, section 2.1). Not all providers
+/// support this request.
 pub(super) async fn is_gone(flow: &Flow<'_>, client: &Values) -> bool {
     let value = |name: &str| client.get(name).and_then(text);
     let (Some(url), Some(token)) = (value(ADDRESS).and_then(|url| Url::parse(&url).ok()), value(TOKEN)) else {
         return false;
     };
     let own = flow.scheme.oauth2.as_ref().and_then(|about| about.register.as_ref()?.url.as_ref());
-    // The token goes where it came from.
+    // The token is sent only to the origin of the registration endpoint.
     if !own.is_some_and(|own| request::address(flow, own).is_ok_and(|own| own.origin() == url.origin())) {
         return false;
     }
@@ -51,7 +53,7 @@ pub(super) async fn is_gone(flow: &Flow<'_>, client: &Values) -> bool {
     answered.is_ok_and(|response| matches!(response.status.as_u16(), 401 | 403 | 404))
 }
 
-/// Registers a client; answers its credentials.
+/// Registers a client and returns its credentials.
 pub(super) async fn register(flow: &Flow<'_>, name: &str, redirect_uri: &str) -> Result<Values> {
     let about = flow.oauth2()?;
     let call = about

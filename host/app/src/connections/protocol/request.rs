@@ -1,4 +1,4 @@
-//! Asking an application.
+//! Requests to a provider's OAuth endpoints.
 
 use std::time::Duration;
 
@@ -15,23 +15,24 @@ use zeroize::Zeroizing;
 use super::{Flow, Refusal, Result, variables::Variables};
 use crate::connections::scheme;
 
-/// Bytes of an answer. A token is some thousand at most.
+/// Maximum size of a response in bytes. A token has a few thousand bytes at most.
 const ANSWER: u64 = 1 << 20;
-/// Token endpoints of some applications take ten seconds.
+/// Timeout of a request. Token endpoints of some providers take ten seconds.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// All but what stands for itself anywhere in an address (RFC 3986, section 2.3).
+/// All characters except the unreserved ones (RFC 3986, section 2.3).
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 pub(super) fn percent(text: &str) -> String {
     utf8_percent_encode(text, RESERVED).to_string()
 }
 
-/// Fills an address. What a field holds cannot lead out of the place that the manifest gives it.
+/// Fills in the template of an address. A field value cannot lead outside its place in the
+/// template.
 pub(super) fn address(flow: &Flow<'_>, template: &str) -> Result<Url> {
     let secret = |name: &str| flow.scheme.secrets().any(|secret| secret == name);
     let value = |name: &str| match name {
         "client_id" => flow.client_id(),
-        // A segment of dots would climb.
+        // A segment of dots would lead to a parent path.
         name => flow.value(name).filter(|value| !secret(name) && !value.trim_matches('.').is_empty()),
     };
     let filled =
@@ -43,8 +44,8 @@ pub(super) fn address(flow: &Flow<'_>, template: &str) -> Result<Url> {
     inside.ok_or_else(|| Refusal::unsent(format!("`{template}` cannot be filled with the fields of the account")))
 }
 
-/// Sends a request: what the standards send and the client's credentials where it is `authenticated`, and what the manifest
-/// says.
+/// Sends a request with the standard parameters, the client's credentials if it is `authenticated`,
+/// and the manifest's parameters.
 pub(super) async fn send(variables: &Variables<'_>, call: &Call, authenticated: bool) -> Result<Response> {
     let about = variables.flow.oauth2()?;
     let mut url = address(variables.flow, call.url.as_ref().unwrap_or(&about.token_url))?;
@@ -76,7 +77,7 @@ pub(super) async fn send(variables: &Variables<'_>, call: &Call, authenticated: 
     exchange(variables, method, url, headers, body).await
 }
 
-/// Posts an object, with the parameters that the manifest adds to it.
+/// Posts an object, extended by the manifest's parameters.
 pub(super) async fn send_json(
     variables: &Variables<'_>,
     call: &Call,
@@ -118,7 +119,8 @@ async fn exchange(
     sent(variables.flow, method, url, headers, body).await
 }
 
-/// Fetches what an application says, to whoever shows a token where it has given one for that. No certificate is shown.
+/// Fetches a document of a provider, with a bearer token if one is given. No client certificate is
+/// used.
 pub(super) async fn get(net: &net::Client, url: Url, token: Option<&str>) -> Result<Response> {
     let mut headers = HeaderMap::new();
     if let Some(token) = token {
@@ -127,7 +129,7 @@ pub(super) async fn get(net: &net::Client, url: Url, token: Option<&str>) -> Res
     through(net, Method::GET, url, headers, Body::Empty).await
 }
 
-/// Sends a request to the application, with the account's certificate where it has one (RFC 8705).
+/// Sends a request to the provider, with the account's client certificate if it has one (RFC 8705).
 pub(super) async fn sent(
     flow: &Flow<'_>,
     method: Method,
@@ -155,14 +157,14 @@ async fn through(net: &net::Client, method: Method, url: Url, mut headers: Heade
     })
 }
 
-/// Shows who the client is (RFC 6749, section 2.3.1; RFC 7523, section 2.2).
+/// Adds the client authentication (RFC 6749, section 2.3.1; RFC 7523, section 2.2).
 fn authenticate(
     variables: &Variables<'_>,
     how: ClientAuth,
     parameters: &mut Vec<(&'static str, String)>,
     headers: &mut HeaderMap,
 ) -> Result<()> {
-    // Some accounts bring a client of their own.
+    // Some accounts have a client of their own.
     let (id, secret) = (variables.value("client_id"), variables.value("client_secret").map(Zeroizing::new));
     let basic = |user: &str, password: &str| {
         let pair = Zeroizing::new(format!("{user}:{password}"));
@@ -191,7 +193,8 @@ fn authenticate(
     Ok(())
 }
 
-/// What the standards send, without what is dropped and under the names that are wanted, and then what the manifest says.
+/// Returns the standard parameters, filtered and renamed as the manifest declares, followed by the
+/// manifest's own parameters.
 fn parameters(variables: &Variables<'_>, call: &Call, standard: Vec<(&'static str, String)>) -> Vec<(String, String)> {
     let sent = standard.into_iter().filter(|(name, _)| !call.drop.iter().any(|dropped| dropped == name));
     let named = sent.map(|(name, value)| (call.rename.get(name).cloned().unwrap_or_else(|| name.to_owned()), value));
@@ -206,13 +209,13 @@ pub(super) fn form(parameters: &[(String, String)]) -> String {
     pairs.collect::<Vec<_>>().join("&")
 }
 
-/// Puts a member into an object; a dot in its name makes an object within.
+/// Inserts a member into an object. A dot in its name denotes a nested object.
 fn put(object: &mut Map<String, Value>, name: &str, value: String) {
     let inner =
         name.split_once('.').map(|(first, rest)| (object.entry(first).or_insert_with(|| Map::new().into()), rest));
     match inner {
         Some((Value::Object(inner), rest)) => put(inner, rest, value),
-        // Both `a` and `a.b`: what comes later wins.
+        // If both `a` and `a.b` are given, the later one wins.
         Some((taken, _)) => *taken = value.into(),
         None => drop(object.insert(name.to_owned(), value.into())),
     }

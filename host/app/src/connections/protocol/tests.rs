@@ -1,4 +1,4 @@
-//! Against an application on loopback that answers what a test lays down, and keeps what it was sent.
+//! Tests against a provider on loopback that sends prepared responses and records its requests.
 
 use std::sync::{Arc, Mutex};
 
@@ -13,14 +13,15 @@ use super::*;
 const NOW: Time = Time(1_767_225_600_000);
 const TOKENS: &str = r#"{"access_token":"at-1","refresh_token":"rt-2","token_type":"Bearer","expires_in":3600}"#;
 
-/// An application under `https://app.example`.
+/// A provider at `https://app.example`.
 pub(super) struct Application {
     pub(super) net: net::Client,
     seen: Arc<Mutex<Vec<String>>>,
 }
 
 impl Application {
-    /// Answers these in turn: status line, headers and body as they go over the wire, without a length.
+    /// Sends these responses in order: status line, headers and body as on the wire, without a
+    /// length.
     pub(super) async fn answering(answers: &[String]) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let to = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
@@ -43,7 +44,7 @@ impl Application {
         Self { net, seen }
     }
 
-    /// Requests that came, as they came.
+    /// Recorded requests, unchanged.
     pub(super) fn seen(&self) -> Vec<String> {
         self.seen.lock().unwrap().clone()
     }
@@ -87,7 +88,7 @@ fn code(verifier: Option<&str>) -> Code<'_> {
     Code { code: "c-1", redirect_uri: "https://us.example/back", verifier, callback: &[] }
 }
 
-/// One refresh against one answer.
+/// Sends one refresh and returns its outcome for one response.
 async fn refreshed(about: Value, raw: String) -> (Result<Tokens>, Vec<String>) {
     let (application, scheme, client) = (Application::answering(&[raw]).await, scheme(about), client());
     let values = values(json!({ "refresh_token": "rt-1", "access_token": "at-0" }));
@@ -110,7 +111,7 @@ fn authorized(about: Value, given: Value, verifier: Option<&str>, scopes: &[&str
 pub(super) const AWAY: Away<'static> =
     Away { redirect_uri: "https://us.example/back", state: "st", verifier: None, scopes: &[], user_scopes: &[] };
 
-/// RFC 7636, appendix B.
+/// The example of RFC 7636, appendix B.
 #[test]
 fn the_challenge_is_the_one_of_the_standard() {
     let verifier = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk";

@@ -1,4 +1,4 @@
-//! What the templates of a request are filled from.
+//! Values for the templates of a request.
 
 use chrono::{DateTime, SecondsFormat};
 use manifest::{AuthMode, Digest, Source};
@@ -7,16 +7,18 @@ use serde_json::Value;
 use super::{Flow, Refusal, Result, assertion, text};
 use crate::ids;
 
-/// The values of one request. Names of the standards and of the client come before those of the account.
+/// Values of one request. Standard parameters and client values take precedence over account
+/// values.
 pub(super) struct Variables<'a> {
     pub(super) flow: &'a Flow<'a>,
-    /// Parameters that the standards send, with their values.
+    /// Standard parameters with their values.
     pub(super) standard: Vec<(&'static str, String)>,
     known: Vec<(&'static str, String)>,
 }
 
 impl<'a> Variables<'a> {
-    /// The values for a request that sends `standard` and knows `known` besides; with an assertion where the manifest says so.
+    /// Creates the values of a request that sends `standard` and also knows `known`. Adds an
+    /// assertion if the manifest declares one.
     pub(super) fn of(
         flow: &'a Flow<'a>,
         standard: Vec<(&'static str, String)>,
@@ -27,7 +29,7 @@ impl<'a> Variables<'a> {
         let mut variables = Self { flow, standard, known };
         if let Some(about) = &flow.oauth2()?.assertion {
             let signed = assertion::signed(&variables, about)?;
-            // What a person would bring, a key file brings (RFC 7523, section 2.1).
+            // For a key file, the assertion itself is the grant (RFC 7523, section 2.1).
             let granted = flow.scheme.mode == AuthMode::GoogleServiceAccount && !variables.standard.is_empty();
             let sent = if granted { &mut variables.standard } else { &mut variables.known };
             sent.push(("assertion", signed));
@@ -35,7 +37,7 @@ impl<'a> Variables<'a> {
         Ok(variables)
     }
 
-    /// A refusal without what was sent.
+    /// Removes the sent values from a refusal.
     pub(super) fn hidden(&self, refusal: Refusal) -> Refusal {
         let sent = self.standard.iter().filter(|(name, _)| !["grant_type", "redirect_uri", "scope"].contains(name));
         let sent =
@@ -89,7 +91,7 @@ impl Source for Variables<'_> {
     }
 }
 
-/// A member of a JSON answer or field as text.
+/// Returns a member of a JSON response or field as text.
 pub(super) fn member(answer: &Value, path: &str) -> Option<String> {
     manifest::at(answer, path).and_then(text).filter(|text| !text.is_empty())
 }

@@ -1,8 +1,8 @@
-//! Addresses that an application says itself.
+//! Tests of endpoint discovery.
 
 use super::*;
 
-/// What an issuer says at `https://app.example`, with these members over the usual ones.
+/// Metadata of an issuer at `https://app.example`, with these members over the usual ones.
 fn said(more: Value) -> String {
     let mut metadata = json!({
         "issuer": "https://app.example/t", "authorization_endpoint": "https://app.example/agree",
@@ -21,7 +21,8 @@ fn discovering() -> AuthScheme {
         .unwrap()
 }
 
-/// The scheme after an application has answered these, asked at these moments; and what it saw.
+/// Resolves the scheme at these times against a provider with these responses. Returns the scheme
+/// and the recorded requests.
 async fn described(answers: &[String], moments: &[i64]) -> (Vec<Result<OAuth2>>, Vec<String>) {
     let application = Application::answering(answers).await;
     let (scheme, client, values, issuers) = (discovering(), client(), Values::new(), Issuers::default());
@@ -35,7 +36,7 @@ async fn described(answers: &[String], moments: &[i64]) -> (Vec<Result<OAuth2>>,
     (all, lines)
 }
 
-/// RFC 8414, section 3.
+/// The examples of RFC 8414, section 3.
 #[tokio::test]
 async fn an_issuer_says_its_addresses_and_is_believed_about_itself_alone() {
     let (all, seen) = described(&[said(json!({ "authorization_response_iss_parameter_supported": true }))], &[0]).await;

@@ -1,4 +1,4 @@
-//! OAuth 1.0 with redirection (RFC 5849, section 2).
+//! Tests of OAuth 1.0 with redirection (RFC 5849, section 2).
 
 use super::*;
 

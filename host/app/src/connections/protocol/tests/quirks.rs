@@ -1,8 +1,9 @@
-//! Applications that differ from the standards, each in one way.
+//! Tests of providers that each differ from the standards in one way.
 
 use super::*;
 
-/// Exchanges a code with an application that answers these in turn; what it was asked is the second.
+/// Exchanges a code with a provider that sends these responses. The second value holds the recorded
+/// requests.
 async fn exchanged(
     mut scheme: AuthScheme,
     fields: Value,

@@ -1,4 +1,4 @@
-//! Modes without a browser, each as a toolkit describes it.
+//! Tests of the modes without a browser, each as a toolkit describes it.
 
 use jsonwebtoken::{DecodingKey, Validation};
 
@@ -6,7 +6,8 @@ use super::*;
 
 const RSA: &str = include_str!("rsa.pem");
 
-/// Gets tokens from an application that answers this; what it was asked is the second.
+/// Obtains tokens from a provider that sends this response. The second value holds the recorded
+/// requests.
 async fn obtained(scheme: Value, client: Client, account: Value, raw: &str) -> (Result<Tokens>, String) {
     let scheme: AuthScheme = serde_json::from_value(scheme).unwrap();
     let (application, account) = (Application::answering(&[ok(raw)]).await, values(account));
@@ -26,7 +27,7 @@ fn described(mode: &str, fields: &[(&str, bool)], about: Value) -> Value {
     })
 }
 
-/// The claims of an assertion that the test key signed for an audience.
+/// Returns the claims of an assertion that the test key signed for an audience.
 fn claims(assertion: &str) -> Value {
     let mut validation = Validation::new(jsonwebtoken::Algorithm::RS256);
     validation.validate_exp = false;
@@ -63,7 +64,7 @@ async fn a_password_is_exchanged_where_an_application_still_wants_that() {
     assert_eq!((parameter(&request, "grant_type"), parameter(&request, "password")), ("password".into(), "p&w".into()));
 }
 
-/// RFC 7523, section 2.1, as Google asks for it.
+/// The request of RFC 7523, section 2.1, as Google expects it.
 #[tokio::test]
 async fn a_key_file_of_google_becomes_a_token() {
     let about = json!({
@@ -111,7 +112,7 @@ async fn an_installed_application_gets_a_token_of_its_installation() {
         &[("application_id", false), ("installation_id", false), ("private_key", true)],
         about,
     );
-    // As people paste it out of JSON.
+    // The key as it is pasted from JSON.
     let account = json!({ "application_id": 7, "installation_id": 42, "private_key": RSA.replace('\n', "\\n") });
     let answer = r#"{"token":"ghs_1","expires_at":"2026-01-01T01:00:00Z"}"#;
     let (tokens, request) = obtained(scheme, Client::default(), account, answer).await;
@@ -123,7 +124,7 @@ async fn an_installed_application_gets_a_token_of_its_installation() {
     assert!(request.ends_with("\r\n\r\n{}"), "{request}");
 }
 
-/// RFC 7523, section 2.2.
+/// Client authentication of RFC 7523, section 2.2.
 #[tokio::test]
 async fn a_client_signs_instead_of_showing_a_secret() {
     let about = json!({
@@ -173,7 +174,7 @@ async fn user_name_and_password_become_a_token_or_a_session() {
     assert!(matches!(refused, Err(Refusal::Denied { .. })), "{refused:?}");
 }
 
-/// FIPS 180-2, appendix B.1, and RFC 4231, test case 2.
+/// Examples of FIPS 180-2, appendix B.1, and RFC 4231, test case 2.
 #[tokio::test]
 async fn digests_are_those_of_the_standards() {
     let params = json!({ "sha": "{sha256(abc)}", "mac": "{hmac_sha256({key},what do ya want for nothing?)}" });
@@ -185,7 +186,7 @@ async fn digests_are_those_of_the_standards() {
     assert_eq!(parameter(&request, "mac"), "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
 }
 
-/// RFC 7591, section 3.
+/// Registration of RFC 7591, section 3.
 #[tokio::test]
 async fn a_client_is_registered_and_described_by_the_same_words() {
     let about = json!({
