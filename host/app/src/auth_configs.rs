@@ -170,8 +170,9 @@ pub struct Filter {
 
 /// Creates an auth config.
 ///
-/// # Errors Fails if the toolkit is unknown or does not offer the scheme, credentials are missing
-/// or invalid, or the store refuses.
+/// # Errors
+/// Fails if the toolkit is unknown or does not offer the scheme, credentials are missing or
+/// invalid, or the store refuses.
 pub async fn create(app: &App, project: &Project, request: NewAuthConfig) -> Result<Record<AuthConfig>> {
     let release = app.catalog.release(&request.toolkit, LATEST)?;
     let managed = request.scheme.is_none();
@@ -213,7 +214,8 @@ pub async fn create(app: &App, project: &Project, request: NewAuthConfig) -> Res
 
 /// Returns an auth config of the project.
 ///
-/// # Errors Fails if the auth config does not exist.
+/// # Errors
+/// Fails if the auth config does not exist.
 pub async fn get(app: &App, project: &Project, id: &AuthConfigId) -> Result<Record<AuthConfig>> {
     find(app, project, id).await?.ok_or_else(|| Error::AuthConfigNotFound(id.to_string()))
 }
@@ -257,8 +259,9 @@ pub struct Changes {
 
 /// Changes an auth config, for existing and for new connections.
 ///
-/// # Errors Fails if the auth config does not exist or is of the other kind, the resulting
-/// credentials are incomplete, or the store refuses.
+/// # Errors
+/// Fails if the auth config does not exist or is of the other kind, the resulting credentials are
+/// incomplete, or the store refuses.
 pub async fn change(app: &App, project: &Project, id: &AuthConfigId, changes: Changes) -> Result<()> {
     let name = changes.name.map(|name| checked_name(name.trim().to_owned())).transpose()?;
     changes.proxy.iter().flatten().try_for_each(|proxy| proxy.way().map(drop))?;
@@ -363,7 +366,8 @@ pub(crate) fn scopes(own: &Map<String, Value>, name: &str) -> Vec<String> {
 
 /// Returns a page of auth configs, newest first, and their total number.
 ///
-/// # Errors Fails if the store cannot be read.
+/// # Errors
+/// Fails if the store cannot be read.
 pub async fn list(app: &App, project: &Project, filter: &Filter, window: Window) -> Result<Listed<Record<AuthConfig>>> {
     let mut query = Query::of(project.id.as_str()).newest().window(window);
     if !filter.toolkits.is_empty() {
@@ -388,7 +392,8 @@ pub async fn list(app: &App, project: &Project, filter: &Filter, window: Window)
 
 /// Enables or disables an auth config.
 ///
-/// # Errors Fails if the auth config does not exist, or the store refuses.
+/// # Errors
+/// Fails if the auth config does not exist, or the store refuses.
 pub async fn set_status(app: &App, project: &Project, id: &AuthConfigId, status: Status) -> Result<()> {
     let change = |config: &mut AuthConfig| -> std::result::Result<(), Error> {
         config.status = status;
@@ -402,7 +407,8 @@ pub async fn set_status(app: &App, project: &Project, id: &AuthConfigId, status:
 /// but can no longer be used. With `revoke`, their credentials are revoked first. A repeated call
 /// continues an interrupted revocation.
 ///
-/// # Errors Fails if the auth config does not exist, or the store refuses.
+/// # Errors
+/// Fails if the auth config does not exist, or the store refuses.
 pub async fn remove(app: &App, project: &Project, id: &AuthConfigId, revoke: bool) -> Result<()> {
     if revoke {
         // A disabled auth config prevents new connections during the revocation.
@@ -421,7 +427,8 @@ pub async fn remove(app: &App, project: &Project, id: &AuthConfigId, revoke: boo
 
 /// Decrypts the secret parts.
 ///
-/// # Errors Fails if they cannot be decrypted.
+/// # Errors
+/// Fails if they cannot be decrypted.
 pub async fn credentials(app: &App, project: &Project, record: &Record<AuthConfig>) -> Result<Credentials> {
     open(&app.vault, &project.id, record, app.clock.now()).await
 }
@@ -461,7 +468,8 @@ impl Credentials {
 
 /// Returns the number of active accounts that were connected with an auth config.
 ///
-/// # Errors Fails if the store cannot be read.
+/// # Errors
+/// Fails if the store cannot be read.
 pub async fn active_accounts(app: &App, project: &Project, id: &str) -> Result<u64> {
     let query = Query::of(project.id.as_str()).is("auth_config", id).is("status", "ACTIVE").page(0, 0);
     Ok(app.store.find::<Account>(&query).await?.total)

@@ -1,7 +1,9 @@
-//! The account that a call runs with: what goes into requests, and what the toolkit may know.
+//! Account of a call: the credential that is added to requests, and the fields that the toolkit may
+//! read.
 //!
-//! The credential takes the same way as on a server: the sandbox asks a [`Grant`] for it after policy has said yes, and the
-//! toolkit never sees it. The values come from the author's machine, or are made up for cases.
+//! The credential takes the same path as on a server: the sandbox asks a [`Grant`] for it after the
+//! policy check, and the toolkit never sees it. The values come from the author's machine; cases
+//! use generated values.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -9,20 +11,20 @@ use async_trait::async_trait;
 use manifest::{AuthMode, AuthScheme, Field, FieldProblem, Filled, Placement};
 use sandbox::{Credential, Grant, GrantError, Secret, Signing};
 
-/// Values of the fields of a scheme, by name.
+/// Values of a scheme's fields, by name.
 pub(crate) type Values = BTreeMap<String, String>;
 
-/// What a call knows of an account.
+/// Account of a call.
 #[derive(Clone, Default)]
 pub(crate) struct Account {
     pub(crate) grant: Option<Arc<dyn Grant>>,
-    /// Non-secret fields, for the toolkit.
+    /// Fields that the toolkit may read.
     pub(crate) fields: Vec<(String, String)>,
-    /// What the sandbox adds to each request.
+    /// Parts that the sandbox adds to each request.
     pub(crate) placements: Vec<Placement>,
 }
 
-/// A credential that is ready and cannot be renewed.
+/// A credential that cannot be renewed.
 struct Ready(Arc<Credential>);
 
 #[async_trait]
@@ -37,13 +39,13 @@ impl Grant for Ready {
 }
 
 impl Account {
-    /// The account that these values make under a scheme.
+    /// Builds the account that these values make under a scheme.
     pub(crate) fn of(scheme: &AuthScheme, values: &Values) -> Self {
         let value = |name: &str| values.get(name).cloned();
         let Filled { placements, secrets, sign } = scheme.filled(value);
         let secrets = secrets.into_iter().map(Secret::from).collect();
         let sign = sign.map(|(how, values)| Signing::new(how, values));
-        // What cannot be read is shown to nobody, and the application says so.
+        // An unreadable certificate is left out; the provider then rejects the connection.
         let certificate = scheme.filled_certificate(value);
         let identity = certificate.and_then(|(certificate, key)| net::Identity::from_pem(&certificate, &key).ok());
         let credential =
@@ -52,8 +54,8 @@ impl Account {
     }
 }
 
-/// The values of a scheme out of what is given, with defaults; or a line for each that is missing or wrong. What otherwise a flow
-/// brings is given like a field.
+/// Returns the values of a scheme with defaults, or one line for each value that is missing or
+/// wrong. Values that otherwise come from the provider, such as tokens, are given like fields.
 pub(crate) fn complete(scheme: &AuthScheme, given: impl Fn(&str) -> Option<String>) -> Result<Values, Vec<String>> {
     let values = scheme.complete(&given);
     let brought = scheme.brought().map(|name| (name, given(name)));
@@ -76,7 +78,7 @@ fn named(values: Vec<(&Field, String)>) -> impl Iterator<Item = (String, String)
     values.into_iter().map(|(field, value)| (field.name.clone(), value))
 }
 
-/// The schemes that need an account.
+/// Returns the schemes that need an account.
 pub(crate) fn schemes(all: &[AuthScheme]) -> impl Iterator<Item = &AuthScheme> {
     all.iter().filter(|scheme| scheme.mode != AuthMode::NoAuth)
 }

@@ -1,4 +1,4 @@
-//! `toolkit build`: from source to `dist/<slug>.wasm`.
+//! `toolkit build`: builds `dist/<slug>.wasm` from source.
 
 use std::{
     fs,
@@ -25,7 +25,7 @@ use crate::{
     workspace::{Module, Package, Workspace},
 };
 
-/// Where `--all` looks when no path is given.
+/// Default folder of `--all`.
 const TOOLKITS: &str = "toolkits";
 
 /// Compile a toolkit to a component.
@@ -44,11 +44,11 @@ pub(crate) struct Build {
     json: bool,
 }
 
-/// Which crates to build, and with what.
+/// Crates to build, and how to compile them.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct What {
-    /// Folder of the toolkit, or of a workspace of toolkits [default: the current one]; a component that is built
-    /// already, where nothing is to be built.
+    /// Folder of the toolkit, or of a workspace of toolkits [default: the current one]; a component
+    /// that is built already, where nothing is to be built.
     path: Option<PathBuf>,
     /// Every toolkit of the workspace at PATH [default: `toolkits` when there is such a folder].
     #[arg(long)]
@@ -61,17 +61,17 @@ pub(crate) struct What {
 /// A built toolkit.
 #[derive(Debug, Serialize)]
 pub(crate) struct Built {
-    /// The component.
+    /// Path of the component.
     pub(crate) file: PathBuf,
     /// Folder of the crate.
     pub(crate) folder: PathBuf,
     pub(crate) sha256: String,
-    /// Bytes of the component.
+    /// Size of the component in bytes.
     pub(crate) size: u64,
     pub(crate) imports: Vec<String>,
     #[serde(skip)]
     pub(crate) manifest: Manifest,
-    /// What became of the import in its folder.
+    /// Report of the import in the folder, if there is one.
     #[serde(skip)]
     pub(crate) report: Option<import::Report>,
 }
@@ -89,17 +89,17 @@ pub(crate) fn run(options: &Build) -> Result<()> {
 }
 
 impl What {
-    /// The crate or crates at a path.
+    /// Selects the crate or crates at a path.
     pub(crate) fn at(path: PathBuf, toolchain: Option<Mode>) -> Self {
         Self { path: Some(path), all: false, toolchain }
     }
 
-    /// The given path, when it is a file.
+    /// Returns the given path if it is a file.
     pub(crate) fn file(&self) -> Option<&Path> {
         self.path.as_deref().filter(|path| path.is_file())
     }
 
-    /// The component that was named, or those of the crates that were, built now.
+    /// Returns the named component, or builds the named crates and returns their components.
     pub(crate) fn components(&self, version: Option<&Version>) -> Result<Vec<PathBuf>> {
         match (self.file(), version) {
             (Some(file), None) => Ok(vec![file.to_owned()]),
@@ -119,13 +119,13 @@ impl What {
     }
 }
 
-/// Builds and writes the components.
+/// Builds the components and writes them.
 pub(crate) fn build(what: &What, version: Option<&Version>, out: Option<&Path>) -> Result<Vec<Built>> {
     if let Some(file) = what.file() {
         bail!("{} is a file; name the folder of a toolkit", file.display());
     }
     let folder = what.folder();
-    // With `--all` everything goes to one place; a toolkit alone keeps its component to itself.
+    // With `--all`, all components go to one folder. A single toolkit keeps its own `dist`.
     let shared = what.all.then(|| folder.join("dist"));
     let apart = out.or(shared.as_deref());
     let mut within = vec![folder.clone()];
@@ -152,7 +152,7 @@ pub(crate) fn build(what: &What, version: Option<&Version>, out: Option<&Path>) 
     Ok(built)
 }
 
-/// Crates: compiled by one run of cargo, then encoded one by one.
+/// Builds crates: one run of cargo compiles all of them, then each is encoded.
 fn from_rust(what: &What, folder: &Path, version: Option<&Version>, out: Option<&Path>) -> Result<Vec<Built>> {
     let mode = toolchain::find(what.toolchain)?;
     let workspace = Workspace::read(mode, folder)?;
@@ -168,7 +168,7 @@ fn from_rust(what: &What, folder: &Path, version: Option<&Version>, out: Option<
     modules.iter().map(build).collect()
 }
 
-/// The folders in a folder, by name.
+/// Lists the folders in a folder, sorted by name.
 fn folders_in(folder: &Path) -> Result<Vec<PathBuf>> {
     let read = fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
     let mut found: Vec<_> = read.flatten().map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
@@ -176,7 +176,7 @@ fn folders_in(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Imports that are no crates: the guest is the same for all of them.
+/// Builds imports without a crate. All of them share one guest.
 fn imported(what: &What, folders: &[&PathBuf], version: Option<&Version>, out: Option<&Path>) -> Result<Vec<Built>> {
     let guest = interpreter::compiled(toolchain::find(what.toolchain)?)?;
     let cache = host::cache()?.join("described");
@@ -189,7 +189,8 @@ fn imported(what: &What, folders: &[&PathBuf], version: Option<&Version>, out: O
     folders.iter().map(build).collect()
 }
 
-/// A core module as a component, with the import that lies in its folder, and what came of that.
+/// Encodes a core module as a component, together with the import in its folder. Returns the
+/// component and the report of the import.
 fn encoded(module: &Module, version: Option<&Version>, cache: &Path) -> Result<(Component, Option<import::Report>)> {
     let read = |file: &Path| fs::read(file).with_context(|| format!("cannot read {}", file.display()));
     let core = read(&module.file)?;

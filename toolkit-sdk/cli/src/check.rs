@@ -1,8 +1,9 @@
-//! `toolkit check`: everything that can be wrong with a toolkit, at once.
+//! `toolkit check`: reports all problems of a toolkit at once.
 //!
-//! The manifest is read as a server reads it, schemas are compiled, examples are held against them, and every case runs
-//! through the real component in the production sandbox, with the external application played on loopback. A request to a
-//! host that the manifest does not declare is refused there as it would be on a server.
+//! The manifest is validated as on a server, schemas are compiled, and examples are validated
+//! against them. Each case runs through the real component in the production sandbox, with the
+//! provider replaced by a server on loopback. A request to a host that the manifest does not
+//! declare is refused as on a server.
 
 mod case;
 mod cases;
@@ -54,30 +55,30 @@ pub(crate) struct Check {
     json: bool,
 }
 
-/// What was found about one toolkit.
+/// Check results of one toolkit.
 #[derive(Debug, Serialize)]
 struct Report {
     slug: String,
     version: String,
     tools: usize,
     cases: Vec<Ran>,
-    /// Everything else that is wrong.
+    /// All problems outside the cases.
     problems: Vec<String>,
 }
 
-/// A case that ran.
+/// Result of one case.
 #[derive(Debug, Serialize)]
 struct Ran {
-    /// For example `list_stories/success`.
+    /// Name of the case, for example `list_stories/success`.
     case: String,
     passed: bool,
-    /// What was changed in the file.
+    /// Difference that was written into the file.
     #[serde(skip_serializing_if = "Option::is_none")]
     blessed: Option<String>,
     problems: Vec<String>,
 }
 
-/// Runs the command. Any problem makes the exit code 1.
+/// Runs the command. Returns exit code 1 if there is any problem.
 pub(crate) async fn run(options: &Check) -> Result<ExitCode> {
     let mut reports = Vec::new();
     if let Some(file) = options.what.file() {
@@ -109,7 +110,7 @@ async fn check(file: &Path, cases: Option<&Path>, bless: bool) -> Result<Report>
     };
     let ran = match cases::run(&manifest, component, files, bless).await {
         Ok(ran) => ran,
-        // A server refuses the component for the same reasons, which are listed already.
+        // A server rejects the component for the same reasons, which are already reported.
         Err(_) if refused => Vec::new(),
         Err(cause) => {
             problems.push(format!("{cause:#}"));
@@ -120,7 +121,7 @@ async fn check(file: &Path, cases: Option<&Path>, bless: bool) -> Result<Report>
     Ok(Report { slug, version: version.to_string(), tools: tools.len(), cases: ran, problems })
 }
 
-/// Schemas that are none, and examples that do not fit.
+/// Reports invalid schemas and examples that do not match their schema.
 fn schema_problems(manifest: &Manifest) -> Vec<String> {
     let mut problems = Vec::new();
     for tool in &manifest.tools {
@@ -171,7 +172,7 @@ impl Report {
     }
 }
 
-/// Keeps the further lines of a text below its first.
+/// Indents all lines of a text but the first.
 fn indent(text: &str) -> String {
     text.replace('\n', "\n  ")
 }

@@ -1,15 +1,18 @@
-//! Stands between cargo, the compiler and the linker while toolkits are compiled.
+//! Wrapper around the compiler and the linker for the compilation of toolkits.
 //!
-//! Problem: the compiler writes the paths of sources into what it makes, for the messages of panics, and so tells everybody
-//! where they lay on the author's machine. And the code that describes a toolkit, a third of a small one, is dead weight in
-//! what is published: it runs once, in `toolkit build`.
+//! Problem: the compiler embeds the paths of source files for panic messages, which discloses the
+//! directory layout of the author's machine. In addition, the code that describes a toolkit is a
+//! third of a small toolkit, but it runs only once, in `toolkit build`, and is dead weight in the
+//! published component.
 //!
-//! Guarantee: sources are named by crate and version. Beside each module lies a lean one, linked from the same objects without
-//! the export that describes, so that the linker leaves out all that only it reaches.
+//! Guarantee: source files are named by crate and version. Each module has a lean variant beside
+//! it, linked from the same objects without the describing export, so that the linker drops all
+//! code that only this export reaches.
 //!
-//! It rests on this: cargo runs `RUSTC_WRAPPER` as if it were the compiler, the compiler runs the linker it is told, and this
-//! command is both, told by [`MARK`] in the environment. Cargo does not count a wrapper among the reasons to compile again,
-//! so that toolkits of several workspaces share what is compiled. Another wrapper that an author has set is not used here.
+//! Basis: cargo runs `RUSTC_WRAPPER` in place of the compiler, and the compiler runs the linker
+//! that it is told to use. This command plays both roles if [`MARK`] is set in the environment. A
+//! changed wrapper is no reason for cargo to compile again, so that toolkits of several workspaces
+//! share compiled crates. Another wrapper set by the author is not used here.
 
 use std::{
     env,
@@ -22,28 +25,30 @@ use anyhow::{Context, Result};
 
 use crate::{component::MANIFEST_EXPORT, toolchain::TARGET};
 
-/// Set while this command stands in; its value is the linker to use.
+/// Environment variable that is set while this command acts as wrapper; its value is the linker to
+/// use.
 const MARK: &str = "TOOLKIT_LINKER";
-/// What a lean module's file ends in.
+/// File extension of a lean module.
 const LEAN: &str = "lean";
-/// Folders that the compiler may write down, by variables that cargo sets, and what stands in their place below the crate's name.
+/// Variables of cargo with folders that the compiler may embed, and the path that replaces each
+/// folder below the crate's name.
 const FOLDERS: [(&str, &str); 2] = [("OUT_DIR", "/out"), ("CARGO_MANIFEST_DIR", "")];
 
-/// Makes a cargo command compile through this one.
+/// Configures a cargo command to compile through this wrapper.
 pub(crate) fn stand_between(cargo: &mut Command, linker: &str) {
-    // Without a name for itself it cannot be called: modules are then made as the compiler makes them.
+    // If the path of this executable is unknown, the modules are compiled without the wrapper.
     if let Ok(this) = env::current_exe() {
         cargo.env("RUSTC_WRAPPER", this).env(MARK, linker);
     }
 }
 
-/// Where the lean module of a compiled one lies.
+/// Returns the path of the lean variant of a compiled module.
 pub(crate) fn lean(module: &Path) -> Option<PathBuf> {
     let lean = module.parent()?.join("deps").join(module.file_name()?).with_extension(LEAN);
     lean.is_file().then_some(lean)
 }
 
-/// Does what the compiler or the linker would do, when that is what this command was called for.
+/// Acts as the compiler or the linker if this command was called as one.
 #[expect(clippy::disallowed_methods, reason = "it is called as another program, which has no options of ours")]
 pub(crate) fn stand_in() -> Option<ExitCode> {
     let linker = env::var_os(MARK)?;
@@ -70,7 +75,7 @@ fn compile(
 ) -> Result<ExitStatus> {
     let mut command = Command::new(compiler);
     command.args(arguments);
-    // Build scripts and macros run here and are left alone.
+    // Build scripts and macros run on this machine and are compiled unchanged.
     if arguments.iter().any(|argument| argument == TARGET) {
         command.args(remapped(variable));
         let mut linker = OsString::from("-Clinker=");
@@ -80,11 +85,11 @@ fn compile(
     run(command)
 }
 
-/// Flags that put the crate's name in the place of the folders it lies in.
+/// Returns flags that replace the crate's folders by the crate's name.
 fn remapped(variable: impl Fn(&str) -> Option<OsString>) -> Vec<OsString> {
     let part = |name: &str| variable(name).unwrap_or_default();
     let mut flags = Vec::new();
-    // The last that fits wins, and a crate's output may lie below the crate.
+    // The last matching flag wins, and the crate's output folder may be inside its source folder.
     for (folder, below) in FOLDERS.into_iter().rev() {
         let Some(folder) = variable(folder) else { continue };
         let mut flag = OsString::from("--remap-path-prefix=");
@@ -113,7 +118,7 @@ fn link(linker: &OsStr, arguments: &[OsString]) -> Result<ExitStatus> {
     }
 }
 
-/// The arguments that link the lean module; none when this is no toolkit.
+/// Returns the arguments that link the lean module; none if the module is no toolkit.
 fn without_description(arguments: &[OsString]) -> Option<Vec<OsString>> {
     let export = arguments.windows(2).position(|pair| pair[0] == "--export" && pair[1] == MANIFEST_EXPORT)?;
     let mut arguments = arguments.to_vec();

@@ -1,8 +1,9 @@
-//! From a core module to a published file: encoded as a component, described by its manifest, stamped with a version.
+//! Conversion of a core module into a publishable component, with its manifest and its version.
 //!
-//! The manifest is written by the toolkit itself: the module exports `toolkit_manifest: func() -> i64`, whose result holds
-//! address and length of JSON text in its memory. It runs once, here, with every import trapping and a bounded number of
-//! instructions, so that nobody else ever has to run a guest to know what it is.
+//! The toolkit itself provides the manifest: the module exports `toolkit_manifest: func() -> i64`,
+//! whose result holds the address and the length of a JSON text in its memory. The export runs
+//! once, here, with every import trapping and a limited number of instructions. Afterwards the
+//! manifest can be read without running guest code.
 
 use std::{fs, path::Path};
 
@@ -13,11 +14,11 @@ use wasmparser::{Parser, Payload};
 use wasmtime::{Config, Engine, Linker, Module, OptLevel, Store};
 use wit_component::ComponentEncoder;
 
-/// What a module says about itself comes out here.
+/// Export with which a module describes itself.
 pub(crate) const MANIFEST_EXPORT: &str = "toolkit_manifest";
-/// Instructions the export may take. The largest manifests need a few million.
+/// Maximum number of instructions of the export. The largest manifests need a few million.
 const FUEL: u64 = 2_000_000_000;
-/// What a toolkit may import.
+/// Prefix of the imports that a toolkit may have.
 const CONTRACT: &str = "toolhost:toolkit/";
 
 /// A finished component.
@@ -27,8 +28,8 @@ pub(crate) struct Component {
     pub(crate) imports: Vec<String>,
 }
 
-/// Makes the component of a core module, whose description [`describe`] gives. `version` wins over the author's, `today` stands
-/// in where there is neither.
+/// Builds the component of a core module from the description that [`describe`] returns. `version`
+/// takes precedence over the author's version; `today` is used if both are absent.
 pub(crate) fn make(core: &[u8], described: Value, version: Option<&Version>, today: &Version) -> Result<Component> {
     let encoded =
         ComponentEncoder::default().validate(true).module(core).and_then(|mut encoder| encoder.encode()).map_err(
@@ -43,7 +44,7 @@ pub(crate) fn make(core: &[u8], described: Value, version: Option<&Version>, tod
     describe_with(encoded, described, version, today)
 }
 
-/// What to do about imports that only a dependency can have brought.
+/// Returns advice about imports that only a dependency can have added.
 fn hint(cause: &str) -> &'static str {
     let brought = |names: &[&str]| names.iter().any(|name| cause.contains(name));
     if brought(&["__wbindgen", "__wbg_"]) {
@@ -55,7 +56,7 @@ fn hint(cause: &str) -> &'static str {
     }
 }
 
-/// Puts the manifest into a component.
+/// Adds the manifest to a component.
 pub(crate) fn describe_with(
     component: Vec<u8>,
     described: Value,
@@ -67,14 +68,14 @@ pub(crate) fn describe_with(
     Ok(Component { bytes: manifest::embed(component, &manifest), manifest, imports })
 }
 
-/// Reads a component that is going somewhere, and what it says about itself.
+/// Reads a component file and its manifest.
 pub(crate) fn read(file: &Path) -> Result<(Vec<u8>, Manifest)> {
     let bytes = fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
     let manifest = manifest_of(&bytes).with_context(|| format!("cannot read {}", file.display()))?;
     Ok((bytes, manifest))
 }
 
-/// What a component says about itself. Its slug is fit for a file name and an address, whoever wrote it.
+/// Reads the manifest of a component. Its slug is checked to be safe in file names and URLs.
 pub(crate) fn manifest_of(component: &[u8]) -> Result<Manifest> {
     let manifest = manifest::extract(component)?;
     if !manifest::is_slug(&manifest.slug) {
@@ -83,7 +84,7 @@ pub(crate) fn manifest_of(component: &[u8]) -> Result<Manifest> {
     Ok(manifest)
 }
 
-/// What a component imports, in order, for example `toolhost:toolkit/http@1.0.0`.
+/// Returns the imports of a component in order, for example `toolhost:toolkit/http@1.0.0`.
 pub(crate) fn imports(component: &[u8]) -> Result<Vec<String>> {
     let mut names = Vec::new();
     let mut depth = 0usize;
@@ -102,8 +103,8 @@ pub(crate) fn imports(component: &[u8]) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// Asks the module what it is. The answer is kept in `cache`: a large module takes seconds to compile, and one with the same
-/// bytes says the same.
+/// Runs the describing export of a module. The result is cached in `cache`: a large module takes
+/// seconds to compile, and equal bytes give an equal result.
 pub(crate) fn describe(core: &[u8], cache: &Path) -> Result<Value> {
     let kept = cache.join(format!("{}.json", sandbox::Digest::of(core)));
     if let Ok(bytes) = fs::read(&kept)
@@ -120,7 +121,7 @@ pub(crate) fn describe(core: &[u8], cache: &Path) -> Result<Value> {
 
 fn manifest_text(core: &[u8]) -> Result<Vec<u8>> {
     let mut config = Config::new();
-    // It runs once, so what compiles quickest is best.
+    // The code runs once, so that the fastest compilation is best.
     config.consume_fuel(true).cranelift_opt_level(OptLevel::None);
     let engine = Engine::new(&config)?;
     let module = Module::new(&engine, core)?;
@@ -140,7 +141,7 @@ fn manifest_text(core: &[u8]) -> Result<Vec<u8>> {
     Ok(text.context("the description lies outside the module's memory")?.to_vec())
 }
 
-/// Puts the version in: the argument, else the author's, else today's first.
+/// Sets the version: the argument, else the author's, else the first one of today.
 fn stamp(mut described: Value, version: Option<&Version>, today: &Version) -> Result<Manifest> {
     let object = described.as_object_mut().context("the toolkit's own description is not a JSON object")?;
     let own = object.get("version").is_some_and(|own| !own.is_null());
@@ -204,7 +205,8 @@ mod tests {
 
     #[test]
     fn only_the_imports_of_the_component_itself_are_listed() {
-        // A component that imports one instance and holds a core module with an import of its own.
+        // A component that imports one instance and contains a core module with an import of its
+        // own.
         let text = r#"(component
             (import "toolhost:toolkit/log@1.0.0" (instance))
             (core module (import "env" "other" (func)))

@@ -1,12 +1,14 @@
-//! `toolkit dev`: a toolkit on the real API, built and swapped at every change.
+//! `toolkit dev`: serves a toolkit on the real API and rebuilds it after each change.
 //!
-//! Problem: to try a tool as an agent will call it takes a server, a project, a key, and a publish after every edit.
+//! Problem: to try a tool as an agent calls it, an author needs a server, a project, a key, and a
+//! new published version after each edit.
 //!
-//! Guarantee: what is served is the newest source that compiled. A build that fails leaves the last good one in its place; a
-//! change during a build is built next; the same source is not built twice, and the same component not published twice.
+//! Guarantee: the served version is the newest source that compiled. A failed build leaves the last
+//! good one in place. A change during a build is built next. The same source is not built twice,
+//! and the same component is not published twice.
 //!
-//! It rests on `toolhost`, the production server, started beside this command on a temporary folder, and on nothing but its
-//! API: each good build is published there as a new version.
+//! Basis: `toolhost`, the production server, runs beside this command on a temporary folder. The
+//! command uses only its API: each good build is published as a new version.
 
 mod accounts;
 mod api;
@@ -44,15 +46,18 @@ use release::Releases;
 use server::Server;
 use sources::{Snapshot, Sources};
 
-/// Serve a toolkit on the real API of a temporary server; rebuild and swap it when its source changes.
+/// Serve a toolkit on the real API of a temporary server; rebuild and swap it when its source
+/// changes.
 ///
-/// The server lives as long as this command. It has one project; its key stands in the line to paste.
+/// The server lives as long as this command. It has one project; its key stands in the line to
+/// paste.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Dev {
     /// Folder of the toolkit [default: the current one].
     path: Option<PathBuf>,
-    /// Publish to this running server instead; its keys come from TOOLHOST_ORG_API_KEY and TOOLHOST_API_KEY.
+    /// Publish to this running server instead; its keys come from TOOLHOST_ORG_API_KEY and
+    /// TOOLHOST_API_KEY.
     #[arg(long, value_name = "URL")]
     server: Option<Url>,
     /// Key of the organization, for --server.
@@ -64,7 +69,8 @@ pub(crate) struct Dev {
     /// Port of the temporary server; 0 takes a free one.
     #[arg(long, default_value_t = 0, conflicts_with = "server")]
     port: u16,
-    /// JSON file with the fields of an account; otherwise each comes from the environment as TOOLKIT_<FIELD>.
+    /// JSON file with the fields of an account; otherwise each comes from the environment as
+    /// TOOLKIT_<FIELD>.
     #[arg(long, value_name = "FILE")]
     credentials: Option<PathBuf>,
     /// Send one origin to another, for example https://api.example.com=http://127.0.0.1:4010.
@@ -87,7 +93,7 @@ const EXAMPLES: &str = "Examples:
   TOOLKIT_API_KEY=… toolkit dev my-toolkit       connects an account with the key
   toolkit dev my-toolkit --rewrite https://api.example.com=http://127.0.0.1:4010";
 
-/// Runs the command until it is interrupted, or the server ends.
+/// Runs the command until it is interrupted or the server ends.
 pub(crate) async fn run(options: &Dev) -> Result<ExitCode> {
     let path = options.path.clone().unwrap_or_else(|| ".".into());
     let folder = path.canonicalize().with_context(|| format!("cannot read {}", path.display()))?;
@@ -116,18 +122,18 @@ pub(crate) async fn run(options: &Dev) -> Result<ExitCode> {
     ended.map(|()| ExitCode::SUCCESS)
 }
 
-/// Building and publishing.
+/// Build and publish loop.
 struct Work<'d> {
     options: &'d Dev,
     folder: &'d Path,
-    /// Where components are written: not into the toolkit's own `dist`.
+    /// Folder for built components, separate from the toolkit's own `dist`.
     out: &'d Path,
     api: &'d Api,
     console: &'d Console,
 }
 
 impl Work<'_> {
-    /// Builds now and at every change. Ends only when something is wrong besides the toolkit.
+    /// Builds now and after each change. Returns only on a failure outside the toolkit.
     async fn go_on(&self, sources: &mut Sources) -> Result<()> {
         let mut releases = Releases::new(self.api);
         let mut connected = false;
@@ -148,7 +154,7 @@ impl Work<'_> {
                 Err(cause) => self.console.say(&Event::Failed(&format!("{cause:#}"))),
             }
             built = now;
-            // What cargo itself has written is part of what was built.
+            // The lock file that cargo has written is part of the built state.
             built.take_lock_file(&sources.look()?);
         }
     }
@@ -157,7 +163,8 @@ impl Work<'_> {
         let what = What::at(self.folder.to_owned(), self.options.toolchain);
         let out = self.out.to_owned();
         let (done, built) = oneshot::channel::<Result<Vec<Built>>>();
-        // Not one of the runtime's threads: an end of this command does not wait for the compiler.
+        // This is a separate thread and none of the runtime's, so that the command can end without
+        // waiting for the compiler.
         thread::spawn(move || done.send(build::build(&what, None, Some(&out))));
         let mut served = Vec::new();
         for one in built.await.context("the build broke off")?? {
@@ -167,7 +174,7 @@ impl Work<'_> {
     }
 }
 
-/// The wish to end: ctrl-c, or a signal.
+/// Signals that end the command: ctrl-c and others.
 struct Stop([tokio::signal::unix::Signal; 3]);
 
 impl Stop {

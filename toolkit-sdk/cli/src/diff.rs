@@ -1,4 +1,4 @@
-//! `toolkit diff`: what changed between two versions of a toolkit, and whom it breaks.
+//! `toolkit diff`: lists the changes between two versions of a toolkit and marks the breaking ones.
 
 use std::{fs, path::Path, process::ExitCode};
 

@@ -1,8 +1,8 @@
 //! The production sandbox on the author's machine.
 //!
-//! Nothing here decides anything about a call: limits, policy and credentials mean what they mean on a server. Only two
-//! things differ. Components are compiled in this process, because they are the author's own, and the key that seals
-//! compiled ones lies next to them, because both belong to the same person.
+//! Limits, policy and credentials of a call have the same meaning as on a server. Only two things
+//! differ. Components are compiled in this process, because they are the author's own. The key that
+//! seals compiled components is stored beside them, because both belong to the same user.
 
 use std::{
     collections::BTreeMap,
@@ -25,31 +25,31 @@ use crate::account::Account;
 
 const KEY_FILE: &str = "seal.key";
 
-/// A sandbox with one toolkit in it.
+/// A sandbox with one installed toolkit.
 pub(crate) struct Host {
     sandbox: Sandbox,
     pub(crate) installed: Installed,
 }
 
-/// What a call is given besides what the toolkit's manifest says.
+/// Input of a call beyond the toolkit's manifest.
 #[derive(Default)]
 pub(crate) struct Given {
     pub(crate) account: Account,
     pub(crate) run_id: String,
     pub(crate) user_id: String,
     pub(crate) files: Vec<File>,
-    /// Tightens the limits that the manifest asks for.
+    /// Function that tightens the limits of the manifest.
     pub(crate) limits: Option<fn(Limits) -> Limits>,
 }
 
-/// What a call may do, by the manifest.
+/// Action and policy of a call, derived from the manifest.
 pub(crate) struct Entry {
     action: Action,
     policy: Policy,
 }
 
 impl Host {
-    /// Opens a sandbox and installs the component, or says everything that is wrong with it.
+    /// Opens a sandbox and installs the component. Fails with all problems of the component.
     pub(crate) async fn open(component: Bytes, net: net::Settings, clock: Clock) -> Result<Self> {
         let cache = cache()?;
         let net = net::Client::new(net).map_err(|cause| anyhow!("cannot set up outgoing requests: {cause}"))?;
@@ -67,17 +67,17 @@ impl Host {
         }
     }
 
-    /// Runs one call, as a server would.
+    /// Runs one call as a server would.
     pub(crate) async fn call(&self, entry: Entry, given: Given) -> Result<Outcome> {
         Ok(self.sandbox.call(self.prepare(entry, given)).await?)
     }
 
-    /// Runs one call and records it, up to so many bytes.
+    /// Runs one call and records it, up to `most` bytes.
     pub(crate) async fn record(&self, entry: Entry, given: Given, most: usize) -> Result<(Outcome, Option<Cassette>)> {
         Ok(self.sandbox.record(self.prepare(entry, given), most).await?)
     }
 
-    /// Runs a recorded call again.
+    /// Replays a recorded call.
     pub(crate) async fn replay(&self, cassette: &Cassette) -> Result<Outcome> {
         let limits = Limits::default().asked(self.installed.manifest.limits);
         Ok(self.sandbox.replay(self.installed.digest, limits, cassette).await?)
@@ -100,20 +100,20 @@ impl Host {
 }
 
 impl Entry {
-    /// Runs a tool.
+    /// Creates a tool execution.
     pub(crate) fn tool(manifest: &Manifest, tool: &manifest::Tool, arguments: Bytes) -> Self {
         let action = Action::Execute { tool: Arc::from(tool.slug.as_str()), arguments };
         let egress = egress(manifest, tool.egress.as_ref());
         Self { action, policy: Policy { egress, read_only: tool.hints.read_only } }
     }
 
-    /// Looks for events.
+    /// Creates a poll of a trigger.
     pub(crate) fn poll(manifest: &Manifest, trigger: &manifest::Trigger, config: Bytes, cursor: Bytes) -> Self {
         let action = Action::Poll { trigger: Arc::from(trigger.slug.as_str()), config, cursor };
         Self { action, policy: Policy { egress: egress(manifest, trigger.egress.as_ref()), read_only: false } }
     }
 
-    /// Reads a webhook request.
+    /// Creates the handling of a webhook request.
     pub(crate) fn receive(
         manifest: &Manifest,
         trigger: &manifest::Trigger,
@@ -125,7 +125,7 @@ impl Entry {
     }
 }
 
-/// Settings for outgoing requests of this command.
+/// Returns the settings for outgoing requests of this command.
 pub(crate) fn network(rewrite: Vec<Rewrite>, allow: Vec<ipnet::IpNet>) -> net::Settings {
     net::Settings { rewrite, allow, user_agent: concat!("toolkit/", env!("CARGO_PKG_VERSION")).to_owned() }
 }
@@ -134,7 +134,7 @@ fn egress(manifest: &Manifest, own: Option<&Vec<EgressRule>>) -> Vec<EgressRule>
     own.unwrap_or(&manifest.egress).clone()
 }
 
-/// This command's folder in the user's cache.
+/// Returns this command's folder in the user's cache.
 #[expect(clippy::disallowed_methods, reason = "where a user's cache lies is said by the environment alone")]
 pub(crate) fn cache() -> Result<PathBuf> {
     let from = |name: &str| env::var_os(name).filter(|path| !path.is_empty()).map(PathBuf::from);
@@ -145,7 +145,8 @@ pub(crate) fn cache() -> Result<PathBuf> {
     Ok(folder)
 }
 
-/// The key of earlier runs, so that what they compiled is used again; or a new one.
+/// Returns the key of earlier runs, so that their compiled components can be used again, or a new
+/// key.
 fn seal_key(folder: &Path) -> Result<[u8; 32]> {
     let file = folder.join(KEY_FILE);
     if let Ok(bytes) = fs::read(&file)
@@ -159,7 +160,7 @@ fn seal_key(folder: &Path) -> Result<[u8; 32]> {
     Ok(key)
 }
 
-/// Written whole or not at all: another run may read it at this moment.
+/// Writes the file atomically, because another run may read it at the same time.
 fn keep(file: &Path, key: &[u8]) -> Result<()> {
     let fresh = file.with_extension(format!("{}.new", std::process::id()));
     let mut options = fs::OpenOptions::new();

@@ -1,4 +1,4 @@
-//! `toolkit import`: from the description of an API to a toolkit, without code.
+//! `toolkit import`: creates a toolkit without code from the description of an API.
 
 pub(crate) mod folder;
 pub(crate) mod interpreter;
@@ -26,13 +26,13 @@ use crate::{
 };
 use folder::Source;
 
-/// Lines of one kind that are shown to a person.
+/// Maximum number of lines of one kind in the report.
 const SHOWN: usize = 12;
 
 /// Make a toolkit of the description of an API.
 ///
-/// The folder then builds, checks and publishes like any toolkit. Run it again when the description changes: `overlay.toml`,
-/// where you choose, rename and correct, stays as it is.
+/// The folder then builds, checks and publishes like any toolkit. Run it again when the description
+/// changes: `overlay.toml`, where you choose, rename and correct, stays as it is.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   toolkit import openapi petstore.yaml --slug petstore
@@ -58,7 +58,8 @@ pub(crate) struct Import {
     /// Base address of the API, where the description has none or another.
     #[arg(long, value_name = "URL")]
     server: Option<String>,
-    /// How accounts are connected, where the description does not say: `bearer`, `basic`, `none`, `header:NAME`, `query:NAME`.
+    /// How accounts are connected, where the description does not say: `bearer`, `basic`, `none`,
+    /// `header:NAME`, `query:NAME`.
     #[arg(long, value_name = "HOW")]
     auth: Option<String>,
     /// Token for an MCP server that is asked for its tools. It is not kept.
@@ -111,7 +112,8 @@ pub(crate) async fn run(options: &Import) -> Result<()> {
     };
     Source { kind: options.kind, slug: options.slug.clone(), api }.write(&folder)?;
     if let Some(given) = &options.overlay {
-        // Read before it is copied: a mistake in it leaves the folder's own as it was.
+        // The overlay is parsed before it is copied, so that an invalid one does not replace the
+        // folder's own.
         folder::read_overlay(given)?;
         let file = folder::overlay_like(&folder, given);
         fs::copy(given, &file).with_context(|| format!("cannot write {}", file.display()))?;
@@ -137,7 +139,7 @@ fn read(file: &Path) -> Result<Vec<u8>> {
     fs::read(file).with_context(|| format!("cannot read {}", file.display()))
 }
 
-/// What is built is not kept with the sources.
+/// Excludes build outputs from version control.
 fn ignore(folder: &Path) -> Result<()> {
     let file = folder.join(".gitignore");
     if file.is_file() {
@@ -158,7 +160,7 @@ impl Import {
         }
     }
 
-    /// Puts in what the command line says.
+    /// Applies the command line options.
     fn settle(&self, mut api: Api) -> Result<Api> {
         if let Some(url) = &self.server {
             let variables = api.servers.first().map(|server| server.variables.clone()).unwrap_or_default();
@@ -172,7 +174,7 @@ impl Import {
     }
 }
 
-/// The scheme that a word stands for.
+/// Parses the value of `--auth`.
 fn auth(how: &str) -> Result<Vec<AuthScheme>> {
     let (mode, name, fields, placement) = match how.split_once(':') {
         None if how == "none" => return Ok(Vec::new()),
@@ -238,7 +240,7 @@ fn print(built: &Built, report: &Report) {
     list("not carried over", &parts);
 }
 
-/// What is not carried over, each with the operations it is missing from.
+/// Prints unsupported parts, each with the operations that lack them.
 fn list(title: &str, entries: &[&Unsupported]) {
     if entries.is_empty() {
         return;

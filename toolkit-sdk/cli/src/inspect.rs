@@ -1,4 +1,4 @@
-//! `toolkit inspect`: a component at a glance, without running it.
+//! `toolkit inspect`: prints a summary of a component without running it.
 
 use std::{fs, path::PathBuf};
 

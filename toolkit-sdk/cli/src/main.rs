@@ -1,6 +1,7 @@
-//! The author's command: makes, builds, checks, runs and publishes toolkits.
+//! The command for toolkit authors: creates, builds, checks, runs and publishes toolkits.
 //!
-//! It runs them in the production sandbox, so that what passes here passes on a server.
+//! Toolkits run in the production sandbox, so that a toolkit that passes here also passes on a
+//! server.
 
 #![expect(clippy::print_stdout, reason = "the answer of a command goes to standard output")]
 

@@ -1,4 +1,4 @@
-//! `toolkit new`: a toolkit that builds and passes `toolkit check` at once.
+//! `toolkit new`: creates a toolkit that builds and passes `toolkit check` at once.
 
 use std::{
     env, fs,
@@ -16,7 +16,7 @@ use crate::{
 
 const CARGO: &str = include_str!("../template/Cargo.toml.template");
 const WORKSPACE: &str = include_str!("../template/workspace.template");
-/// In every language.
+/// Files of a new toolkit in every language.
 const FILES: [(&str, &str); 3] = [
     ("cases/greet/failure.json", include_str!("../template/failure.json")),
     ("cases/greet/success.json", include_str!("../template/success.json")),
@@ -42,7 +42,7 @@ const PYTHON: [(&str, &str); 5] = [
     ("tools.py", include_str!("../template/python/tools.py")),
 ];
 
-/// Where the SDK lies in its repository.
+/// Path of the SDK in its repository.
 const SDK: &str = "toolkit-sdk/sdk";
 
 /// Make a new toolkit.
@@ -53,7 +53,8 @@ pub(crate) struct New {
     /// The language of its tools [default: Rust].
     #[arg(long, value_enum)]
     lang: Option<Language>,
-    /// Folder of the Rust SDK, or its version [default: the SDK of the repository around, else this command's version].
+    /// Folder of the Rust SDK, or its version [default: the SDK of the repository around, else this
+    /// command's version].
     #[arg(long, env = "TOOLKIT_SDK_PATH", value_name = "PATH|VERSION")]
     sdk: Option<String>,
 }
@@ -93,7 +94,7 @@ fn new_crate(folder: &Path, names: &Names, sdk: Option<&str>) -> Result<()> {
     Ok(())
 }
 
-/// The name in its spellings.
+/// Spellings of the toolkit's name.
 #[derive(Debug, PartialEq, Eq)]
 struct Names {
     name: String,
@@ -121,7 +122,7 @@ impl Names {
     }
 }
 
-/// The SDK as a dependency in `Cargo.toml`.
+/// Returns the dependency on the SDK for `Cargo.toml`.
 pub(crate) fn dependency(asked: Option<&str>) -> Result<String> {
     let path = match asked {
         Some(asked) if Path::new(asked).is_dir() => Some(PathBuf::from(asked)),
@@ -136,18 +137,19 @@ pub(crate) fn dependency(asked: Option<&str>) -> Result<String> {
         bail!("{} has no Cargo.toml; name the folder `{SDK}` of the repository", path.display());
     }
     let path = path.canonicalize().with_context(|| format!("cannot read {}", path.display()))?;
-    // TOML's basic strings escape like Rust's for every character that a path is likely to have.
+    // TOML basic strings and Rust strings have the same escapes for all common characters of a
+    // path.
     Ok(format!("{{ path = {:?} }}", path.to_string_lossy()))
 }
 
-/// The SDK of the repository around the current folder, or around this program.
+/// Finds the SDK of the repository that contains the current folder or this program.
 fn around() -> Option<PathBuf> {
     let places = [env::current_dir().ok(), env::current_exe().ok()];
     let roots = places.iter().flatten().flat_map(|place| place.ancestors());
     roots.map(|root| root.join(SDK)).find(|sdk| sdk.join("Cargo.toml").is_file())
 }
 
-/// Whether cargo takes the new crate for a member of a workspace above it.
+/// Returns true if cargo treats the new crate as a member of a workspace above it.
 fn belongs_to_a_workspace(folder: &Path) -> Result<bool> {
     let mut command = toolchain::clean("cargo");
     command.args(["locate-project", "--workspace", "--message-format", "plain"]).current_dir(folder);

@@ -1,9 +1,9 @@
-//! Outcomes of calls as JSON, for `--json` and for comparing.
+//! Outcomes of calls as JSON, for `--json` and for comparisons.
 
 use sandbox::{Answer, Failure, Outcome};
 use serde_json::{Value, json};
 
-/// What a call answered, in the form in which case files write it.
+/// Returns the answer of a call in the format of case files.
 pub(crate) fn answer(answer: &Answer) -> Value {
     match answer {
         Answer::Data(data) => parsed(data),
@@ -16,7 +16,7 @@ pub(crate) fn answer(answer: &Answer) -> Value {
     }
 }
 
-/// Everything about a call.
+/// Returns everything about a call.
 pub(crate) fn record(outcome: &Outcome) -> Value {
     let (data, error) = match &outcome.answer {
         Ok(found) => (answer(found), Value::Null),
@@ -69,7 +69,7 @@ fn events(events: &[sandbox::Event]) -> Vec<Value> {
     events.iter().map(|event| json!({ "id": event.id, "payload": parsed(&event.payload) })).collect()
 }
 
-/// JSON; a text where it is none, nothing where there is nothing.
+/// Parses JSON. Other text becomes a string, and empty bytes become null.
 fn parsed(bytes: &[u8]) -> Value {
     match bytes {
         b"" => Value::Null,

@@ -1,20 +1,20 @@
-//! Signs of life for steps that take a while. Hidden when standard error is not a terminal.
+//! Progress indicators for slow steps. They are hidden if standard error is not a terminal.
 
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// A running step; gone when dropped.
+/// Indicator of a running step; removed when dropped.
 pub(crate) struct Spinner(ProgressBar);
 
-/// Shows that a step runs.
+/// Shows that a step is running.
 pub(crate) fn spinner(what: &str) -> Spinner {
     let bar = ProgressBar::new_spinner().with_message(what.to_owned());
     bar.enable_steady_tick(Duration::from_millis(100));
     Spinner(bar)
 }
 
-/// Shows how many of a known number are done.
+/// Shows the number of finished items out of a known total.
 pub(crate) fn counter(what: &str, total: usize) -> Spinner {
     let bar = ProgressBar::new(total as u64).with_message(what.to_owned());
     if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} {pos}/{len}") {
@@ -25,7 +25,7 @@ pub(crate) fn counter(what: &str, total: usize) -> Spinner {
 }
 
 impl Spinner {
-    /// One more is done.
+    /// Counts one finished item.
     pub(crate) fn step(&self) {
         self.0.inc(1);
     }
@@ -37,7 +37,7 @@ impl Drop for Spinner {
     }
 }
 
-/// A size for a person, for example `96.2 KB`.
+/// Formats a size, for example `96.2 KB`.
 pub(crate) fn size(bytes: u64) -> String {
     match bytes {
         0..1_000 => format!("{bytes} B"),
@@ -46,7 +46,7 @@ pub(crate) fn size(bytes: u64) -> String {
     }
 }
 
-/// A duration for a person, for example `12.3 ms`.
+/// Formats a duration, for example `12.3 ms`.
 pub(crate) fn time(duration: Duration) -> String {
     match duration.as_micros() {
         0..1_000 => format!("{} µs", duration.as_micros()),

@@ -1,4 +1,4 @@
-//! `toolkit publish`: a component to a running server.
+//! `toolkit publish`: publishes a component to a running server.
 
 use std::{path::Path, process::ExitCode, time::Duration};
 
@@ -13,7 +13,7 @@ use url::Url;
 
 use crate::{build::What, component, progress, sign};
 
-/// The server compiles before it answers.
+/// Timeout of publishing. The server compiles the component before it responds.
 const PATIENCE: Duration = Duration::from_secs(180);
 
 /// Publish a component, or a toolkit that is built first, to a running server.
@@ -26,7 +26,8 @@ pub(crate) struct Publish {
     /// Dated version to build, instead of the one in the source.
     #[arg(long, value_name = "YYYYMMDD_NN")]
     version: Option<Version>,
-    /// Also when it breaks what works with an earlier version of the same day; `toolkit diff` shows what that is.
+    /// Also when it breaks what works with an earlier version of the same day; `toolkit diff` shows
+    /// what that is.
     #[arg(long)]
     breaking: bool,
     /// Print a JSON array.
@@ -45,7 +46,7 @@ pub(crate) struct Server {
     org_key: Option<String>,
 }
 
-/// What the server said about one component.
+/// Response of the server to one component.
 #[derive(Debug, Serialize)]
 pub(crate) struct Published {
     slug: String,
@@ -54,7 +55,7 @@ pub(crate) struct Published {
     pub(crate) answer: Value,
 }
 
-/// Runs the command. A refusal makes the exit code 1.
+/// Runs the command. Returns exit code 1 if the server refuses a component.
 pub(crate) async fn run(options: &Publish) -> Result<ExitCode> {
     let mut all = Vec::new();
     for file in options.what.components(options.version.as_ref())? {
@@ -82,7 +83,7 @@ impl Server {
         Self { url, org_key: Some(org_key) }
     }
 
-    /// Sends the bytes of a component, with its manifest and the signature of the bytes.
+    /// Sends the bytes of a component with its manifest and the signature of the bytes.
     pub(crate) async fn publish(
         &self,
         (bytes, manifest): (Vec<u8>, Manifest),
@@ -102,7 +103,7 @@ impl Server {
         Ok(Published { slug, version, status, answer })
     }
 
-    /// The manifest of a published version.
+    /// Returns the manifest of a published version.
     pub(crate) async fn manifest(&self, slug: &str, version: &str) -> Result<Manifest> {
         let (status, answer) = self.answer(self.request(Method::GET, slug, version)?).await?;
         if status != 200 {
@@ -118,7 +119,7 @@ impl Server {
         Ok(client()?.request(method, address(&self.url, slug, version)?).header("x-org-api-key", key))
     }
 
-    /// Status and JSON; a text where the answer is none.
+    /// Returns the status and the JSON body of a response. Other text becomes a string.
     async fn answer(&self, request: RequestBuilder) -> Result<(u16, Value)> {
         let response = request.send().await.with_context(|| {
             format!(
@@ -137,7 +138,7 @@ pub(crate) fn client() -> Result<Client> {
     Client::builder().timeout(PATIENCE).build().context("cannot set up TLS")
 }
 
-/// Where a version stands. Only what can be in a path goes into it.
+/// Returns the URL of a version. Slug and version must be safe in a path.
 fn address(server: &Url, slug: &str, version: &str) -> Result<Url> {
     let plain = |text: &str| text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
     if !plain(slug) || !plain(version) {
@@ -157,7 +158,7 @@ fn print(published: &Published) {
     }
 }
 
-/// The server's reason, every problem it lists, and what it suggests.
+/// Formats a refusal: the server's reason, every problem that it lists, and its suggestion.
 pub(crate) fn refusal(status: u16, answer: &Value) -> String {
     let error = &answer["error"];
     let text = |name: &str| error[name].as_str().filter(|text| !text.is_empty());

@@ -1,4 +1,4 @@
-//! `toolkit pull`: a component from a registry.
+//! `toolkit pull`: pulls a component from a registry.
 
 use std::{fs, path::PathBuf, process::ExitCode};
 
@@ -16,7 +16,8 @@ const EXAMPLES: &str = "Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Pull {
-    /// Where from: HOST[:PORT]/PATH[:TAG][@sha256:…]. With a tag and a digest, both must mean the same.
+    /// Where from: HOST[:PORT]/PATH[:TAG][@sha256:…]. With a tag and a digest, both must mean the
+    /// same.
     reference: String,
     /// File to write [default: SLUG.wasm]. A signature is written beside it.
     #[arg(short, long, value_name = "FILE")]

@@ -1,4 +1,4 @@
-//! `toolkit push`: a component to a registry.
+//! `toolkit push`: pushes a component to a registry.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! `toolkit record`: one live call, kept as a cassette.
+//! `toolkit record`: runs one live call and writes a cassette.
 
 use std::{fs, path::PathBuf, process::ExitCode};
 
@@ -10,12 +10,14 @@ use crate::{
     run::{Run, call, tell},
 };
 
-/// Largest content of a cassette, in bytes. With its JSON it stays below what is read again.
+/// Maximum content of a cassette in bytes. Including its JSON, it stays below the maximum size of a
+/// file to replay.
 const MOST: usize = 32 << 20;
 
 /// Run one call as `toolkit run` does, and keep everything that came to it from outside in a file.
 ///
-/// The file holds requests, answers, time and randomness, and no credential. `toolkit replay` runs the call again with it.
+/// The file holds requests, answers, time and randomness, and no credential. `toolkit replay` runs
+/// the call again with it.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Record {
@@ -30,7 +32,7 @@ const EXAMPLES: &str = "Examples:
   toolkit record . get_item '{\"id\": 7}' -o item-7.json
   toolkit replay . item-7.json";
 
-/// Runs the command. A tool that answers with an error is recorded, too, and makes the exit code 1.
+/// Runs the command. A failed call is recorded, too, and returns exit code 1.
 pub(crate) async fn run(options: &Record) -> Result<ExitCode> {
     let done = call(&options.run, Some(MOST)).await?;
     let Some(cassette) = &done.cassette else {

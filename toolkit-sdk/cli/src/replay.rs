@@ -1,4 +1,4 @@
-//! `toolkit replay`: a recorded call again, without a network.
+//! `toolkit replay`: replays a recorded call without a network.
 
 use std::{
     fs,
@@ -23,8 +23,8 @@ use crate::{
 
 /// Run a recorded call again: nothing is sent, and what came from outside comes from the file.
 ///
-/// The exit code is 0 when the call comes out as it was recorded, also when that was an error; 1 when it goes another way,
-/// which is shown.
+/// The exit code is 0 when the call comes out as it was recorded, also when that was an error; 1
+/// when it goes another way, which is shown.
 #[derive(Debug, Args)]
 pub(crate) struct Replay {
     /// A component, or the folder of a toolkit, which is built first.
@@ -76,7 +76,7 @@ fn read(file: &Path) -> Result<Cassette> {
     Cassette::from_json(&text).with_context(|| format!("cannot play {}", file.display()))
 }
 
-/// The toolkit has what is to be called.
+/// Checks that the toolkit has the recorded tool or trigger.
 fn knows(manifest: &Manifest, asked: &Asked) -> Result<()> {
     let (slug, known) = match asked {
         Asked::Execute { tool, .. } => (tool, manifest.tool(tool).is_some()),
@@ -85,7 +85,7 @@ fn knows(manifest: &Manifest, asked: &Asked) -> Result<()> {
     if known { Ok(()) } else { bail!("the cassette is of `{slug}`, which `{}` does not have", manifest.slug) }
 }
 
-/// How a call came out otherwise than it was recorded.
+/// Describes the difference between the recorded and the replayed outcome.
 fn differs(cassette: &Cassette, outcome: &Outcome) -> Result<Option<String>> {
     if cassette.matches(outcome) {
         return Ok(None);

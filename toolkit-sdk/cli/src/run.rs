@@ -1,4 +1,4 @@
-//! `toolkit run`: one call through the production sandbox, with everything it did.
+//! `toolkit run`: runs one call in the production sandbox and reports everything it did.
 
 mod arguments;
 
@@ -52,7 +52,8 @@ pub(crate) struct Run {
     /// What a webhook brings: JSON with method, path, headers and body, or @FILE.
     #[arg(long, requires = "trigger", conflicts_with = "tool", value_name = "JSON")]
     request: Option<String>,
-    /// JSON file with the fields of the account; otherwise each comes from the environment as TOOLKIT_<FIELD>.
+    /// JSON file with the fields of the account; otherwise each comes from the environment as
+    /// TOOLKIT_<FIELD>.
     #[arg(long, value_name = "FILE")]
     credentials: Option<PathBuf>,
     /// The project's name for the person on whose behalf the call runs.
@@ -75,21 +76,21 @@ pub(crate) struct Run {
     json: bool,
 }
 
-/// Runs the command. A tool that answers with an error makes the exit code 1.
+/// Runs the command. Returns exit code 1 if the call fails.
 pub(crate) async fn run(options: &Run) -> Result<ExitCode> {
     tell(options, &call(options, None).await?)
 }
 
-/// A call that was run.
+/// A finished call.
 pub(crate) struct Done {
     outcome: Outcome,
-    /// Schema of its answer.
+    /// Schema of its data.
     output: Option<Value>,
-    /// When it was to be recorded, and not too large for that.
+    /// Cassette, if a recording was requested and did not exceed its maximum size.
     pub(crate) cassette: Option<Cassette>,
 }
 
-/// Runs what the options ask for, and records up to so many bytes of it.
+/// Runs the call of the options and records up to `record` bytes of it.
 pub(crate) async fn call(options: &Run, record: Option<usize>) -> Result<Done> {
     let component = component(&options.target, options.toolchain)?;
     let host = {
@@ -108,7 +109,7 @@ pub(crate) async fn call(options: &Run, record: Option<usize>) -> Result<Done> {
     Ok(Done { outcome, output, cassette })
 }
 
-/// Shows a call, keeps its files, and answers the exit code.
+/// Prints a call, writes its files, and returns the exit code.
 pub(crate) fn tell(options: &Run, Done { outcome, output, .. }: &Done) -> Result<ExitCode> {
     if let Some(folder) = &options.files {
         keep_files(folder, &outcome.files)?;
@@ -121,7 +122,7 @@ pub(crate) fn tell(options: &Run, Done { outcome, output, .. }: &Done) -> Result
     Ok(if outcome.answer.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// The bytes of a component, built first when the target is a folder.
+/// Returns the bytes of a component. A toolkit's folder is built first.
 pub(crate) fn component(target: &Path, toolchain: Option<Mode>) -> Result<Bytes> {
     let file = if target.is_file() {
         target.to_owned()
@@ -135,7 +136,7 @@ pub(crate) fn component(target: &Path, toolchain: Option<Mode>) -> Result<Bytes>
     Ok(fs::read(&file).with_context(|| format!("cannot read {}", file.display()))?.into())
 }
 
-/// What to call, whether it may use an account, and the schema of its answer.
+/// Returns the entry to call, true if it may use an account, and the schema of its data.
 fn entry(options: &Run, manifest: &Manifest, files: &mut Vec<File>) -> Result<(Entry, bool, Option<Value>)> {
     if let Some(name) = &options.trigger {
         return Ok((trigger(options, manifest, name)?, true, None));
@@ -178,7 +179,7 @@ fn trigger(options: &Run, manifest: &Manifest, name: &str) -> Result<Entry> {
     }
 }
 
-/// The slug in full, from the part after the toolkit's name.
+/// Returns the full slug for the part after the toolkit's slug.
 fn full(manifest: &Manifest, name: &str) -> String {
     format!("{}_{name}", manifest.slug)
 }
@@ -193,7 +194,7 @@ fn fits(schema: &Value, value: &Value, what: &str) -> Result<()> {
     if problems.is_empty() { Ok(()) } else { bail!("{what}:\n  {}", problems.join("\n  ")) }
 }
 
-/// A webhook request as it is written on the command line.
+/// A webhook request in the notation of the command line.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Webhook {
@@ -220,7 +221,7 @@ impl From<Webhook> for Inbound {
     }
 }
 
-/// The first scheme whose required fields are all given.
+/// Returns an account of the first scheme whose required fields are all given.
 fn find_account(options: &Run, schemes: &[AuthScheme], needed: bool) -> Result<Account> {
     let file = options.credentials.as_deref().map(read_credentials).transpose()?;
     let given = |name: &str| match &file {
@@ -264,7 +265,7 @@ pub(crate) fn rewrite(text: &str) -> Result<Rewrite, String> {
 fn keep_files(folder: &Path, files: &[File]) -> Result<()> {
     fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
     for file in files {
-        // The name is the toolkit's: only its last part may say where the file goes.
+        // The toolkit chose the name, so only its last path component is used.
         let name = Path::new(&file.name).file_name().unwrap_or(file.id.as_ref());
         let path = folder.join(name);
         fs::write(&path, &file.bytes).with_context(|| format!("cannot write {}", path.display()))?;
@@ -273,7 +274,7 @@ fn keep_files(folder: &Path, files: &[File]) -> Result<()> {
     Ok(())
 }
 
-/// The data to standard output, everything about the call to standard error.
+/// Prints the data to standard output and all other facts about the call to standard error.
 pub(crate) fn report(outcome: &Outcome, output: Option<&Value>) {
     match &outcome.answer {
         Ok(answer) => {

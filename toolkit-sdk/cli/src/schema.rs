@@ -1,14 +1,14 @@
-//! JSON against JSON Schema, with one line per problem.
+//! Validation of JSON against JSON Schema, with one line per problem.
 
 use jsonschema::Validator;
 use serde_json::Value;
 
-/// A compiled schema, or why it is none.
+/// Compiles a schema, or returns the reason why it is invalid.
 pub(crate) fn compile(schema: &Value) -> Result<Validator, String> {
     jsonschema::validator_for(schema).map_err(|cause| cause.to_string())
 }
 
-/// Every problem of a value, each with its place.
+/// Lists all problems of a value with their positions.
 pub(crate) fn problems(validator: &Validator, value: &Value) -> Vec<String> {
     let line = |error: jsonschema::ValidationError<'_>| match error.instance_path().as_str() {
         "" => error.to_string(),

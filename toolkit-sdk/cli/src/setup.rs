@@ -1,4 +1,4 @@
-//! `toolkit setup`: finds what compiles toolkits, or installs it.
+//! `toolkit setup`: finds or installs the compiler for toolkits.
 
 use std::{
     process::{Child, Command, Stdio},
@@ -15,7 +15,8 @@ use crate::{
     toolchain::{self, Mode, PACKAGES, Step, TARGET, Tried},
 };
 
-/// How long `rustup target add` may take. It loads some 20 MB; where it cannot, it fails at once or hangs.
+/// Timeout of `rustup target add`, which downloads about 20 MB. Without a network it fails
+/// immediately or hangs.
 const TARGET_TIME: Duration = Duration::from_secs(90);
 
 /// Find or install what compiles toolkits.
@@ -49,7 +50,7 @@ pub(crate) fn run(options: &Setup) -> Result<()> {
     Ok(())
 }
 
-/// Installs the compiler of another language, and what it needs of the machine where that is possible.
+/// Installs the compiler of another language, and the packages that it needs if this is possible.
 fn other(language: Language, json: bool) -> Result<()> {
     let packages = language.packages();
     if !language.is_installed() {
@@ -85,7 +86,7 @@ fn search() -> Result<Mode> {
     }
 }
 
-/// Asks rustup for the target. Failure is no error: the next step of the search takes over.
+/// Adds the target with rustup. A failure is no error: the search continues with its next step.
 fn add_target() {
     let _spinner = progress::spinner(&format!("rustup target add {TARGET}"));
     let mut command = toolchain::clean("rustup");
@@ -96,12 +97,12 @@ fn add_target() {
     }
 }
 
-/// Waits for a child and ends it when its time is over.
+/// Waits for a child process and kills it after the limit.
 fn wait(mut child: Child, limit: Duration) {
     let deadline = Instant::now() + limit;
     while matches!(child.try_wait(), Ok(None)) {
         if Instant::now() >= deadline {
-            // It may have ended in between; either way it is gone afterwards.
+            // The process may have ended meanwhile, and has ended afterwards in any case.
             let _ = child.kill();
             let _ = child.wait();
             return;
@@ -114,7 +115,7 @@ fn install(packages: &[&str]) -> Result<()> {
     eprintln!("apt-get install -y {}", packages.join(" "));
     let mut command = Command::new("apt-get");
     command.args(["install", "-y", "--no-install-recommends"]).args(packages).env("DEBIAN_FRONTEND", "noninteractive");
-    // What apt tells is for the person; standard output is kept for the answer.
+    // The output of apt is hidden, because standard output is reserved for the result.
     let status = command.stdout(Stdio::null()).status().context("cannot run apt-get")?;
     if !status.success() {
         bail!("apt-get could not install {}", packages.join(" "));

@@ -1,7 +1,8 @@
-//! `toolkit sign`: minisign signatures over components, and the keys that make them.
+//! `toolkit sign`: creates minisign signatures of components, and key pairs.
 //!
-//! The format is minisign's, so its command can check what is signed here and the other way round. The signature stands
-//! beside the component, as `SLUG.wasm.minisig`; `toolkit publish` and `toolkit push` send it along.
+//! The format is minisign's, so that each tool can verify the signatures of the other. The
+//! signature is stored beside the component as `SLUG.wasm.minisig`. `toolkit publish` and `toolkit
+//! push` send it along.
 
 use std::{
     fs::{self, OpenOptions},
@@ -109,7 +110,7 @@ fn secret_key(file: &Path, password: Option<String>) -> Result<SecretKey> {
     opened.with_context(|| format!("cannot open the secret key {shown}; TOOLKIT_SIGN_PASSWORD gives its password"))
 }
 
-/// Writes the signature beside a component. Its trusted comment says what was signed.
+/// Writes the signature beside a component. Its trusted comment identifies the signed content.
 fn sign(key: &SecretKey, file: &Path) -> Result<PathBuf> {
     let (bytes, manifest) = component::read(file)?;
     let comment = format!("toolkit:{} version:{} {}", manifest.slug, manifest.version, digest(&bytes));
@@ -120,17 +121,17 @@ fn sign(key: &SecretKey, file: &Path) -> Result<PathBuf> {
     Ok(to)
 }
 
-/// Where the signature of a component stands.
+/// Returns the path of a component's signature.
 pub(crate) fn beside(component: &Path) -> PathBuf {
     let mut name = component.as_os_str().to_owned();
     name.push(".minisig");
     name.into()
 }
 
-/// The signature beside a component, if there is one.
+/// Returns the signature beside a component, if there is one.
 ///
 /// # Errors
-/// When it says itself that it is of other bytes.
+/// Fails if the signature's own comment names other bytes.
 pub(crate) fn read_beside(component: &Path, bytes: &[u8]) -> Result<Option<String>> {
     let file = beside(component);
     let shown = file.display();
@@ -147,7 +148,8 @@ pub(crate) fn read_beside(component: &Path, bytes: &[u8]) -> Result<Option<Strin
     Ok(Some(text))
 }
 
-/// Checks a signature with a public key: its file, or its line of letters. Answers the key's id.
+/// Verifies a signature with a public key, given as a file or as its base64 text. Returns the key's
+/// id.
 pub(crate) fn verify(key: &str, bytes: &[u8], signature: &str) -> Result<String> {
     let public = match Path::new(key).is_file() {
         true => PublicKey::from_file(key),
@@ -160,7 +162,7 @@ pub(crate) fn verify(key: &str, bytes: &[u8], signature: &str) -> Result<String>
     Ok(id(public.keynum()))
 }
 
-/// The id of the key that made a signature, which nobody has verified.
+/// Returns the id of the key that made a signature. The signature is not verified.
 pub(crate) fn signer(signature: &str) -> Option<String> {
     SignatureBox::from_string(signature).ok().map(|signature| id(signature.keynum()))
 }
@@ -169,7 +171,7 @@ fn digest(bytes: &[u8]) -> String {
     format!("sha256:{}", Digest::of(bytes))
 }
 
-/// A key's id as minisign prints it.
+/// Formats a key id as minisign prints it.
 fn id(number: &[u8]) -> String {
     number.iter().rev().map(|byte| format!("{byte:02X}")).collect()
 }

@@ -1,11 +1,12 @@
-//! What compiles a toolkit.
+//! Search for a Rust toolchain that can compile toolkits.
 //!
-//! Problem: guests are compiled for `wasm32-unknown-unknown`, and many machines have a Rust without that target, some of
-//! them without a way to download it. The standard library can then be compiled from its source, by the toolchain in use or
-//! by the distribution's.
+//! Problem: guests are compiled for `wasm32-unknown-unknown`. Many machines have a Rust toolchain
+//! without that target, some of them without a way to download it. The standard library can then be
+//! compiled from its source, by the active toolchain or by the distribution's.
 //!
-//! Guarantee: the order of [`next`] is the whole decision, a pure function over [`Facts`]; `toolkit build` never changes
-//! the machine, only `toolkit setup` does. Everything goes to cargo by environment, so no file names a path of a machine.
+//! Guarantee: the order of [`next`] is the whole decision, a pure function of [`Facts`]. `toolkit
+//! build` never changes the machine; only `toolkit setup` does. All settings reach cargo through
+//! the environment, so that no file contains a path of a machine.
 
 use std::{
     env,
@@ -20,19 +21,20 @@ use clap::ValueEnum;
 
 use crate::compiler;
 
-/// The target of every toolkit.
+/// Target of every toolkit.
 pub(crate) const TARGET: &str = "wasm32-unknown-unknown";
-/// Debian's packages for [`Mode::Debian`].
+/// Debian packages of [`Mode::Debian`].
 pub(crate) const PACKAGES: [&str; 4] = ["rustc-web", "cargo-web", "rust-web-src", "lld"];
 
 const DEBIAN_RUSTC: &str = "/usr/bin/rustc";
 const DEBIAN_CARGO: &str = "/usr/bin/cargo";
 const DEBIAN_SOURCE: &str = "/usr/lib/rustlib/src/rust/library";
 const LINKER: &str = "wasm-ld";
-/// Comes with Rust; the compiler puts its folder on the linker's search path.
+/// Linker that is part of Rust. The compiler adds its folder to the linker's search path.
 const RUST_LINKER: &str = "rust-lld";
 
-/// What a cargo or rustup above this process may have set, and what would choose another compiler, target or flag.
+/// Variables that an outer cargo or rustup may have set and that would select another compiler,
+/// target or flag.
 const INHERITED: [&str; 14] = [
     "CARGO",
     "CARGO_BUILD_RUSTC",
@@ -61,35 +63,35 @@ pub(crate) enum Mode {
     Debian,
 }
 
-/// What was found on this machine.
+/// Facts about this machine.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Facts {
-    /// The active `rustc` has the target's libraries.
+    /// True if the active `rustc` has the target's libraries.
     pub(crate) target: bool,
-    /// The active `rustc` has the source of its standard library.
+    /// True if the active `rustc` has the source of its standard library.
     pub(crate) source: bool,
-    /// `rustup` is there.
+    /// True if `rustup` is installed.
     pub(crate) rustup: bool,
-    /// Debian's compiler, cargo, library source and `wasm-ld` are all there.
+    /// True if Debian's compiler, cargo, library source and `wasm-ld` are all installed.
     pub(crate) debian: bool,
-    /// This process may install Debian packages.
+    /// True if this process may install Debian packages.
     pub(crate) apt: bool,
 }
 
-/// What to do next to have a toolchain.
+/// Next step to get a toolchain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// Nothing: this one works.
+    /// A working toolchain was found.
     Use(Mode),
-    /// `rustup target add`, once.
+    /// Run `rustup target add`, once.
     AddTarget,
-    /// `apt-get install` of [`PACKAGES`], once.
+    /// Run `apt-get install` for [`PACKAGES`], once.
     Install,
-    /// Only a person can help.
+    /// Manual installation is required.
     GiveUp,
 }
 
-/// What has been tried, or must not be.
+/// Steps that were already tried or must not be taken.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Tried {
     pub(crate) target: bool,
@@ -108,7 +110,7 @@ pub(crate) fn next(facts: Facts, tried: Tried) -> Step {
     }
 }
 
-/// Finds a toolchain without changing anything, or says what would install one.
+/// Finds a toolchain without changing the machine. Fails with advice on how to install one.
 pub(crate) fn find(wanted: Option<Mode>) -> Result<Mode> {
     let facts = probe();
     if let Some(mode) = wanted {
@@ -120,7 +122,7 @@ pub(crate) fn find(wanted: Option<Mode>) -> Result<Mode> {
     }
 }
 
-/// Takes the mode that was asked for, when this machine has what it needs.
+/// Returns the requested mode if this machine supports it.
 pub(crate) fn wanted_mode(facts: Facts, mode: Mode) -> Result<Mode> {
     let (there, missing) = match mode {
         Mode::Native => {
@@ -137,7 +139,7 @@ pub(crate) fn wanted_mode(facts: Facts, mode: Mode) -> Result<Mode> {
     if there { Ok(mode) } else { bail!("{missing}") }
 }
 
-/// The two ways out, for a person.
+/// Returns the two installation options as text.
 pub(crate) fn ways_out() -> String {
     format!(
         "There are two ways to get one:\n  with rustup:           rustup target add {TARGET}\n  \
@@ -146,7 +148,7 @@ pub(crate) fn ways_out() -> String {
     )
 }
 
-/// Looks at this machine.
+/// Collects the facts about this machine.
 pub(crate) fn probe() -> Facts {
     let libraries = print(&["--print", "target-libdir", "--target", TARGET]).map(PathBuf::from);
     let sysroot = print(&["--print", "sysroot"]).map(PathBuf::from);
@@ -171,7 +173,7 @@ fn has_core(folder: &Path) -> bool {
     })
 }
 
-/// What the active `rustc` answers, as one line.
+/// Runs the active `rustc` and returns its output as one line.
 fn print(arguments: &[&str]) -> Option<String> {
     let output = clean("rustc").args(arguments).stderr(Stdio::null()).output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?;
@@ -183,14 +185,15 @@ fn is_root() -> bool {
     id.is_ok_and(|output| output.stdout.trim_ascii() == b"0")
 }
 
-/// The file that the name of a program stands for.
+/// Finds a program on the search path.
 #[expect(clippy::disallowed_methods, reason = "the search path is a fact of the machine, not a setting")]
 pub(crate) fn on_path(program: &str) -> Option<PathBuf> {
     let paths = env::var_os("PATH")?;
     env::split_paths(&paths).map(|folder| folder.join(program)).find(|file| file.is_file())
 }
 
-/// A program with nothing inherited that would choose another compiler, target or flag.
+/// Creates a command without inherited variables that would select another compiler, target or
+/// flag.
 pub(crate) fn clean(program: &str) -> Command {
     let mut command = Command::new(program);
     for name in INHERITED {
@@ -200,7 +203,8 @@ pub(crate) fn clean(program: &str) -> Command {
 }
 
 impl Mode {
-    /// The folder below cargo's target folder. The modes make different libraries of the same name, so they never share.
+    /// Returns the folder below cargo's target folder. The modes build different libraries of the
+    /// same name and therefore must not share a folder.
     pub(crate) fn folder(self) -> &'static str {
         match self {
             Self::Native => "native",
@@ -208,7 +212,7 @@ impl Mode {
         }
     }
 
-    /// One line for a person.
+    /// Describes the mode in one line.
     pub(crate) fn describe(self) -> &'static str {
         match self {
             Self::Native => "the active Rust toolchain",
@@ -217,7 +221,7 @@ impl Mode {
         }
     }
 
-    /// cargo of this mode, without a subcommand.
+    /// Returns the cargo command of this mode, without a subcommand.
     pub(crate) fn cargo(self) -> Command {
         match self {
             Self::Native | Self::BuildStd => clean("cargo"),
@@ -225,7 +229,7 @@ impl Mode {
         }
     }
 
-    /// `cargo build` for the target in release profile.
+    /// Returns `cargo build` for the target in the release profile.
     pub(crate) fn cargo_build(self) -> Command {
         let mut command = self.cargo();
         command.args(["build", "--release", "--target", TARGET]);
@@ -255,18 +259,21 @@ impl Mode {
     }
 }
 
-/// Flags that every toolkit is compiled with: its stack, and that randomness comes from the SDK. They are the same for all,
-/// because other flags mean another standard library and another SDK.
+/// Returns the compiler flags of every toolkit: its stack size, and the SDK as source of
+/// randomness. They are the same for all toolkits, because other flags require another build of the
+/// standard library and of the SDK.
 fn toolkit_flags() -> String {
     let mut flags = format!("-Clink-arg=-zstack-size={STACK} --cfg getrandom_backend=\"custom\"");
-    // Of the standard library's sources; those of crates are named by `compiler`. Cargo splits flags at spaces.
+    // This renames sources of the standard library; `compiler` renames those of crates. Cargo
+    // splits flags at spaces.
     if let Some(root) = print(&["--print", "sysroot"]).filter(|root| !root.contains(' ')) {
         let _ = write!(flags, " --remap-path-prefix={root}=/rust");
     }
     flags
 }
 
-/// Stack of a guest in bytes. Rust's default of 1 MiB would be cleared after every call.
+/// Stack size of a guest in bytes. Rust's default of 1 MiB would have to be cleared after every
+/// call.
 const STACK: u32 = 128 << 10;
 
 #[cfg(test)]

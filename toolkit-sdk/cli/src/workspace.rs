@@ -1,4 +1,4 @@
-//! The author's crates: which are toolkits, and what cargo makes of them.
+//! The author's crates: selection of toolkits and their compilation with cargo.
 
 use std::{
     io::{BufRead, BufReader},
@@ -11,22 +11,22 @@ use serde::Deserialize;
 
 use crate::toolchain::Mode;
 
-/// A cargo workspace with toolkits in it.
+/// A cargo workspace with toolkits.
 #[derive(Debug)]
 pub(crate) struct Workspace {
-    /// Its folder.
+    /// Folder of the workspace.
     pub(crate) root: PathBuf,
-    /// cargo's target folder; each mode has its own below it.
+    /// Target folder of cargo; each mode has its own subfolder.
     target: PathBuf,
-    /// Every crate that is compiled to a module of its own.
+    /// All crates that are compiled to a module.
     toolkits: Vec<Package>,
 }
 
-/// One toolkit's crate.
+/// Crate of one toolkit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Package {
     pub(crate) name: String,
-    /// Where its `Cargo.toml` lies.
+    /// Folder of its `Cargo.toml`.
     pub(crate) folder: PathBuf,
 }
 
@@ -73,7 +73,7 @@ impl Target {
 }
 
 impl Workspace {
-    /// Asks cargo about the crate or workspace in `folder`.
+    /// Reads the metadata of the crate or workspace in `folder` from cargo.
     pub(crate) fn read(mode: Mode, folder: &Path) -> Result<Self> {
         let file = folder.join("Cargo.toml");
         if !file.is_file() {
@@ -94,7 +94,8 @@ impl Workspace {
         })
     }
 
-    /// The toolkit in `folder`, or all of them when it is the folder of a workspace without a crate.
+    /// Returns the toolkit in `folder`, or all toolkits if it is the folder of a workspace without
+    /// a crate.
     pub(crate) fn select(&self, folder: &Path) -> Result<Vec<Package>> {
         let folder = folder.canonicalize().with_context(|| format!("cannot read {}", folder.display()))?;
         let own: Vec<_> =
@@ -109,7 +110,7 @@ impl Workspace {
         }
     }
 
-    /// Every toolkit.
+    /// Returns all toolkits.
     pub(crate) fn all(&self) -> Result<Vec<Package>> {
         if self.toolkits.is_empty() {
             bail!("no crate in {} is a toolkit; make one with `toolkit new`", self.root.display());
@@ -117,12 +118,12 @@ impl Workspace {
         Ok(self.toolkits.clone())
     }
 
-    /// Where this command keeps what it knows about compiled modules.
+    /// Returns the folder in which descriptions of compiled modules are cached.
     pub(crate) fn cache(&self, mode: Mode) -> PathBuf {
         self.target.join(mode.folder()).join("described")
     }
 
-    /// Compiles toolkits in one run of cargo, which shows its own progress and its own errors.
+    /// Compiles toolkits in one run of cargo, which prints its own progress and errors.
     pub(crate) fn compile(&self, mode: Mode, packages: &[Package]) -> Result<Vec<Module>> {
         let mut command = mode.cargo_build();
         for package in packages {
@@ -153,7 +154,7 @@ fn package(package: MetadataPackage) -> Option<Package> {
     package.targets.iter().any(Target::is_module).then_some(Package { name: package.name, folder })
 }
 
-/// The module that a message of cargo announces, when it is one of ours.
+/// Returns the module that a message of cargo reports, if it belongs to one of the packages.
 fn module(message: Message, packages: &[Package]) -> Option<Module> {
     if message.reason != "compiler-artifact" || !message.target.as_ref().is_some_and(Target::is_module) {
         return None;

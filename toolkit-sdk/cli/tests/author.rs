@@ -1,4 +1,4 @@
-//! What an author does on the first day, with the real command and this machine's toolchain.
+//! Tests of an author's first steps, with the real command and this machine's toolchain.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on ends where it stands")]
 
@@ -10,8 +10,8 @@ use std::{
 
 use serde_json::{Value, json};
 
-/// Toolkits of the repository. Their target folder and lock file are used here too, so that the standard library and
-/// the SDK's dependencies are compiled once for all.
+/// Toolkits of the repository. Their target folder and lock file are used here, too, so that the
+/// standard library and the SDK's dependencies are compiled only once.
 const TOOLKITS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../toolkits");
 
 struct Author {
@@ -25,7 +25,8 @@ impl Author {
         Self { cache: folder.path().join("cache"), folder }
     }
 
-    /// With compilers of other languages that are installed once for all runs.
+    /// Uses a cache that is shared by all runs, so that compilers of other languages are installed
+    /// only once.
     fn of_another_language() -> Self {
         Self { cache: Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache"), ..Self::new() }
     }
@@ -43,14 +44,14 @@ impl Author {
         command.output().expect("the command under test")
     }
 
-    /// Runs a command that must succeed; its standard output as JSON.
+    /// Runs a command that must succeed, and parses its standard output as JSON.
     fn json(&self, arguments: &[&str]) -> Value {
         let output = self.toolkit(arguments);
         assert!(output.status.success(), "toolkit {arguments:?}\n{}", text(&output));
         serde_json::from_slice(&output.stdout).unwrap_or_else(|cause| panic!("{cause}\n{}", text(&output)))
     }
 
-    /// Runs a command that must fail; everything it says.
+    /// Runs a command that must fail, and returns its whole output.
     fn refused(&self, arguments: &[&str]) -> String {
         let output = self.toolkit(arguments);
         assert!(!output.status.success(), "toolkit {arguments:?} succeeded\n{}", text(&output));
@@ -101,7 +102,8 @@ fn a_new_toolkit_builds_passes_and_runs_at_once() {
     failing_cases_are_shown_and_blessed(&author, component);
 }
 
-/// Paths of the author's machine, and what is known from the manifest alone.
+/// Checks that a component contains no paths of the author's machine and no text that belongs only
+/// in the manifest.
 fn nothing_of_the_machine_is_in(component: &Path) {
     let bytes = fs::read(component).unwrap();
     let count = |text: &str| bytes.windows(text.len()).filter(|window| *window == text.as_bytes()).count();
@@ -138,7 +140,7 @@ fn failing_cases_are_shown_and_blessed(author: &Author, component: &str) {
     author.json(&[&check[..], &["--json"]].concat());
 }
 
-/// Makes, checks and runs one, then breaks it.
+/// Creates, builds, checks and runs a toolkit, then breaks its source.
 fn another_language(language: &str, source: &str, mistake: (&str, &str), complaint: &str) {
     let author = Author::of_another_language();
     let made = author.toolkit(&["new", "hello-there", "--lang", language]);

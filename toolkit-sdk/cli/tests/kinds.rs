@@ -1,4 +1,5 @@
-//! Toolkits of the other kinds of descriptions, from the command to requests of the real component in the production sandbox.
+//! Tests of the other kinds of descriptions, from the command to the requests of the real component
+//! in the production sandbox.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on ends where it stands")]
 
@@ -6,7 +7,7 @@ use std::{fs, path::Path, process::Command};
 
 use serde_json::{Value, json};
 
-/// What is compiled here already, and where the guest of imports is kept: once for all tests.
+/// Target folder and cache with the compiled guest of imports, shared by all tests.
 const TARGET: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../toolkits/target");
 const CACHE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/tmp/cache");
 
@@ -19,7 +20,7 @@ fn toolkit(folder: &Path, arguments: &[&str]) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// Imports a description, and runs cases of its tools.
+/// Imports a description and runs cases of its tools.
 fn imported(kind: &str, description: &str, more: &[&str], cases: &[(&str, Value)]) -> Value {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("description"), description).unwrap();

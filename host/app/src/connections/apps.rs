@@ -52,8 +52,9 @@ pub struct NewOauthApp {
 
 /// Stores the OAuth app of a toolkit and replaces the previous one.
 ///
-/// # Errors Fails if the toolkit is unknown or does not offer OAuth 2.0, a value is too long, or
-/// the store refuses.
+/// # Errors
+/// Fails if the toolkit is unknown or does not offer OAuth 2.0, a value is too long, or the store
+/// refuses.
 pub async fn set(app: &App, new: NewOauthApp) -> Result<Record<OauthApp>> {
     let release = app.catalog.release(&new.toolkit, LATEST)?;
     if release.scheme(AuthMode::Oauth2).is_none() {
@@ -66,7 +67,8 @@ pub async fn set(app: &App, new: NewOauthApp) -> Result<Record<OauthApp>> {
 /// Stores an OAuth app from the settings, unless the same one is stored already. Its toolkit may be
 /// published later.
 ///
-/// # Errors Fails if a value is too long, or the store refuses.
+/// # Errors
+/// Fails if a value is too long, or the store refuses.
 pub async fn named(app: &App, new: NewOauthApp) -> Result<()> {
     if let Some(old) = find(&app.store, &new.toolkit).await? {
         let same = old.body.client_id == new.client_id && old.body.scopes == new.scopes;
@@ -103,7 +105,7 @@ async fn keep(app: &App, new: NewOauthApp) -> Result<Record<OauthApp>> {
 /// Lists all OAuth apps, sorted by slug.
 ///
 /// # Errors
-/// When the store cannot be read.
+/// Fails if the store cannot be read.
 pub async fn list(app: &App) -> Result<Vec<Record<OauthApp>>> {
     let mut all = app.store.find::<OauthApp>(&Query::of(INSTALLATION)).await?.records;
     all.sort_by(|one, other| one.id.cmp(&other.id));
@@ -112,7 +114,8 @@ pub async fn list(app: &App) -> Result<Vec<Record<OauthApp>>> {
 
 /// Deletes an OAuth app. Accounts that were connected with it work until their tokens expire.
 ///
-/// # Errors Fails if the OAuth app does not exist, or the store refuses.
+/// # Errors
+/// Fails if the OAuth app does not exist, or the store refuses.
 pub async fn remove(app: &App, toolkit: &str) -> Result<()> {
     let slug = toolkit.to_ascii_lowercase();
     let removed = app.store.change(&COLLECTION, &slug, || async {
@@ -129,7 +132,7 @@ pub(super) async fn find(store: &Store, toolkit: &str) -> Result<Option<Record<O
 /// Returns true if the operator has an OAuth app for the toolkit's OAuth 2.0 scheme.
 ///
 /// # Errors
-/// When the store cannot be read.
+/// Fails if the store cannot be read.
 pub(crate) async fn is_managed(app: &App, release: &Release) -> Result<bool> {
     Ok(release.scheme(AuthMode::Oauth2).is_some() && find(&app.store, &release.slug).await?.is_some())
 }

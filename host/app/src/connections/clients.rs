@@ -216,7 +216,8 @@ pub(crate) async fn forget_clients(app: &App, project: &Project, config: &AuthCo
 /// Returns the address of the metadata document of an auth config's client, which is also the
 /// client id.
 ///
-/// # Errors Fails if providers cannot read that address.
+/// # Errors
+/// Fails if providers cannot read that address.
 pub(super) fn described_at(app: &App, config: &str) -> Result<String> {
     let url = format!("{}{DESCRIBED}{config}", app.address());
     if is_read(&url) {
@@ -236,8 +237,9 @@ fn is_read(url: &str) -> bool {
 
 /// Returns the metadata document of a client. The document is public.
 ///
-/// # Errors Fails with [`Error::AuthConfigNotFound`] unless an enabled auth config with that id
-/// uses a client metadata document.
+/// # Errors
+/// Fails with [`Error::AuthConfigNotFound`] unless an enabled auth config with that id uses a
+/// client metadata document.
 pub async fn described(app: &App, id: &AuthConfigId) -> Result<Map<String, Value>> {
     let unknown = || Error::AuthConfigNotFound(id.to_string());
     let found = app.store.lookup::<AuthConfig>(id.as_str()).await?;

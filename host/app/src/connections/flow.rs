@@ -251,9 +251,10 @@ pub(super) async fn create(
 
 /// Creates a pending account and the address of the page on which its user connects it.
 ///
-/// # Errors Fails if the auth config is unknown or disabled, the toolkit needs no account, the
-/// project does not allow its users to connect through the operator's OAuth apps, an address is
-/// invalid, or the store refuses.
+/// # Errors
+/// Fails if the auth config is unknown or disabled, the toolkit needs no account, the project does
+/// not allow its users to connect through the operator's OAuth apps, an address is invalid, or the
+/// store refuses.
 pub async fn link(app: &App, project: &Project, request: NewLink) -> Result<Linked> {
     let callback_url = request.callback_url.map(|url| checked("callback_url", url)).transpose()?;
     let mut wanted = Wanted::of(app, project, &request.auth_config, Some(request.user_id), request.values).await?;
@@ -294,8 +295,9 @@ pub async fn link(app: &App, project: &Project, request: NewLink) -> Result<Link
 /// Starts another connection attempt for an account. Returns the account's status and the
 /// authorization address. An account of a scheme without redirect stays as it is.
 ///
-/// # Errors Fails if the account does not exist, fields are missing, its auth config is deleted or
-/// disabled, or the store refuses.
+/// # Errors
+/// Fails if the account does not exist, fields are missing, its auth config is deleted or disabled,
+/// or the store refuses.
 pub async fn again(
     app: &App,
     project: &Project,
@@ -349,8 +351,8 @@ pub async fn again(
 
 /// Returns the content of the page of a link. Changes nothing.
 ///
-/// # Errors Fails with [`Error::FlowUnknown`] if the link does not exist, or if the store does not
-/// answer.
+/// # Errors
+/// Fails with [`Error::FlowUnknown`] if the link does not exist, or if the store does not answer.
 pub async fn open_link(app: &App, token: &str) -> Result<LinkPage> {
     Ok(match opened_link(app, token).await? {
         Opened::Over(page) => page,
@@ -361,8 +363,9 @@ pub async fn open_link(app: &App, token: &str) -> Result<LinkPage> {
 /// Handles a submitted form: stores a key, or redirects the browser to the provider. `browser` is
 /// the value of the cookie that the page has set.
 ///
-/// # Errors Fails with [`Error::FlowUnknown`] if the link does not exist, or if the store or the
-/// provider does not answer.
+/// # Errors
+/// Fails with [`Error::FlowUnknown`] if the link does not exist, or if the store or the provider
+/// does not answer.
 pub async fn submit(app: &App, token: &str, given: Values, browser: &str) -> Result<Submitted> {
     let here = match opened_link(app, token).await? {
         Opened::Over(page) => return Ok(Submitted::Again(page)),
@@ -429,8 +432,9 @@ pub async fn submit(app: &App, token: &str, given: Values, browser: &str) -> Res
 
 /// Handles the callback of a provider. `browser` is the value of the cookie that the page has set.
 ///
-/// # Errors Fails with [`Error::FlowUnknown`] if the `state` belongs to no attempt that this
-/// browser may complete now. In that case nothing was sent and nothing has changed.
+/// # Errors
+/// Fails with [`Error::FlowUnknown`] if the `state` belongs to no attempt that this browser may
+/// complete now. In that case nothing was sent and nothing has changed.
 pub async fn callback(app: &App, query: &[(String, String)], browser: Option<&str>) -> Result<Landed> {
     let state = only(query, "state").ok_or(Error::FlowUnknown)?;
     let name = app.flow_name(Stage::Away, state);
@@ -504,9 +508,10 @@ pub async fn callback(app: &App, query: &[(String, String)], browser: Option<&st
 /// Completes an attempt with the project's confirmation that the user who authorized it is the user
 /// it knows. The account becomes active. Returns the account's id and its toolkit.
 ///
-/// # Errors Fails with [`Error::SessionNotFound`] if the session does not exist or has ended, and
-/// with [`Error::AccountRefused`] if the session belongs to another user. In the latter case the
-/// account fails.
+/// # Errors
+/// Fails with [`Error::SessionNotFound`] if the session does not exist or has ended, and with
+/// [`Error::AccountRefused`] if the session belongs to another user. In the latter case the account
+/// fails.
 pub async fn complete(app: &App, project: &Project, session: &str, user: &str) -> Result<(AccountId, String)> {
     let name = app.flow_name(Stage::Vouching, session);
     let found = app.store.get::<Flow>(project.id.as_str(), &name).await?;

@@ -448,8 +448,9 @@ impl Grant for Renewing {
 
 /// Verifies a credential with the request that the toolkit declares for this purpose.
 ///
-/// # Errors Fails with [`Error::CredentialRejected`] if the provider rejects the credential. Also
-/// fails if the toolkit declares no such request, or the provider does not answer.
+/// # Errors
+/// Fails with [`Error::CredentialRejected`] if the provider rejects the credential. Also fails if
+/// the toolkit declares no such request, or the provider does not answer.
 pub(crate) async fn trial(
     app: &App,
     project: &Project,

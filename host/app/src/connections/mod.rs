@@ -281,8 +281,9 @@ async fn enabled_config(app: &App, project: &Project, id: &AuthConfigId) -> Resu
 
 /// Connects an account, or starts the authorization of its user at the provider.
 ///
-/// # Errors Fails if the auth config is unknown or disabled, fields are missing, the alias is
-/// taken, the provider does not accept the credential, or the store refuses.
+/// # Errors
+/// Fails if the auth config is unknown or disabled, fields are missing, the alias is taken, the
+/// provider does not accept the credential, or the store refuses.
 pub async fn create(app: &App, project: &Project, request: NewAccount) -> Result<Shown> {
     let mut wanted = Wanted::of(app, project, &request.auth_config, request.user_id, request.values).await?;
     let mode = wanted.config.body.scheme;
@@ -364,7 +365,8 @@ fn alias_taken() -> Error {
 
 /// Returns an account of the project.
 ///
-/// # Errors Fails if the account does not exist.
+/// # Errors
+/// Fails if the account does not exist.
 pub async fn get(app: &App, project: &Project, id: &AccountId) -> Result<Shown> {
     let record = record(app, project, id).await?;
     let config = auth_configs::find(app, project, &record.body.auth_config).await?;
@@ -373,7 +375,8 @@ pub async fn get(app: &App, project: &Project, id: &AccountId) -> Result<Shown> 
 
 /// Returns a page of accounts and their total number.
 ///
-/// # Errors Fails if the store cannot be read or a credential cannot be decrypted.
+/// # Errors
+/// Fails if the store cannot be read or a credential cannot be decrypted.
 pub async fn list(app: &App, project: &Project, filter: &Filter, window: Window) -> Result<Listed<Shown>> {
     let mut query = Query::of(project.id.as_str()).window(window);
     for (field, wanted) in [
@@ -422,7 +425,8 @@ pub async fn list(app: &App, project: &Project, filter: &Filter, window: Window)
 
 /// Pauses or resumes an account.
 ///
-/// # Errors Fails if the account does not exist or is not connected, or if the store refuses.
+/// # Errors
+/// Fails if the account does not exist or is not connected, or if the store refuses.
 pub async fn set_enabled(app: &App, project: &Project, id: &AccountId, enabled: bool) -> Result<()> {
     let now = app.clock.now();
     let event = if enabled { Event::Enabled } else { Event::Disabled };
@@ -448,8 +452,9 @@ pub struct Changes {
 
 /// Changes the alias, the sharing or the field values of an account. Returns its status.
 ///
-/// # Errors Fails if the account does not exist, the alias is taken, lists are given for a private
-/// account, the fields are incomplete, the tokens come from the provider, or the store refuses.
+/// # Errors
+/// Fails if the account does not exist, the alias is taken, lists are given for a private account,
+/// the fields are incomplete, the tokens come from the provider, or the store refuses.
 pub async fn change(app: &App, project: &Project, id: &AccountId, changes: Changes) -> Result<Status> {
     let alias = changes.alias.map(|alias| self::alias(Some(alias))).transpose()?;
     let changed = app.store.change(&COLLECTION, id.as_str(), || async {
@@ -511,8 +516,9 @@ fn replaced(scheme: Option<&AuthScheme>, mut values: Values, given: &Values) -> 
 /// Asks the provider to verify the credential of an account. The account fails if the provider
 /// rejects it. Returns the status.
 ///
-/// # Errors Fails if the account does not exist, the toolkit has no request to verify a credential,
-/// the provider does not answer, or the store refuses.
+/// # Errors
+/// Fails if the account does not exist, the toolkit has no request to verify a credential, the
+/// provider does not answer, or the store refuses.
 pub async fn check(app: &App, project: &Project, id: &AccountId) -> Result<Status> {
     let account = record(app, project, id).await?;
     let release = app.catalog.release(&account.body.toolkit, LATEST)?;
@@ -542,8 +548,9 @@ pub async fn check(app: &App, project: &Project, id: &AccountId) -> Result<Statu
 /// erases them. Returns the names of the tokens that the provider revoked, or `credential` if only
 /// this server erased it.
 ///
-/// # Errors Fails if the account does not exist, it has no credential yet, the provider does not
-/// answer, or the store refuses. In these cases nothing has changed.
+/// # Errors
+/// Fails if the account does not exist, it has no credential yet, the provider does not answer, or
+/// the store refuses. In these cases nothing has changed.
 pub async fn revoke(app: &App, project: &Project, id: &AccountId) -> Result<Vec<&'static str>> {
     let account = record(app, project, id).await?;
     let cannot = |status| cannot(id, status, Event::Revoked);
@@ -574,7 +581,8 @@ pub async fn revoke(app: &App, project: &Project, id: &AccountId) -> Result<Vec<
 /// Deletes an account and erases its credential. With `revoke`, the provider is then asked to
 /// revoke the tokens, if it can be reached.
 ///
-/// # Errors Fails if the account does not exist, or the store refuses.
+/// # Errors
+/// Fails if the account does not exist, or the store refuses.
 pub async fn remove(app: &App, project: &Project, id: &AccountId, revoke: bool) -> Result<()> {
     let removed = app.store.change(&COLLECTION, id.as_str(), || async {
         let account = record(app, project, id).await?;
@@ -592,7 +600,8 @@ pub async fn remove(app: &App, project: &Project, id: &AccountId, revoke: bool) 
 /// Deletes the accounts of a project and asks their providers to revoke the tokens, if they can be
 /// reached. A repeated call continues an interrupted deletion.
 ///
-/// # Errors Fails if the store refuses.
+/// # Errors
+/// Fails if the store refuses.
 pub(crate) async fn remove_all(app: &App, project: &Project) -> Result<()> {
     let mut query = Query::of(project.id.as_str()).page(0, REVOKED_AT_ONCE);
     loop {
@@ -687,7 +696,8 @@ fn scheme_of<'a>(release: &'a Release, account: &Account) -> Option<&'a manifest
 
 /// Returns the user id of a request.
 ///
-/// # Errors Fails if the user id is longer than 256 characters.
+/// # Errors
+/// Fails if the user id is longer than 256 characters.
 pub fn user(given: Option<String>) -> Result<String> {
     let user = given.map(|user| user.trim().to_owned()).filter(|user| !user.is_empty());
     let user = user.unwrap_or_else(|| DEFAULT_USER.to_owned());
@@ -709,7 +719,8 @@ fn alias(given: Option<String>) -> Result<Option<String>> {
 
 /// Reads the `state` or `data` of older clients as the members of an object.
 ///
-/// # Errors Fails if it is not an object.
+/// # Errors
+/// Fails if it is not an object.
 pub fn values(name: &str, given: Option<Value>) -> Result<Values> {
     match given {
         None | Some(Value::Null) => Ok(Values::new()),

@@ -51,7 +51,8 @@ const OPEN_NAMES: [&str; 26] = [
 /// Validates the given values against the fields of a scheme, adds defaults, and gives each secret
 /// the name that the toolkit uses.
 ///
-/// # Errors Returns one line for each field that is missing or wrong.
+/// # Errors
+/// Returns one line for each field that is missing or wrong.
 pub(super) fn complete(scheme: &AuthScheme, mut given: Values) -> Result<Values, Vec<String>> {
     given = named(scheme, given);
     let values = scheme.complete(|name| given.get(name).and_then(text));

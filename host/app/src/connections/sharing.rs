@@ -94,8 +94,9 @@ impl Sharing {
 
     /// Applies a change.
     ///
-    /// # Errors Fails if lists are given for a private account, or if a list is too long or
-    /// contains an empty or overlong user id.
+    /// # Errors
+    /// Fails if lists are given for a private account, or if a list is too long or contains an
+    /// empty or overlong user id.
     pub(super) fn with(&self, change: &SharingChange) -> Result<Self> {
         let account_type = change.account_type.unwrap_or(self.account_type);
         if account_type == AccountType::Private {

@@ -1,4 +1,5 @@
-//! The case files of a toolkit. The folder is the slug of the tool or trigger in lower case, without the toolkit's name.
+//! Case files of a toolkit. The name of a case's folder is the slug of the tool or trigger in lower
+//! case, without the toolkit's slug.
 
 use std::path::{Path, PathBuf};
 
@@ -7,24 +8,24 @@ use manifest::{
     cases::{self, Case},
 };
 
-/// What a case is about.
+/// Tool or trigger of a case.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Subject<'a> {
     Tool(&'a Tool),
     Trigger(&'a Trigger),
 }
 
-/// A case file that could be read.
+/// A parsed case file.
 #[derive(Debug)]
 pub(super) struct CaseFile<'a> {
     pub(super) subject: Subject<'a>,
-    /// For example `list_stories/success`.
+    /// Name of the case, for example `list_stories/success`.
     pub(super) name: String,
     pub(super) file: PathBuf,
     pub(super) case: Case,
 }
 
-/// Reads every case below `folder`, and says what is wrong with the files and what is missing.
+/// Reads all cases below `folder`. Reports invalid files and missing cases.
 pub(super) fn load<'a>(manifest: &'a Manifest, folder: &Path, problems: &mut Vec<String>) -> Vec<CaseFile<'a>> {
     let mut files = Vec::new();
     for directory in folders(folder) {
@@ -46,7 +47,8 @@ pub(super) fn load<'a>(manifest: &'a Manifest, folder: &Path, problems: &mut Vec
     files
 }
 
-/// A tool needs a case that succeeds and one that fails, unless it has no code of its own and passes answers on.
+/// Reports a missing success case or failure case of a tool. A tool without code of its own, which
+/// only passes responses on, needs none.
 fn missing(manifest: &Manifest, tool: &Tool, files: &[CaseFile<'_>]) -> Vec<String> {
     let of = |file: &&CaseFile<'_>| matches!(file.subject, Subject::Tool(other) if other.slug == tool.slug);
     let folder = folder_name(manifest, tool);
@@ -75,7 +77,7 @@ fn slug(manifest: &Manifest, folder: &str) -> String {
     format!("{}_{folder}", manifest.slug).to_ascii_uppercase()
 }
 
-/// In order of their names, so that reports are the same every time.
+/// Lists the folders, sorted by name, so that reports have a stable order.
 fn folders(folder: &Path) -> Vec<PathBuf> {
     let entries = folder.read_dir().into_iter().flatten().flatten().map(|entry| entry.path());
     let mut folders: Vec<_> = entries.filter(|path| path.is_dir()).collect();

@@ -34,10 +34,11 @@ use crate::{
     progress, schema,
 };
 
-/// How long a case waits for an answer that its script never gives.
+/// Timeout of a case for a response that its script never sends.
 const NO_ANSWER: Duration = Duration::from_secs(1);
 
-/// Runs the cases one after the other. With `bless`, files that expect something else than what happens are rewritten.
+/// Runs the cases one after the other. With `bless`, files whose expectations differ from the
+/// result are rewritten.
 pub(super) async fn run(
     manifest: &Manifest,
     component: Bytes,
@@ -68,17 +69,17 @@ pub(super) async fn run(
     Ok(ran)
 }
 
-/// Where cases are played.
+/// Environment in which cases run.
 struct Stage {
     host: Host,
     upstream: Upstream,
     clock: Arc<AtomicU64>,
 }
 
-/// What one run of a case came to.
+/// Result of one run of a case.
 struct Verdict {
     rewritten: Option<Rewritten>,
-    /// What is wrong and cannot be written into the file.
+    /// Problems that cannot be fixed by rewriting the file.
     problems: Vec<String>,
     hints: Vec<String>,
 }
@@ -93,8 +94,8 @@ impl Verdict {
     }
 }
 
-/// Every origin that a request may go to: those of the cases, and the declared ones, so that a request that no case expects
-/// does not reach a real application.
+/// Returns all origins that a request may be sent to: those of the cases and the declared ones. The
+/// latter ensure that an unexpected request does not reach a real provider.
 fn origins(manifest: &Manifest, files: &[CaseFile<'_>]) -> BTreeSet<String> {
     let exchanges = files.iter().flat_map(|file| &file.case.exchanges);
     let scripted = exchanges.filter_map(|exchange| Origin::of(&Url::parse(&exchange.request.url).ok()?));
@@ -106,7 +107,7 @@ fn origins(manifest: &Manifest, files: &[CaseFile<'_>]) -> BTreeSet<String> {
 
 fn declared(rule: &EgressRule) -> Option<String> {
     let url = format!("https://{}:{}", rule.host, rule.port.unwrap_or(443));
-    // A pattern is no origin: what lies below it is known from the cases alone.
+    // A pattern is not an origin. Origins that match a pattern are known only from the cases.
     if rule.host.contains('*') { None } else { url.parse::<Origin>().ok().map(|origin| origin.to_string()) }
 }
 
@@ -124,7 +125,8 @@ impl Stage {
             run_id: "log_test".to_owned(),
             user_id: String::new(),
             files: case.files.iter().map(given_file).collect(),
-            // All other answers may take their time: a busy machine is not a failure of the component.
+            // All other cases keep the default timeout: a slow machine is not a failure of the
+            // component.
             limits: case.exchanges.iter().any(upstream::hangs).then_some(impatient),
         };
         let outcome = self.host.call(entry(manifest, file.subject, case), given).await?;
@@ -163,7 +165,7 @@ fn given_file(file: &GivenFile) -> File {
     }
 }
 
-/// The account of a case: its own fields, and made-up values for the rest.
+/// Builds the account of a case from its own fields, and generated values for all others.
 fn dummy_account(schemes: &[AuthScheme], subject: Subject<'_>, case: &Case) -> Account {
     let anonymous = matches!(subject, Subject::Tool(tool) if tool.no_auth);
     let scheme = account::schemes(schemes).next().filter(|_| !anonymous);
@@ -188,14 +190,14 @@ fn impatient(limits: Limits) -> Limits {
     Limits { first_byte: NO_ANSWER, ..limits }
 }
 
-/// What a server would refuse before the call, or warn about after it.
+/// Reports arguments that a server would reject, and data about which it would warn.
 fn schema_problems(subject: Subject<'_>, case: &Case, data: &Value) -> Vec<String> {
     let (input, output) = match subject {
         Subject::Tool(tool) => (&tool.input, (!tool.loose_output).then_some(&tool.output)),
         Subject::Trigger(trigger) => (&trigger.config, None),
     };
     let against = |schema: &Value, value: &Value, what: &str| {
-        // A schema that is none was reported with the manifest.
+        // Invalid schemas are reported together with the manifest.
         let problems = schema::compile(schema).map(|validator| schema::problems(&validator, value)).unwrap_or_default();
         problems.into_iter().map(|problem| format!("{what}: {problem}")).collect::<Vec<_>>()
     };
@@ -204,7 +206,7 @@ fn schema_problems(subject: Subject<'_>, case: &Case, data: &Value) -> Vec<Strin
     problems
 }
 
-/// What helps to understand a failure.
+/// Returns details that help to understand a failure.
 fn hints(outcome: &Outcome) -> Vec<String> {
     let requests = outcome
         .requests

@@ -1,7 +1,7 @@
-//! What was expected beside what came.
+//! Comparison of expected and received requests.
 //!
-//! Case files say what the toolkit sends. What arrives has the credential in it, so that is taken out again before the two
-//! are compared.
+//! Case files describe the request that the toolkit sends. The received request also contains the
+//! credential, which is removed before the comparison.
 
 use manifest::{
     Placement,
@@ -12,34 +12,35 @@ use url::{Url, form_urlencoded};
 
 use super::multipart;
 
-/// A request that arrived.
+/// A received request.
 #[derive(Debug)]
 pub(super) struct Sent {
     pub(super) method: String,
-    /// As the toolkit addressed it.
+    /// URL that the toolkit addressed.
     pub(super) url: Url,
-    /// Names in lower case.
+    /// Headers, with names in lower case.
     pub(super) headers: Vec<(String, String)>,
     pub(super) body: Vec<u8>,
 }
 
-/// What is known when requests of a case are compared.
+/// Context for the comparison of a case's requests.
 #[derive(Debug, Default)]
 pub(super) struct Background {
-    /// What the sandbox adds to requests.
+    /// Parts that the sandbox adds to requests.
     pub(super) placements: Vec<Placement>,
     pub(super) files: Vec<GivenFile>,
 }
 
-/// Whether a request is the expected one. Of headers only the expected ones count; a body only when one is expected.
+/// Returns true if a request meets its expectation. Only expected headers count, and the body
+/// counts only if one is expected.
 pub(super) fn fits(expected: &ExpectedRequest, sent: &Sent, background: &Background) -> bool {
     observed(expected, sent, background) == *expected
 }
 
-/// The expectation that a request would have met, as close as possible to the one that was there.
+/// Returns the expectation that a request would have met, as close as possible to the given one.
 pub(super) fn observed(expected: &ExpectedRequest, sent: &Sent, background: &Background) -> ExpectedRequest {
     let url = address(sent, &background.placements);
-    // The spelling of the case stays where both mean the same.
+    // The spelling of the case file is kept if both URLs are equal.
     let same = Url::parse(&expected.url).is_ok_and(|expected| expected == url);
     let header = |name: &String| Some((name.clone(), sent.header(name)?.clone()));
     ExpectedRequest {
@@ -50,7 +51,8 @@ pub(super) fn observed(expected: &ExpectedRequest, sent: &Sent, background: &Bac
     }
 }
 
-/// What came, in the words of what was expected: keys in the same order, and files by their names.
+/// Converts a received value into the notation of the expected one: keys in the same order, and
+/// files by name.
 pub(super) fn merged(expected: &Value, actual: &Value, files: &[GivenFile]) -> Value {
     if stands_for(expected, actual, files) {
         return expected.clone();
@@ -69,8 +71,8 @@ pub(super) fn merged(expected: &Value, actual: &Value, files: &[GivenFile]) -> V
     }
 }
 
-/// Whether two values mean the same: `{ "blob": id }` stands for what is in the file, or for anything when the toolkit made the
-/// file itself; an empty text for no body.
+/// Returns true if two values are equivalent. `{ "blob": id }` matches the content of the file, or
+/// any value if the toolkit made the file itself. An empty text matches a missing body.
 fn stands_for(expected: &Value, actual: &Value, files: &[GivenFile]) -> bool {
     if let Value::Object(object) = expected
         && object.len() == 1
@@ -82,7 +84,7 @@ fn stands_for(expected: &Value, actual: &Value, files: &[GivenFile]) -> bool {
     expected == actual || (*expected == json!("") && actual.is_null())
 }
 
-/// Where a request went, without what the sandbox added.
+/// Returns the URL of a request without the parts that the sandbox added.
 fn address(sent: &Sent, placements: &[Placement]) -> Url {
     let mut url = sent.url.clone();
     for placement in placements {
@@ -99,7 +101,7 @@ fn address(sent: &Sent, placements: &[Placement]) -> Url {
     url
 }
 
-/// Takes one parameter out of a query and leaves the spelling of the others alone.
+/// Removes one parameter from a query and keeps the spelling of the others.
 fn without(url: &mut Url, name: &str, value: &str) {
     let Some(query) = url.query() else { return };
     let is_it = |pair: &str| form_urlencoded::parse(pair.as_bytes()).next() == Some((name.into(), value.into()));
@@ -112,7 +114,7 @@ impl Sent {
         self.headers.iter().find(|(header, _)| header.eq_ignore_ascii_case(name)).map(|(_, value)| value)
     }
 
-    /// The body as case files write it.
+    /// Returns the body in the notation of case files.
     fn body_value(&self) -> Value {
         if self.body.is_empty() {
             return Value::Null;
@@ -130,7 +132,7 @@ impl Sent {
         Value::Object(parts.into_iter().map(value).collect::<Map<_, _>>())
     }
 
-    /// For a person.
+    /// Describes the request for the report.
     pub(super) fn describe(&self) -> String {
         let body = if self.body.is_empty() { String::new() } else { format!("\n  {}", self.body_value()) };
         format!("  {} {}{body}", self.method, self.url)

@@ -1,4 +1,4 @@
-//! What really happened in a case, as its file would say it.
+//! Observed result of a case, in the format of its file.
 
 use anyhow::{Context, Result};
 use manifest::cases::{Case, Ended, lines};
@@ -8,20 +8,20 @@ use serde_json::{Value, json};
 use super::{case::CaseFile, compare, upstream::Played};
 use crate::outcome;
 
-/// One run of a case.
+/// Observed run of a case.
 #[derive(Debug)]
 pub(super) struct Happened {
     played: Played,
-    /// Data, or kind and message of a failure.
+    /// Data of a success, or kind and message of a failure.
     ended: Result<Value, (String, String)>,
 }
 
-/// A case file that would be right.
+/// A corrected case file.
 #[derive(Debug)]
 pub(super) struct Rewritten {
-    /// The whole file.
+    /// Text of the whole file.
     pub(super) text: String,
-    /// What changes: `-` stands before what was expected, `+` before what happened.
+    /// Changed lines: `-` marks an expected line, `+` an observed one.
     pub(super) difference: String,
 }
 
@@ -38,22 +38,22 @@ impl Happened {
         Self { played, ended }
     }
 
-    /// The data, when there is some.
+    /// Returns the data, if the call succeeded.
     pub(super) fn data(&self) -> Option<&Value> {
         self.ended.as_ref().ok()
     }
 
-    /// What no case file can say: requests that no exchange answers.
+    /// Reports requests that no exchange answers. A case file cannot express them.
     pub(super) fn unanswered(&self) -> Vec<String> {
         let problem =
             |request: &String| format!("no exchange is left for this request; add one with its answer:\n{request}");
         self.played.unanswered.iter().map(problem).collect()
     }
 
-    /// The file that would be right; none when it is right as it stands.
+    /// Returns the corrected file; none if the file is already correct.
     ///
     /// # Errors
-    /// When the file cannot be read any more.
+    /// Fails if the file can no longer be read.
     pub(super) fn rewritten(&self, file: &CaseFile<'_>) -> Result<Option<Rewritten>> {
         if self.fits(&file.case) {
             return Ok(None);
@@ -75,8 +75,8 @@ impl Happened {
     fn ends_as(&self, case: &Case) -> bool {
         match &self.ended {
             Ok(data) => case.judge(Ended::Data(data)).is_none(),
-            // What the platform says about an exchange that failed is its own affair: the scripted host and the sandbox use
-            // different words.
+            // The platform's own message about a failed exchange is not compared: the scripted host
+            // and the sandbox use different texts.
             Err((kind, _)) if is_broken(case) => case.error.as_ref().is_some_and(|error| error.kind == *kind),
             Err((kind, message)) => case.judge(Ended::Error { kind, message }).is_none(),
         }
@@ -116,7 +116,7 @@ fn is_broken(case: &Case) -> bool {
     case.exchanges.iter().any(|exchange| exchange.response.error.is_some())
 }
 
-/// Gives files that the call made the names that the scripted host gives them: `file_1`, `file_2`.
+/// Renames files that the call created to the names of the scripted host: `file_1`, `file_2`.
 fn name_files(value: &mut Value, files: &[File]) {
     match value {
         Value::String(text) => {

@@ -1,4 +1,5 @@
-//! Reads `multipart/form-data` (RFC 7578) as our own client writes it, to compare its parts.
+//! Parser for `multipart/form-data` (RFC 7578) as the project's own client writes it, to compare
+//! its parts.
 
 /// One part of a form.
 #[derive(Debug, PartialEq, Eq)]
@@ -8,11 +9,11 @@ pub(super) struct Part<'a> {
     pub(super) content: &'a [u8],
 }
 
-/// The parts in order; none when the body is no such form.
+/// Returns the parts in order; none if the body is not such a form.
 pub(super) fn parts<'a>(media_type: &str, body: &'a [u8]) -> Option<Vec<Part<'a>>> {
     let boundary = media_type.strip_prefix("multipart/form-data")?.split_once("boundary=")?.1.trim_matches('"');
     let delimiter = format!("\r\n--{boundary}");
-    // The first delimiter stands without the line end that belongs to the others.
+    // The first delimiter lacks the line end with which the others begin.
     let mut rest = body.strip_prefix(&delimiter.as_bytes()[2..])?;
     let mut parts = Vec::new();
     while !rest.starts_with(b"--") {

@@ -1,9 +1,11 @@
-//! The external applications of a case, played on loopback.
+//! Providers of a case, played on loopback.
 //!
-//! Every origin that a case or the manifest names gets a server of its own, which the sandbox reaches through a rewrite of the
-//! origin: the component addresses the real host, policy sees the real host, and no request of a declared host leaves
-//! the machine. Requests are matched in any order, because a toolkit may send several at once. One that fits nothing is taken for
-//! the next exchange and gets its answer, so that one difference is one difference, and all that follows can be seen.
+//! Each origin that a case or the manifest names gets its own server. The sandbox reaches it
+//! through a rewrite of the origin: the component addresses the real host, the policy sees the real
+//! host, and no request to a declared host leaves the machine. Requests are matched in any order,
+//! because a toolkit may send several at once. A request that matches no exchange consumes the next
+//! one and gets its response, so that one difference is reported once and the rest of the case
+//! still runs.
 
 use std::{
     collections::BTreeSet,
@@ -24,47 +26,47 @@ use url::Url;
 
 use super::compare::{self, Background, Sent};
 
-/// One byte more than an answer may have in guest memory.
+/// Size in bytes that exceeds the maximum response size in guest memory by one.
 const TOO_LARGE: usize = (10 << 20) + 1;
 
-/// What an exchange says whose answer never comes.
+/// Error name of an exchange that never gets a response.
 const TIMEOUT: &str = "timeout";
 
-/// The servers; they end with it.
+/// Running servers. They stop when this value is dropped.
 pub(super) struct Upstream {
     script: Arc<Mutex<Script>>,
     rewrites: Vec<Rewrite>,
     _servers: JoinSet<()>,
 }
 
-/// What is expected, and what came instead so far.
+/// Expected exchanges, and the differences observed so far.
 #[derive(Default)]
 struct Script {
-    /// With their places in the case.
+    /// Remaining exchanges with their indexes in the case.
     expected: Vec<(usize, Exchange)>,
     background: Background,
     played: Played,
 }
 
-/// What happened in place of what a case expects of requests.
+/// Observed requests that differ from the expected ones.
 #[derive(Debug, Default)]
 pub(super) struct Played {
-    /// Requests that differ from those of the exchanges at these places.
+    /// Requests that differ from those of the exchanges at these indexes.
     pub(super) changed: Vec<(usize, ExpectedRequest)>,
-    /// Exchanges whose requests were not sent.
+    /// Indexes of the exchanges whose requests were not sent.
     pub(super) unsent: Vec<usize>,
-    /// Requests past the last exchange; nobody knows their answers.
+    /// Requests after the last exchange, for which the case has no response.
     pub(super) unanswered: Vec<String>,
 }
 
-/// How an exchange goes on.
+/// Reaction to a request.
 enum Reply {
     Answer(GivenResponse),
-    /// No answer until the other side gives up.
+    /// No response until the client gives up.
     Hang,
     /// The connection breaks.
     Break,
-    /// More than may be received.
+    /// A response above the maximum size.
     Flood,
     NotExpected,
 }
@@ -76,7 +78,7 @@ struct Server {
 }
 
 impl Upstream {
-    /// Starts a server for each origin.
+    /// Starts one server for each origin.
     pub(super) async fn start(origins: BTreeSet<String>) -> Result<Self> {
         let script = Arc::new(Mutex::new(Script::default()));
         let mut servers = JoinSet::new();
@@ -88,19 +90,19 @@ impl Upstream {
             let server = Server { origin: origin.into(), script: script.clone() };
             let router = Router::new().fallback(answer).with_state(server);
             servers.spawn(async move {
-                // Never ends by itself; an error here shows as a request without an answer.
+                // The server never ends by itself; an error shows as a request without a response.
                 let _ = axum::serve(listener, router).await;
             });
         }
         Ok(Self { script, rewrites, _servers: servers })
     }
 
-    /// Where the sandbox sends requests for the played origins.
+    /// Returns the rewrites that lead the sandbox to the played origins.
     pub(super) fn rewrites(&self) -> Vec<Rewrite> {
         self.rewrites.clone()
     }
 
-    /// Begins a case. Exchanges that the sandbox refuses by itself are not expected to arrive.
+    /// Begins a case. Exchanges that the sandbox itself refuses are not expected to arrive.
     pub(super) fn begin(&self, exchanges: &[Exchange], background: Background) {
         let expected = exchanges.iter().cloned().enumerate().filter(|(_, exchange)| arrives(exchange)).collect();
         *lock(&self.script) = Script { expected, background, played: Played::default() };
@@ -118,7 +120,7 @@ fn arrives(exchange: &Exchange) -> bool {
     !matches!(exchange.response.error.as_deref(), Some("denied" | "invalid_request" | "credential" | "limit"))
 }
 
-/// Whether the answer of this exchange never comes.
+/// Returns true if the exchange never gets a response.
 pub(super) fn hangs(exchange: &Exchange) -> bool {
     exchange.response.error.as_deref() == Some(TIMEOUT)
 }
@@ -173,7 +175,7 @@ fn respond(given: &GivenResponse) -> Response {
     builder.body(body.into()).unwrap_or_else(|_| plain(500, "the answer of the case is not a possible one"))
 }
 
-/// A body that breaks at once.
+/// Returns a body that fails immediately.
 fn broken() -> Body {
     let failed = std::io::Error::from(std::io::ErrorKind::ConnectionReset);
     Body::from_stream(futures::stream::once(async { Err::<Bytes, _>(failed) }))

@@ -1,4 +1,4 @@
-//! The account that the temporary project needs for a toolkit with a credential: connected once, with the author's own.
+//! Account of the temporary project, connected once with the author's own credential.
 
 use anyhow::{Context, Result};
 use manifest::AuthScheme;
@@ -15,7 +15,8 @@ use crate::{
     run,
 };
 
-/// Connects an account of each toolkit for whose fields there are values. What goes wrong is said and stops nothing.
+/// Connects an account for each toolkit whose field values are given. A failure is reported and
+/// does not stop the command.
 pub(crate) async fn connect(api: &Api, options: &Dev, served: &[Served], console: &Console) -> bool {
     for Served { manifest, .. } in served {
         let connected = match find(options, &manifest.auth) {
@@ -31,7 +32,7 @@ pub(crate) async fn connect(api: &Api, options: &Dev, served: &[Served], console
     true
 }
 
-/// The first scheme whose required fields are all given.
+/// Returns the first scheme whose required fields are all given.
 fn find<'m>(options: &Dev, schemes: &'m [AuthScheme]) -> Result<Option<(&'m AuthScheme, Values)>> {
     let file = options.credentials.as_deref().map(run::read_credentials).transpose()?;
     let given = |name: &str| match &file {

@@ -1,4 +1,4 @@
-//! The few requests that this command sends to the server.
+//! API requests of `toolkit dev` to its server.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use url::Url;
 
 use crate::publish;
 
-/// Everything but publishing is quick.
+/// Timeout of all requests but publishing.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A server and the keys to it.
+/// A server and its keys.
 #[derive(Clone)]
 pub(crate) struct Api {
     pub(crate) client: Client,
@@ -28,17 +28,17 @@ impl Api {
         Ok(Self { client: publish::client()?, url, org_key, key })
     }
 
-    /// The server as one to publish to.
+    /// Returns the server as a target for publishing.
     pub(crate) fn publisher(&self) -> publish::Server {
         publish::Server::new(self.url.clone(), self.org_key.clone())
     }
 
-    /// The address of the server, without a slash at its end.
+    /// Returns the address of the server without a trailing slash.
     pub(crate) fn base(&self) -> &str {
         self.url.as_str().trim_end_matches('/')
     }
 
-    /// Asks with the project's key. None when there is no such thing.
+    /// Sends a request with the project's key. Returns none if the resource does not exist.
     pub(crate) async fn ask(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Option<Value>> {
         let address = format!("{}/api/v3.1{path}", self.base());
         let mut request = self.client.request(method, address).header("x-api-key", &self.key).timeout(PATIENCE);

@@ -1,4 +1,4 @@
-//! Calls as they come in, read from the server's execution log.
+//! Tool calls as they arrive, read from the server's execution log.
 
 use std::{
     collections::{HashSet, VecDeque},
@@ -16,15 +16,15 @@ use super::{
 };
 
 const LOG: &str = "/logs/tool_execution";
-/// How often the log is asked.
+/// Interval at which the log is read.
 const EVERY: Duration = Duration::from_millis(250);
-/// Records of one answer, and answers read in one round at most.
+/// Maximum number of records in a page, and of pages in one round.
 const PAGE: usize = 100;
 const PAGES: usize = 10;
-/// Calls remembered as shown.
+/// Maximum number of ids remembered as already shown.
 const REMEMBERED: usize = 4 * PAGE * PAGES;
 
-/// The calls of a project.
+/// Calls of a project.
 pub(crate) struct Calls<'d> {
     api: &'d Api,
     console: &'d Console,
@@ -37,9 +37,10 @@ impl<'d> Calls<'d> {
         Self { api, console, shown: HashSet::new(), order: VecDeque::new() }
     }
 
-    /// Shows each call that ends from now on. A server that cannot be asked for a moment is asked again.
+    /// Shows each call that ends from now on. A failed request to the server is repeated in the
+    /// next round.
     pub(crate) async fn follow(&mut self) -> Result<()> {
-        // What ran before is not shown.
+        // Earlier calls are not shown.
         if let Ok(before) = self.unseen(1).await {
             before.into_iter().for_each(|id| self.remember(id));
         }
@@ -55,7 +56,7 @@ impl<'d> Calls<'d> {
         }
     }
 
-    /// Calls that were not shown, oldest first.
+    /// Returns the ids of calls that were not shown yet, oldest first.
     async fn unseen(&self, pages: usize) -> Result<Vec<String>> {
         let mut unseen = Vec::new();
         let mut cursor = Value::Null;

@@ -1,4 +1,4 @@
-//! What the author sees: lines for people, or one JSON object a line for scripts.
+//! Output of `toolkit dev`: lines for people, or one JSON object per line for scripts.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -8,27 +8,27 @@ use serde_json::{Value, json};
 use super::{Api, release::Served};
 use crate::progress;
 
-/// Changed files named in a line.
+/// Maximum number of changed files named in a line.
 const NAMED: usize = 3;
 
-/// Standard output.
+/// Writer for standard output.
 pub(crate) struct Console {
     json: bool,
 }
 
-/// Something that happened.
+/// Event to show.
 pub(crate) enum Event<'e> {
-    /// The server is there.
+    /// The server is ready.
     Serving(&'e Api),
-    /// A build begins.
+    /// A build has started.
     Building { changed: &'e [PathBuf] },
     /// A build is served.
     Built { served: &'e Served, api: &'e Api, took: Duration },
-    /// A build failed; what was served is served still.
+    /// A build has failed; the previous one is still served.
     Failed(&'e str),
     /// An account was connected with the author's credential.
     Connected { toolkit: &'e str, account: &'e str },
-    /// A call ended; its record.
+    /// A call has ended; the value is its record.
     Call(&'e Value),
 }
 
@@ -37,7 +37,7 @@ impl Console {
         Self { json }
     }
 
-    /// Shows it.
+    /// Prints an event.
     pub(crate) fn say(&self, event: &Event<'_>) {
         if self.json {
             println!("{}", event.record());
@@ -113,7 +113,7 @@ fn built(served: &Served, api: &Api, took: Duration) -> Vec<String> {
     lines
 }
 
-/// A call of the first tool, for a shell.
+/// Returns a shell command that calls the first tool.
 fn to_paste(served: &Served, api: &Api) -> Option<String> {
     let tools = &served.manifest.tools;
     let tool = tools.iter().find(|tool| !tool.examples.is_empty()).or_else(|| tools.first())?;
@@ -125,7 +125,7 @@ fn to_paste(served: &Served, api: &Api) -> Option<String> {
     ))
 }
 
-/// A line for a call, and one for each request, each line of its log, and its error.
+/// Formats a call: one line for the call, and one line each for its requests, log lines and error.
 fn call(record: &Value) -> Vec<String> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let (about, metrics, data) = (&record["metadata"], &record["metrics"], &record["data"]);

@@ -1,4 +1,5 @@
-//! Versions of a toolkit under work: each good build that differs from the one before gets the next.
+//! Versions of a toolkit in development: each good build that differs from the previous one gets
+//! the next version.
 
 use std::collections::HashMap;
 
@@ -14,25 +15,25 @@ use crate::{
     publish::{self, Published},
 };
 
-/// Versions tried when others publish at the same time.
+/// Maximum number of versions to try if others publish at the same time.
 const TRIES: usize = 20;
 const TAKEN: u16 = 409;
 
-/// What is served of each toolkit.
+/// Served version of each toolkit.
 pub(crate) struct Releases<'d> {
     api: &'d Api,
     served: HashMap<String, Served>,
 }
 
-/// A toolkit as it is served.
+/// A served toolkit.
 #[derive(Debug, Clone)]
 pub(crate) struct Served {
     pub(crate) manifest: Manifest,
-    /// Digest of the component in whatever version.
+    /// Digest of the component, independent of its version.
     content: Digest,
-    /// Bytes of the component.
+    /// Size of the component in bytes.
     pub(crate) size: u64,
-    /// Whether this build brought it.
+    /// True if this build published it.
     pub(crate) new: bool,
 }
 
@@ -41,10 +42,11 @@ impl<'d> Releases<'d> {
         Self { api, served: HashMap::new() }
     }
 
-    /// Publishes a build, unless it is what is served already.
+    /// Publishes a build, unless it is already served.
     pub(crate) async fn serve(&mut self, built: &Built) -> Result<Served> {
         let bytes = std::fs::read(&built.file).with_context(|| format!("cannot read {}", built.file.display()))?;
-        // The section with the manifest stands last, and its bytes follow from the manifest.
+        // The section with the manifest is the last one, and its bytes are determined by the
+        // manifest.
         let section = manifest::embed(Vec::new(), &built.manifest);
         let code = bytes.strip_suffix(&section[..]).context("the component does not end with its manifest")?;
         let mut manifest = built.manifest.clone();
@@ -66,12 +68,12 @@ impl<'d> Releases<'d> {
         Ok(served)
     }
 
-    /// Publishes under the manifest's version, or a later one when somebody else has taken it.
+    /// Publishes under the manifest's version, or under a later one if that is taken.
     async fn publish(&self, code: &[u8], manifest: &mut Manifest) -> Result<()> {
         let server = self.api.publisher();
         for _ in 0..TRIES {
             let bytes = manifest::embed(code.to_vec(), manifest);
-            // What breaks between two saves breaks nobody.
+            // Compatibility is not checked between two saves of a toolkit in development.
             let Published { status, answer, .. } = server.publish((bytes, manifest.clone()), None, true).await?;
             match status {
                 200..300 => return Ok(()),
@@ -82,7 +84,7 @@ impl<'d> Releases<'d> {
         bail!("{} was not published: somebody else publishes it all the time", manifest.slug)
     }
 
-    /// The newest version that the server has.
+    /// Returns the newest version on the server.
     async fn newest(&self, slug: &str) -> Result<Option<Version>> {
         let Some(toolkit) = self.api.ask(Method::GET, &format!("/toolkits/{slug}"), None).await? else {
             return Ok(None);
@@ -91,7 +93,7 @@ impl<'d> Releases<'d> {
     }
 }
 
-/// The next version: one more on the same day, or the first of the next day.
+/// Returns the next version: the next number of the same day, or the first of the next day.
 fn after(version: &Version) -> Result<Version> {
     let none = || anyhow!("there is no version after {version}");
     let (day, number) = version.as_str().split_once('_').ok_or_else(none)?;

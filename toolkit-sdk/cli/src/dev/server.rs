@@ -1,4 +1,4 @@
-//! The server behind `toolkit dev`: its own on a temporary folder, or one that runs already.
+//! Server behind `toolkit dev`: a private one on a temporary folder, or a running one.
 
 use std::{env, fmt, path::PathBuf, process::Stdio, time::Duration};
 
@@ -15,27 +15,28 @@ use super::{Api, Dev};
 use crate::toolchain;
 
 const PROGRAM: &str = "toolhost";
-/// How long a start may take.
+/// Timeout of the start.
 const START: Duration = Duration::from_secs(60);
-/// How long the server may take to finish what runs.
+/// Time that the server may take to finish running work.
 const END: Duration = Duration::from_secs(10);
 
-/// A server that is ready.
+/// A ready server.
 pub(crate) struct Server {
     pub(crate) api: Api,
     own: Option<Own>,
 }
 
-/// A server of this command alone.
+/// A server that belongs to this command.
 struct Own {
     process: Child,
-    /// The server ends with it. Taken out of the process, which would close it when waited for.
+    /// Standard input, whose end stops the server. It is stored separately because waiting for the
+    /// process would close it.
     input: Option<ChildStdin>,
-    /// Removed when dropped.
+    /// Temporary folder, removed when dropped.
     _folder: tempfile::TempDir,
 }
 
-/// What the server says when it is ready.
+/// Output of the server when it is ready.
 #[derive(Deserialize)]
 struct Ready {
     url: Url,
@@ -44,7 +45,7 @@ struct Ready {
 }
 
 impl Server {
-    /// Starts a server, or takes the one that the options name.
+    /// Starts a server, or uses the one that the options name.
     pub(crate) async fn open(options: &Dev) -> Result<Self> {
         let Some(url) = &options.server else { return start(options).await };
         let given = |key: &Option<String>, name: &str| {
@@ -56,7 +57,7 @@ impl Server {
         Ok(Self { api, own: None })
     }
 
-    /// Waits until the server has ended by itself, and says so.
+    /// Waits until the server has ended by itself, and returns the reason.
     pub(crate) async fn ended(&mut self) -> Error {
         match &mut self.own {
             Some(own) => match own.process.wait().await {
@@ -67,12 +68,12 @@ impl Server {
         }
     }
 
-    /// Stops the server, when it is this command's own, and removes its folder.
+    /// Stops the server if it belongs to this command, and removes its folder.
     pub(crate) async fn stop(self) {
         let Some(mut own) = self.own else { return };
         drop(own.input.take());
         if timeout(END, own.process.wait()).await.is_err() {
-            // What it kept is removed in any case.
+            // The folder is removed in any case.
             let _ = own.process.kill().await;
         }
     }
@@ -93,7 +94,8 @@ async fn start(options: &Dev) -> Result<Server> {
     command.env("TOOLHOST_LIMITS__RATE", "0");
     command.env("TOOLHOST_LIMITS__RATE_PER_PROJECT", "0");
     command.env("TOOLHOST_LOGS__CASSETTES", "all").env("TOOLHOST_LOGS__CASSETTE_KIB", "8192");
-    // A process group of its own: ctrl-c in the terminal is for this command, which stops the server.
+    // In its own process group the server does not receive ctrl-c from the terminal. This command
+    // stops it.
     command.process_group(0).kill_on_drop(true).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut process = command.spawn().with_context(|| format!("cannot run {}", program.display()))?;
     let output = process.stdout.take().context("the server has no standard output")?;
@@ -113,7 +115,7 @@ async fn start(options: &Dev) -> Result<Server> {
     Ok(Server { api, own: Some(Own { process, input, _folder: folder }) })
 }
 
-/// The server's binary: next to this one, or on the search path.
+/// Finds the server's binary, next to this one or on the search path.
 fn program() -> Result<PathBuf> {
     let beside = env::current_exe().ok().map(|own| own.with_file_name(PROGRAM)).filter(|file| file.is_file());
     beside.or_else(|| toolchain::on_path(PROGRAM)).context(

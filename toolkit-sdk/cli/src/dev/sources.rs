@@ -1,7 +1,8 @@
-//! What a toolkit is made of, and when it has changed.
+//! Sources of a toolkit and the detection of changes.
 //!
-//! The content decides: what the file system reports is only a reason to look. So a file that was touched, or written by the
-//! build, makes no rebuild; and a change that was not reported, or came while nobody listened, is found by the next look.
+//! The content decides: a file system notification is only a reason to compare. So a file that was
+//! merely touched, or that the build wrote, causes no rebuild. A change without a notification is
+//! found by the next comparison.
 
 use std::{
     collections::BTreeMap,
@@ -16,38 +17,41 @@ use anyhow::{Context, Result};
 use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 use tokio::{sync::mpsc, time::timeout};
 
-/// How long nothing must have happened before a change is taken for whole: editors write in steps.
+/// Period without notifications after which a change counts as complete, because editors write in
+/// steps.
 const QUIET: Duration = Duration::from_millis(50);
-/// Reports waited out at most: something may write without end.
+/// Maximum number of notifications to wait for, because a program may write without end.
 const REPORTS: usize = 20;
-/// A look without a report, for file systems that report nothing.
+/// Interval of comparisons without a notification, for file systems that send none.
 const LOOK: Duration = Duration::from_secs(2);
-/// Larger files count by size and time.
+/// Maximum size in bytes of files that are compared by content. Larger files are compared by size
+/// and time.
 const READ: u64 = 4 << 20;
-/// Folders of builds. What holds a `CACHEDIR.TAG` is one, too, whatever its name.
+/// Names of build output folders. Any folder with a `CACHEDIR.TAG` is one, too.
 const OUTPUTS: [&str; 4] = ["target", "dist", "node_modules", "__pycache__"];
 const TAG: &str = "CACHEDIR.TAG";
-/// Written by cargo as much as by the author.
+/// File that both cargo and the author write.
 const LOCK_FILE: &str = "Cargo.lock";
 
-/// A folder under watch.
+/// A watched folder.
 pub(crate) struct Sources {
     root: PathBuf,
-    /// None where the system has no way to watch.
+    /// File system watcher; none if the system does not support it.
     watcher: Option<RecommendedWatcher>,
     reports: mpsc::Receiver<()>,
 }
 
-/// What the files of a folder held at one moment: a hash for each, by its path in the folder.
+/// Content of a folder at one time: a hash for each file, by its path in the folder.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Snapshot(BTreeMap<PathBuf, u64>);
 
 impl Sources {
-    /// Watches a folder with everything in it but what builds write.
+    /// Watches a folder and its subfolders, except build outputs.
     pub(crate) fn watch(root: PathBuf) -> Self {
         let (report, reports) = mpsc::channel(1);
         let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
-            // Reading is no change, and this command reads. A full channel says already that there is something to look at.
+            // Read access is no change, and this command reads files itself. If the channel is
+            // full, a notification is already pending.
             if !matches!(event, Ok(notify::Event { kind: EventKind::Access(_), .. })) {
                 let _ = report.try_send(());
             }
@@ -55,12 +59,12 @@ impl Sources {
         Self { root, watcher: watcher.ok(), reports }
     }
 
-    /// Waits until the folder holds something else than it did.
+    /// Waits until the content of the folder differs from `old`.
     pub(crate) async fn changed_from(&mut self, old: &Snapshot) -> Result<Snapshot> {
         loop {
             let now = self.look()?;
             if now == *old {
-                // A report, or time for a look without one.
+                // Waits for a notification or the next regular comparison.
                 let _ = timeout(LOOK, self.reports.recv()).await;
                 continue;
             }
@@ -76,7 +80,7 @@ impl Sources {
         }
     }
 
-    /// Reads what is there now.
+    /// Reads the current content.
     pub(crate) fn look(&mut self) -> Result<Snapshot> {
         let mut files = BTreeMap::new();
         let root = self.root.clone();
@@ -85,8 +89,9 @@ impl Sources {
     }
 
     fn folder(&mut self, folder: &Path, files: &mut BTreeMap<PathBuf, u64>) -> io::Result<()> {
-        // Before it is read: what comes after that is reported. Again each time, because a folder of this name may be a new
-        // one. Where it cannot be watched, looking finds the changes.
+        // Watched before it is read, so that later changes are notified. Repeated each time,
+        // because the folder may have been replaced. Without a watcher, the regular comparisons
+        // find the changes.
         if let Some(watcher) = &mut self.watcher {
             let _ = watcher.watch(folder, RecursiveMode::NonRecursive);
         }
@@ -97,7 +102,7 @@ impl Sources {
             if name.starts_with('.') || name.ends_with('~') {
                 continue;
             }
-            // What is gone again was not there.
+            // A file that was deleted meanwhile is skipped.
             let Ok(about) = fs::metadata(&path) else { continue };
             if !about.is_dir() {
                 let inside = path.strip_prefix(&self.root).unwrap_or(&path).to_owned();
@@ -113,7 +118,7 @@ impl Sources {
     }
 }
 
-/// A file that cannot be read counts as empty: the build will say what is wrong with it.
+/// Hashes a file. An unreadable file counts as empty: the build reports the problem.
 fn content(path: &Path, about: &fs::Metadata) -> u64 {
     let mut hasher = DefaultHasher::new();
     if about.len() > READ {
@@ -125,14 +130,14 @@ fn content(path: &Path, about: &fs::Metadata) -> u64 {
 }
 
 impl Snapshot {
-    /// Files that are new, gone or other than they were.
+    /// Lists files that are new, deleted or changed.
     pub(crate) fn changed_from(&self, old: &Self) -> Vec<PathBuf> {
         let other = self.0.iter().filter(|(path, hash)| old.0.get(*path) != Some(hash)).map(|(path, _)| path);
         let gone = old.0.keys().filter(|path| !self.0.contains_key(*path));
         other.chain(gone).cloned().collect()
     }
 
-    /// Takes over cargo's lock file.
+    /// Copies the hash of cargo's lock file from another snapshot.
     pub(crate) fn take_lock_file(&mut self, from: &Self) {
         if let Some(&hash) = from.0.get(Path::new(LOCK_FILE)) {
             self.0.insert(LOCK_FILE.into(), hash);

@@ -1,8 +1,10 @@
-//! A component of another toolchain, made to import nothing but what the host gives.
+//! Removal of imports that the host does not provide from a component of another toolchain.
 //!
-//! Compilers of whole language runtimes import everything their C library knows, sockets too, whether it is used or not. A
-//! host that linked all that would have it all to defend. So each function of an interface that the host does not give is
-//! replaced, inside the component, by one that traps; the component is otherwise the same, byte for byte in its modules.
+//! Compilers of whole language runtimes import everything that their C library knows, including
+//! sockets, whether it is used or not. A host that linked all of these imports would have to secure
+//! all of them. Therefore each function of an interface that the host does not provide is replaced,
+//! inside the component, by a function that traps. The modules of the component stay the same, byte
+//! for byte.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -24,11 +26,12 @@ use wit_parser::{
     decoding::{DecodedWasm, decode},
 };
 
-/// What lets go of a handle that nobody can have.
+/// Name of the stand-in that drops a handle of an absent resource.
 const DROP: &str = "drop";
 
-/// Replaces what `given` does not name. `entry` is the interface that the component exports: a component that only wraps the
-/// one with that export, as tools that take snapshots leave it, is unwrapped first.
+/// Replaces the imports that `given` does not name. `entry` is the interface that the component
+/// exports. Snapshot tools wrap the component that has this export into another one; such a
+/// component is unwrapped first.
 pub(crate) fn close(component: &[u8], entry: &str, given: fn(&str) -> bool) -> Result<Vec<u8>> {
     let component = match wrapped(component, entry)? {
         Some(range) => &component[range],
@@ -59,7 +62,7 @@ pub(crate) fn close(component: &[u8], entry: &str, given: fn(&str) -> bool) -> R
     Ok(closed.finish())
 }
 
-/// The component inside this one that has the export.
+/// Returns the range of the inner component that has the export.
 fn wrapped(component: &[u8], entry: &str) -> Result<Option<Range<usize>>> {
     let mut inside: Vec<Range<usize>> = Vec::new();
     for payload in Parser::new(0).parse_all(component) {
@@ -81,7 +84,7 @@ fn wrapped(component: &[u8], entry: &str) -> Result<Option<Range<usize>>> {
     Ok(None)
 }
 
-/// What a component imports and the host does not give, by interface and name.
+/// Imports that the host does not provide, by interface and name.
 struct Absent {
     functions: HashMap<(String, String), (Vec<ValType>, Vec<ValType>)>,
     resources: HashSet<(String, String)>,
@@ -109,7 +112,7 @@ impl Absent {
         Ok(absent)
     }
 
-    /// A module with a function for each of them, and every one traps.
+    /// Builds a module with one trapping function for each absent import.
     fn module(&self) -> wasm_encoder::Module {
         let (mut types, mut functions) = (TypeSection::new(), FunctionSection::new());
         let (mut exports, mut code) = (ExportSection::new(), CodeSection::new());
@@ -146,20 +149,21 @@ fn signature(resolve: &Resolve, function: &wit_parser::Function) -> (Vec<ValType
     (signature.params.iter().map(core).collect(), signature.results.iter().map(core).collect())
 }
 
-/// The rewriting. One core module and one core instance come before the component's own; instances and functions of absent
-/// interfaces go; absent types stay as types that nothing has, because other types name them.
+/// State of the rewriting. One core module and one core instance are added before the component's
+/// own. Instances and functions of absent interfaces are removed. Absent types stay as types
+/// without values, because other types refer to them.
 struct Closing {
     absent: Absent,
     given: fn(&str) -> bool,
-    /// Above 0 inside the declaration of a type, which counts for itself.
+    /// Nesting depth; above 0 inside the declaration of a type, which has its own numbering.
     depth: u32,
-    /// For each instance: its new number, or the absent interface that it was.
+    /// For each instance: its new index, or the absent interface that it was.
     instances: Vec<Result<u32, String>>,
     kept: u32,
-    /// For each function: its new number, or the export of the trapping module that stands in for it.
+    /// For each function: its new index, or the export of the trapping module that replaces it.
     functions: Vec<Result<u32, String>>,
     live: u32,
-    /// For each type: whether it is an absent resource.
+    /// For each type: true if it is an absent resource.
     types: Vec<bool>,
 }
 
@@ -174,7 +178,7 @@ impl Closing {
         self.live += 1;
     }
 
-    /// Counts what an item that stays adds.
+    /// Counts the index that an item adds if it stays.
     fn keep(&mut self, kind: ComponentExternalKind) {
         match kind {
             ComponentExternalKind::Func => self.keep_function(),
@@ -301,7 +305,7 @@ impl ReencodeComponent for Closing {
                 component
                     .section(&RawSection { id: ComponentSectionId::Component.into(), data: &whole[unchecked_range] });
             }
-            // Names of things by numbers that have changed.
+            // Name sections are dropped because they refer to old indexes.
             Payload::CustomSection(_) => {}
             Payload::ComponentImportSection(section) => {
                 return section.into_iter().try_for_each(|import| self.import(component, import?));
@@ -344,7 +348,8 @@ impl ReencodeComponent for Closing {
 mod tests {
     use super::*;
 
-    /// Imports one interface that is given and one that is not, calls a function of each, and drops a resource of the absent.
+    /// Component that imports a provided and an absent interface, calls a function of each, and
+    /// drops a resource of the absent one.
     const OPEN: &str = r#"(component
         (type $log (instance (export "write" (func (param "n" u32)))))
         (import "toolhost:toolkit/log@1.0.0" (instance $given (type $log)))

@@ -1,8 +1,8 @@
-//! Compilers of other languages: found, installed once for all toolkits, run.
+//! Compilers of other languages, installed once for all toolkits.
 //!
-//! Each lives in a folder of its own in the user's cache, named after everything in it, so that another release of this
-//! command never meets a compiler that is not its own. Packages come from the language's registry, at pinned versions whose
-//! digests are checked; install scripts are not run.
+//! Each compiler has its own folder in the user's cache, named by a digest of its files, so that
+//! another release of this command uses another folder. Packages come from the language's registry,
+//! at pinned versions whose digests are checked. Install scripts are not run.
 
 use std::{
     fs,
@@ -16,11 +16,12 @@ use serde_json::{Value, json};
 use super::{Language, files};
 use crate::{host, progress};
 
-/// Marks a folder whose installation went through.
+/// Name of the file that marks a complete installation.
 const READY: &str = "ready";
-/// The version of Python that the compiler brings, which chooses the packages that a toolkit may use.
+/// Python version of the compiler, which determines the packages that a toolkit may use.
 const PYTHON: &str = "3.14";
-/// What `componentize-py` would be, were it installed as a program. Its own trace says nothing about the toolkit.
+/// Python program that runs `componentize-py` without its own traceback, which says nothing about
+/// the toolkit.
 const COMPONENTIZE_PY: &str = "
 import sys
 from componentize_py import script
@@ -48,7 +49,7 @@ pub(crate) fn prepare(language: Language) -> Result<Compiler> {
         files::write(&fresh, files)?;
         install(language, &fresh).inspect_err(|_| drop(fs::remove_dir_all(&fresh)))?;
         fs::write(fresh.join(READY), "").with_context(|| format!("cannot write to {}", fresh.display()))?;
-        // Another run of this command may have been quicker; then its folder is as good.
+        // Another run of this command may have installed the same compiler meanwhile.
         if fs::rename(&fresh, &folder).is_err() {
             fs::remove_dir_all(&fresh).with_context(|| format!("cannot remove {}", fresh.display()))?;
         }
@@ -69,7 +70,7 @@ fn install(language: Language, folder: &Path) -> Result<()> {
 }
 
 impl Compiler {
-    /// Compiles the toolkit in `folder`, whose library lies in `kept`, to a component.
+    /// Compiles the toolkit in `folder`, whose library is in `kept`, to a component.
     pub(super) fn compile(&self, folder: &Path, entry: &str, kept: &Path, output: &Path) -> Result<()> {
         match self.language {
             Language::Js => {
@@ -92,7 +93,8 @@ impl Compiler {
                 python.args(["-c", COMPONENTIZE_PY, "--wit-path"]).arg(self.folder.join("wit"));
                 python.args(["--world", "toolkit", "componentize", "toolkit_entry", "--python-path"]).arg(kept);
                 python.arg("--python-path").arg(folder).arg("--output").arg(output);
-                // Without an environment it would take whatever packages this machine has.
+                // Without an environment the compiler would use any packages installed on this
+                // machine.
                 python.env("PYTHONPATH", self.folder.join("packages")).env("VIRTUAL_ENV", environment);
                 python.env("RUST_BACKTRACE", "0");
                 compiled(&mut python, self.language)
@@ -101,7 +103,7 @@ impl Compiler {
     }
 }
 
-/// Installs what a `package.json` names.
+/// Installs the packages of a `package.json`.
 fn npm(folder: &Path) -> Result<()> {
     let mut npm = Command::new("npm");
     npm.args(["install", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel", "error"]).current_dir(folder);
@@ -115,10 +117,10 @@ fn has_dependencies(folder: &Path) -> Result<bool> {
     Ok(package["dependencies"].as_object().is_some_and(|packages| !packages.is_empty()))
 }
 
-/// Installs what a `requirements.txt` names: packages in Python alone, because no others run in a toolkit.
+/// Installs the packages of a `requirements.txt`. Only pure Python packages run in a toolkit.
 fn requirements(folder: &Path, environment: &Path) -> Result<()> {
     let packages = environment.join("lib").join("site-packages");
-    // Packages of an earlier list would stay, and be found.
+    // Packages of an earlier list must not stay importable.
     drop(fs::remove_dir_all(environment));
     fs::create_dir_all(&packages).with_context(|| format!("cannot make the folder {}", packages.display()))?;
     let file = folder.join("requirements.txt");
@@ -140,7 +142,7 @@ fn pip(folder: &Path, list: &str, target: &Path) -> Command {
     pip
 }
 
-/// Runs a step of an installation; what it says is for the person.
+/// Runs an installation step. Its output goes to the user.
 fn done(command: &mut Command, language: Language) -> Result<()> {
     if !run(command, language)? {
         let what = command.get_program().to_string_lossy();
@@ -162,7 +164,7 @@ fn run(command: &mut Command, language: Language) -> Result<bool> {
 }
 
 impl Language {
-    /// Debian's packages with what the compiler needs of the machine.
+    /// Returns the Debian packages that the compiler needs.
     pub(crate) fn packages(self) -> &'static [&'static str] {
         match self {
             Self::Js => &["nodejs", "npm"],
@@ -170,7 +172,7 @@ impl Language {
         }
     }
 
-    /// Whether that is there.
+    /// Returns true if these programs are installed.
     pub(crate) fn is_installed(self) -> bool {
         let probes: &[&[&str]] = match self {
             Self::Js => &[&["node", "--version"], &["npm", "--version"]],
@@ -183,7 +185,7 @@ impl Language {
         })
     }
 
-    /// What to do where it is not.
+    /// Returns the installation advice for missing programs.
     pub(crate) fn missing(self) -> String {
         let needs = match self {
             Self::Js => "JavaScript toolkits are compiled with Node.js 18 or newer and npm",

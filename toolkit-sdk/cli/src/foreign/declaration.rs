@@ -1,8 +1,9 @@
-//! What a toolkit in another language says about itself, and the manifest it makes.
+//! Declaration of a toolkit in another language, and the manifest built from it.
 //!
-//! A compiled toolkit is a snapshot of its memory after loading, and the library leaves the declaration there as bytes:
-//! `toolhost:declaration:`, its length in eight digits, a colon, JSON in ASCII. So it is written by the very engine that will
-//! run the toolkit, and neither building nor describing one runs its code outside of WebAssembly.
+//! A compiled toolkit is a snapshot of its memory after loading, in which the library leaves the
+//! declaration as bytes: `toolhost:declaration:`, its length in eight digits, a colon, and JSON in
+//! ASCII. So the declaration is written by the engine that will run the toolkit, and the toolkit's
+//! code never runs outside of WebAssembly.
 
 use std::{fs, path::Path};
 
@@ -18,10 +19,11 @@ use serde_json::{Value, json};
 use wasmparser::{Parser, Payload};
 
 const MARK: &[u8] = b"toolhost:declaration:";
-/// Digits of the length.
+/// Number of digits of the length.
 const DIGITS: usize = 8;
 
-/// As the libraries write it. What is checked here is what the manifest cannot say any more; the rest is checked there.
+/// Declaration as the libraries write it. Checks here cover only facts that the manifest no longer
+/// contains; all others are made on the manifest.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Declaration {
@@ -31,7 +33,7 @@ pub(super) struct Declaration {
     #[serde(default)]
     categories: Vec<String>,
     version: Option<String>,
-    /// A file in the toolkit's folder.
+    /// Path of a file in the toolkit's folder.
     logo: Option<String>,
     #[serde(default)]
     auth: Vec<Scheme>,
@@ -48,7 +50,7 @@ pub(super) struct Declaration {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Tool {
-    /// The part of the slug after the toolkit's, in any case.
+    /// Part of the slug after the toolkit's slug, in any case.
     key: String,
     name: Option<String>,
     description: String,
@@ -132,7 +134,7 @@ struct Asked {
     hidden: bool,
 }
 
-/// Reads the declaration out of a compiled toolkit.
+/// Reads the declaration from a compiled toolkit.
 pub(super) fn find(component: &[u8]) -> Result<Declaration> {
     let mut found: Option<&[u8]> = None;
     for payload in Parser::new(0).parse_all(component) {
@@ -140,7 +142,8 @@ pub(super) fn find(component: &[u8]) -> Result<Declaration> {
         for segment in section {
             let data = segment.context("cannot read the compiled toolkit's data")?.data;
             for text in texts(data) {
-                // Copies may have been left behind; what differs would be another toolkit.
+                // The memory may contain copies. Two different declarations would describe two
+                // toolkits.
                 match found {
                     Some(first) if first != text => bail!("the compiled toolkit declares itself twice, differently"),
                     _ => found = Some(text),
@@ -152,7 +155,7 @@ pub(super) fn find(component: &[u8]) -> Result<Declaration> {
     serde_json::from_slice(text).context("the toolkit's declaration is not as expected")
 }
 
-/// JSON texts behind the mark.
+/// Returns the JSON texts after each mark.
 fn texts(data: &[u8]) -> impl Iterator<Item = &[u8]> {
     let starts = data.windows(MARK.len()).enumerate().filter(|(_, window)| *window == MARK);
     starts.filter_map(move |(at, _)| {
@@ -164,7 +167,8 @@ fn texts(data: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 impl Declaration {
-    /// The manifest as JSON, without a version when the author gave none. `folder` is where the logo lies.
+    /// Builds the manifest as JSON, without a version if the author gave none. `folder` contains
+    /// the logo.
     pub(super) fn manifest(self, folder: &Path, sdk: &str) -> Result<Value> {
         let slug = self.slug;
         let logo = self.logo.map(|logo| read_logo(folder, &logo)).transpose()?;
@@ -300,7 +304,8 @@ impl Asked {
     }
 }
 
-/// `get_item` and `getItem` become `Get item`, `api_key` becomes `API key`.
+/// Converts an identifier to a title: `get_item` and `getItem` become `Get item`, `api_key` becomes
+/// `API key`.
 fn words(name: &str) -> String {
     let text = name.to_snake_case().replace('_', " ");
     if let Some(rest) = text.strip_prefix("api ") {
@@ -310,7 +315,7 @@ fn words(name: &str) -> String {
     letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
 }
 
-/// `https://…` or `POST https://…`.
+/// Parses `https://…` or `POST https://…`.
 fn check(text: &str) -> Check {
     let (method, url) = text.split_once(' ').unwrap_or(("GET", text));
     Check { method: method.to_owned(), url: url.to_owned() }
@@ -320,7 +325,7 @@ fn rules(texts: &[String]) -> Result<Vec<EgressRule>> {
     texts.iter().map(|text| rule(text)).collect()
 }
 
-/// `[METHODS ]HOST[:PORT][/PATH]`.
+/// Parses `[METHODS ]HOST[:PORT][/PATH]`.
 fn rule(text: &str) -> Result<EgressRule> {
     let (methods, target) = text
         .split_once(' ')
@@ -341,7 +346,7 @@ fn rule(text: &str) -> Result<EgressRule> {
     Ok(EgressRule { host: host.to_owned(), port, methods, path_prefix: path })
 }
 
-/// An SVG document as it is, a PNG as a `data:` URL.
+/// Reads the logo: an SVG document unchanged, a PNG as a `data:` URL.
 fn read_logo(folder: &Path, logo: &str) -> Result<String> {
     let file = folder.join(logo);
     let bytes = fs::read(&file).with_context(|| format!("cannot read the logo {}", file.display()))?;

@@ -1,4 +1,4 @@
-//! Files that this command brings along, and what a toolkit is compiled from.
+//! Files bundled with this command, and the source files of a toolkit.
 
 use std::{
     fs,
@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 
 use super::Language;
 
-/// A file's path and text.
+/// Path and text of a file.
 pub(super) type File = (&'static str, &'static str);
 
 const WIT: File = ("wit/toolkit.wit", include_str!("../../../wit/v1/toolkit.wit"));
@@ -52,7 +52,7 @@ const PYTHON_LIBRARY: [File; 12] = [
 const PYTHON_COMPILER: [File; 2] = [WIT, ("requirements.txt", include_str!("../../../python/requirements.txt"))];
 
 impl Language {
-    /// What a toolkit is compiled with.
+    /// Returns the files of the compiler.
     pub(super) fn compiler(self) -> &'static [File] {
         match self {
             Self::Js => &JS_COMPILER,
@@ -60,7 +60,7 @@ impl Language {
         }
     }
 
-    /// What a toolkit is compiled together with.
+    /// Returns the files of the library that is compiled into a toolkit.
     fn library(self) -> &'static [File] {
         match self {
             Self::Js => &JS_LIBRARY,
@@ -69,7 +69,8 @@ impl Language {
     }
 }
 
-/// Writes the library into a toolkit's own folder, where the compiler and the author's editor find it.
+/// Writes the library into a toolkit's own folder, where the compiler and the author's editor find
+/// it.
 pub(crate) fn unpack(folder: &Path, language: Language) -> Result<()> {
     write(folder, language.library())
 }
@@ -86,7 +87,7 @@ pub(super) fn write(folder: &Path, files: &[File]) -> Result<()> {
     Ok(())
 }
 
-/// A digest of texts, in order.
+/// Returns a digest of texts, in order.
 pub(super) fn digest_of<'a>(files: impl IntoIterator<Item = (&'a str, &'a [u8])>) -> String {
     let mut all = Vec::new();
     for (path, text) in files {
@@ -98,8 +99,8 @@ pub(super) fn digest_of<'a>(files: impl IntoIterator<Item = (&'a str, &'a [u8])>
     sandbox::Digest::of(&all).to_string()
 }
 
-/// A digest of everything that a toolkit is compiled from: its own files, the library, the compiler's version. What package
-/// managers install is named by their own files, which are among them.
+/// Returns a digest of all inputs of a toolkit's compilation: its own files, the library, and the
+/// compiler's version. The packages of package managers are determined by files among them.
 pub(super) fn digest(folder: &Path, language: Language) -> Result<String> {
     let mut own = Vec::new();
     collect(folder, &mut own)?;
@@ -114,7 +115,7 @@ pub(super) fn digest(folder: &Path, language: Language) -> Result<String> {
     Ok(digest_of(texts.iter().map(|(path, bytes)| (path.as_str(), bytes.as_slice())).chain(ours)))
 }
 
-/// The author's files: not what is hidden, made by tools, or a case.
+/// Collects the author's files, without hidden ones, generated ones, and cases.
 fn collect(folder: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
     const ASIDE: [&str; 5] = ["__pycache__", "cases", "dist", "node_modules", "target"];
     let entries = fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;

@@ -1,11 +1,14 @@
-//! Toolkits in other languages than Rust: from a folder to a component.
+//! Toolkits in languages other than Rust, compiled from a folder to a component.
 //!
-//! Problem: an engine of such a language is a program of its own, with its own compiler from its own registry, and it imports
-//! more than a toolkit may have. An author should need nothing but the language's package manager.
+//! Problem: an engine for such a language is a separate program with its own compiler from its own
+//! registry, and it imports more than a toolkit may have. An author should need only the package
+//! manager of the language.
 //!
-//! Guarantee: the compiler's version is pinned by this command and the library is part of it; what comes out imports only
-//! what the host gives; the toolkit's code is never run outside of WebAssembly; a toolkit whose files did not change is not
-//! compiled again. Rests on [`compiler`], [`close`], [`declaration`].
+//! Guarantee: this command pins the compiler's version and contains the library. The component
+//! imports only interfaces that the host provides. The toolkit's code never runs outside of
+//! WebAssembly. A toolkit whose files did not change is not compiled again.
+//!
+//! Basis: [`compiler`], [`close`], [`declaration`].
 
 mod close;
 mod compiler;
@@ -25,11 +28,11 @@ use crate::progress;
 
 pub(crate) use {compiler::prepare, files::unpack};
 
-/// Name and version of the library, as manifests state it.
+/// Name and version of the library, as stated in manifests.
 const SDK: &str = concat!("toolkit-sdk ", env!("CARGO_PKG_VERSION"));
-/// The interface that every toolkit exports.
+/// Interface that every toolkit exports.
 const ENTRY: &str = "toolhost:toolkit/entry@1.0.0";
-/// What this command keeps in a toolkit's folder.
+/// Folder inside a toolkit's folder for files of this command.
 pub(crate) const KEPT: &str = ".toolkit";
 
 /// A language that toolkits are written in.
@@ -41,7 +44,7 @@ pub(crate) enum Language {
     Python,
 }
 
-/// The folder of a toolkit in another language.
+/// Folder of a toolkit in another language.
 #[derive(Debug)]
 pub(crate) struct Source {
     pub(crate) folder: PathBuf,
@@ -49,15 +52,15 @@ pub(crate) struct Source {
     entry: &'static str,
 }
 
-/// A toolkit as a component, not yet with a manifest.
+/// A toolkit as a component that has no manifest yet.
 pub(crate) struct Compiled {
     pub(crate) component: Vec<u8>,
-    /// The manifest, without a version when the author gave none.
+    /// The manifest, without a version if the author gave none.
     pub(crate) described: Value,
 }
 
 impl Language {
-    /// Its name, in lower case.
+    /// Returns the language's name in lower case.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Js => "javascript",
@@ -67,7 +70,7 @@ impl Language {
 }
 
 impl Source {
-    /// The toolkit in this folder, when it is one in another language.
+    /// Returns the toolkit in this folder if it is in another language.
     pub(crate) fn at(folder: &Path) -> Option<Self> {
         if folder.join("Cargo.toml").is_file() {
             return None;
@@ -77,7 +80,7 @@ impl Source {
         Some(Self { folder: folder.to_owned(), language, entry })
     }
 
-    /// Compiles it, unless nothing changed since it was compiled last.
+    /// Compiles the toolkit, unless nothing has changed since the last compilation.
     pub(crate) fn compile(&self) -> Result<Compiled> {
         let place = self.folder.display();
         let folder = self.folder.canonicalize().with_context(|| format!("cannot read {place}"))?;

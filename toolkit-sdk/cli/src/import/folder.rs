@@ -1,7 +1,9 @@
-//! The folder of an import: what was read, `import.json`, and what a person says about it, `overlay.toml`.
+//! Folder of an import: the parsed description, `import.json`, and the author's corrections,
+//! `overlay.toml`.
 //!
-//! The first is written by `toolkit import` and never edited; the second is the person's and never written over. A folder may
-//! also be a crate: then its own tools stand beside those of the import.
+//! `toolkit import` writes the first file, which is never edited. The author writes the second
+//! file, which is never overwritten. A folder may also be a crate, whose own tools are then
+//! combined with those of the import.
 
 use std::{
     fs,
@@ -18,27 +20,27 @@ use serde_json::Value;
 use super::{Kind, module};
 
 const IMPORT: &str = "import.json";
-/// Names of the overlay, the usual one first.
+/// File names of the overlay, the default one first.
 const OVERLAYS: [&str; 2] = ["overlay.toml", "overlay.json"];
 
-/// What was read.
+/// Content of `import.json`.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Source {
-    /// What it was read from.
+    /// Kind of the description.
     pub(crate) kind: Kind,
     /// Slug of the toolkit.
     pub(crate) slug: String,
     pub(crate) api: Api,
 }
 
-/// Whether a folder is an import and no crate.
+/// Returns true if a folder is an import and not a crate.
 pub(crate) fn is_alone(folder: &Path) -> bool {
     folder.join(IMPORT).is_file() && !folder.join("Cargo.toml").is_file()
 }
 
 impl Source {
-    /// Writes it into a folder.
+    /// Writes the import into a folder.
     pub(crate) fn write(&self, folder: &Path) -> Result<()> {
         fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
         let file = folder.join(IMPORT);
@@ -46,7 +48,7 @@ impl Source {
         fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))
     }
 
-    /// The import in a folder, when there is one.
+    /// Reads the import of a folder, if it has one.
     fn read(folder: &Path) -> Result<Option<Self>> {
         let file = folder.join(IMPORT);
         if !file.is_file() {
@@ -59,7 +61,7 @@ impl Source {
             .with_context(|| format!("{} is not of this command's release; run `toolkit import` again", file.display()))
     }
 
-    /// Makes the toolkit, with the overlay of the folder.
+    /// Builds the toolkit with the overlay of the folder.
     fn made(self, folder: &Path) -> Result<Imported> {
         let overlay = overlay(folder)?;
         let slug = self.slug.clone();
@@ -70,7 +72,7 @@ impl Source {
     }
 }
 
-/// The overlay of a folder; nothing when there is none.
+/// Reads the overlay of a folder; an empty one if there is no file.
 fn overlay(folder: &Path) -> Result<Overlay> {
     let Some(file) = OVERLAYS.iter().map(|name| folder.join(name)).find(|file| file.is_file()) else {
         return Ok(Overlay::default());
@@ -78,7 +80,7 @@ fn overlay(folder: &Path) -> Result<Overlay> {
     read_overlay(&file)
 }
 
-/// Reads an overlay, TOML unless its name says JSON.
+/// Reads an overlay: JSON if the file extension says so, otherwise TOML.
 pub(crate) fn read_overlay(file: &Path) -> Result<Overlay> {
     let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
     let json = file.extension().is_some_and(|end| end == "json");
@@ -86,13 +88,13 @@ pub(crate) fn read_overlay(file: &Path) -> Result<Overlay> {
     overlay.with_context(|| format!("in {}", file.display()))
 }
 
-/// Where a folder's overlay goes that is like this one.
+/// Returns the path of a folder's overlay in the same format as the given one.
 pub(crate) fn overlay_like(folder: &Path, given: &Path) -> PathBuf {
     let json = given.extension().is_some_and(|end| end == "json");
     folder.join(OVERLAYS[usize::from(json)])
 }
 
-/// An SVG document as it is, a PNG as a `data:` URL.
+/// Reads the logo: an SVG document unchanged, a PNG as a `data:` URL.
 fn read_logo(file: &Path) -> Result<String> {
     let bytes = fs::read(file).with_context(|| format!("cannot read the logo {}", file.display()))?;
     match file.extension().and_then(|end| end.to_str()) {
@@ -102,14 +104,14 @@ fn read_logo(file: &Path) -> Result<String> {
     }
 }
 
-/// A guest, what it says about itself, and what became of the import in its folder.
+/// A guest, its description, and the report of the import in its folder.
 pub(crate) struct Guest {
     pub(crate) core: Vec<u8>,
     pub(crate) described: Value,
     pub(crate) report: Option<Report>,
 }
 
-/// A guest with what the import of its folder adds; as it is when there is none.
+/// Adds the import of a folder to a guest. The guest stays unchanged if the folder has no import.
 pub(crate) fn added(folder: &Path, core: Vec<u8>, described: Value) -> Result<Guest> {
     let Some(source) = Source::read(folder)? else { return Ok(Guest { core, described, report: None }) };
     let made = source.made(folder)?;
@@ -120,7 +122,8 @@ pub(crate) fn added(folder: &Path, core: Vec<u8>, described: Value) -> Result<Gu
     Ok(Guest { core, described, report })
 }
 
-/// The description of a toolkit that is its import. Without a version unless the overlay gives one.
+/// Returns the description of a toolkit that consists only of its import. It has no version unless
+/// the overlay gives one.
 fn described_alone(made: Imported) -> Result<Value> {
     let mut described = serde_json::to_value(made.manifest)?;
     if let Some(described) = described.as_object_mut().filter(|_| !made.stamped) {
@@ -129,7 +132,8 @@ fn described_alone(made: Imported) -> Result<Value> {
     Ok(described)
 }
 
-/// The description of a crate with the tools of its import. What the crate says itself stays.
+/// Merges the tools of an import into the description of a crate. The crate's own values take
+/// precedence.
 fn joined(mut described: Value, imported: Manifest) -> Result<Value> {
     if described["slug"] != *imported.slug {
         bail!(
@@ -142,7 +146,7 @@ fn joined(mut described: Value, imported: Manifest) -> Result<Value> {
     let tools = imported.tools.iter().filter(|tool| !taken.contains(&tool.slug)).map(serde_json::to_value);
     let tools = tools.collect::<Result<Vec<_>, _>>()?;
     extend(&mut described["tools"], tools);
-    // Of a host that the crate names, it says what may be reached there.
+    // For a host that the crate names, only the crate's rules apply.
     let named =
         |host: &str| described["egress"].as_array().is_some_and(|own| own.iter().any(|rule| rule["host"] == host));
     let rules = imported.egress.iter().filter(|rule| !named(&rule.host)).map(serde_json::to_value);

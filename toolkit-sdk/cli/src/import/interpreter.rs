@@ -1,7 +1,8 @@
-//! The guest of imported toolkits, compiled once on this machine.
+//! Guest of imported toolkits, compiled once per machine.
 //!
-//! Its source is three lines on top of the SDK and travels in this command. It lies in the user's cache; cargo decides whether
-//! it has to be compiled again, so that a change of the SDK is never missed.
+//! Its source is three lines on top of the SDK and is part of this command. It is kept in the
+//! user's cache. Cargo decides whether it must be compiled again, so that a changed SDK is always
+//! noticed.
 
 use std::{fs, path::Path};
 
@@ -17,14 +18,15 @@ const CARGO: &str = include_str!("../../interpreter/Cargo.toml.template");
 const LOCK: &str = include_str!("../../interpreter/Cargo.lock");
 const SOURCE: &str = include_str!("../../interpreter/lib.rs.template");
 
-/// Compiles the guest unless that was done before.
+/// Compiles the guest, unless it is already compiled.
 pub(crate) fn compiled(mode: Mode) -> Result<Module> {
     let folder = host::cache()?.join(concat!("interpreter-", env!("CARGO_PKG_VERSION")));
     let source = folder.join("src");
     fs::create_dir_all(&source).with_context(|| format!("cannot make the folder {}", source.display()))?;
     write(&folder.join("Cargo.toml"), &CARGO.replace("{{sdk}}", &new::dependency(None)?))?;
     write(&source.join("lib.rs"), SOURCE)?;
-    // cargo goes on with the versions that are known to work, and adds what another SDK may need.
+    // Cargo starts from the tested versions of the lock file and adds those that another SDK may
+    // need.
     if !folder.join("Cargo.lock").is_file() {
         write(&folder.join("Cargo.lock"), LOCK)?;
     }
@@ -33,7 +35,7 @@ pub(crate) fn compiled(mode: Mode) -> Result<Module> {
     modules.into_iter().next().context("cargo made no module of the interpreter")
 }
 
-/// Writes a file that says something else. One that is left alone is not compiled again.
+/// Writes a file if its content differs. An unchanged file causes no compilation.
 fn write(file: &Path, text: &str) -> Result<()> {
     if fs::read_to_string(file).is_ok_and(|old| old == text) {
         return Ok(());

@@ -1,4 +1,4 @@
-//! The list of tools of a running MCP server, over streamable HTTP.
+//! Tool list of a running MCP server, over streamable HTTP.
 
 use std::time::Duration;
 
@@ -9,12 +9,12 @@ use serde_json::{Value, json};
 const PATIENCE: Duration = Duration::from_secs(60);
 const VERSION: &str = "2025-06-18";
 const SESSION: &str = "mcp-session-id";
-/// Bytes of one answer.
+/// Maximum size of a response in bytes.
 const LARGEST: usize = 32 << 20;
-/// Answers that one list may be divided into.
+/// Maximum number of pages of a list.
 const MOST_PAGES: usize = 100;
 
-/// Asks a server for its tools; answers what [`import::mcp`] reads.
+/// Requests the tools of a server. Returns the input of [`import::mcp`].
 pub(crate) async fn listing(url: &str, token: Option<&str>) -> Result<Vec<u8>> {
     let mut session = Session { client: client()?, url, token, version: None, id: None };
     let listing = session.listing().await;
@@ -60,7 +60,7 @@ impl Session<'_> {
         bail!("{} divides its tools into more than {MOST_PAGES} answers", self.url)
     }
 
-    /// One request and its result.
+    /// Sends one request and returns its result.
     async fn ask(&mut self, method: &str, params: Value) -> Result<Value> {
         let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
         let mut response = self.send(Method::POST, Some(message)).await?;
@@ -78,7 +78,7 @@ impl Session<'_> {
             if body.len() > LARGEST {
                 bail!("{} answered more than {} MiB", self.url, LARGEST >> 20);
             }
-            // A server may keep its stream open after the answer.
+            // A server may keep its stream open after the response.
             if let Some(result) = streamed.then(|| answer(&body, true)).flatten() {
                 return result;
             }
@@ -110,7 +110,7 @@ impl Session<'_> {
         }
     }
 
-    /// Servers may refuse it, and forget sessions by themselves anyway.
+    /// Ends the session. Servers may refuse this request, and they also end sessions by themselves.
     async fn close(&self) {
         if self.id.is_some() {
             let _ = self.send(Method::DELETE, None).await;
@@ -118,7 +118,7 @@ impl Session<'_> {
     }
 }
 
-/// The result in a body, or in the events that have come so far.
+/// Returns the result in a body, or in the events received so far.
 fn answer(body: &[u8], streamed: bool) -> Option<Result<Value>> {
     let text = String::from_utf8_lossy(body).replace("\r\n", "\n");
     let data = |event: &str| {

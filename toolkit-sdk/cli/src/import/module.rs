@@ -1,27 +1,29 @@
-//! A plan becomes part of a module: data behind everything that the compiler laid out.
+//! Embedding of a plan in a module, as data behind the compiler's data.
 //!
-//! The memory begins with as many pages more as the plan needs. Nothing else lies there: the compiler's data, the stack and the
-//! arena are in front, and allocators ask for pages behind. Where the plan is goes into the eight bytes that the module
-//! exports as `toolkit_plan`. A runtime maps such data from the compiled file, page by page as it is read.
+//! The initial memory grows by the pages that the plan needs. These pages are unused: the
+//! compiler's data, the stack and the arena are in front of them, and allocators request pages
+//! behind them. The address and the length of the plan are written into the eight bytes that the
+//! module exports as `toolkit_plan`. A runtime maps such data from the compiled file, page by page
+//! as it is read.
 
 use anyhow::{Context, Result, bail, ensure};
 use wasm_encoder::{ConstExpr, DataCountSection, DataSection, MemorySection, MemoryType, RawSection};
 use wasmparser::{DataKind, ExternalKind, Operator, Parser, Payload};
 
-/// The global whose value is the address of address and length.
+/// Exported global whose value is the address of the plan's address and length.
 const PLACE: &str = "toolkit_plan";
 const PAGE: usize = 64 << 10;
 
-/// What has to be known of a module before it is written again.
+/// Layout of a module before it is rewritten.
 #[derive(Debug, Default)]
 struct Layout {
-    /// Pages that the memory begins with.
+    /// Initial number of pages of the memory.
     pages: u64,
-    /// The address of the place.
+    /// Address of the bytes for the plan's address and length.
     place: Option<u32>,
 }
 
-/// Adds a plan to a module that has a place for it.
+/// Adds a plan to a module that reserves a place for it.
 pub(crate) fn with_plan(module: &[u8], plan: &[u8]) -> Result<Vec<u8>> {
     let layout = read(module).context("cannot read the module")?;
     let place = layout.place.with_context(|| {
@@ -68,7 +70,8 @@ pub(crate) fn with_plan(module: &[u8], plan: &[u8]) -> Result<Vec<u8>> {
     Ok(out.finish())
 }
 
-/// The data there is, and then ours: what comes later wins where they meet, which is the place.
+/// Appends the plan's segments to the existing data. Where segments overlap, the later one wins,
+/// which is intended for the place of the plan's address and length.
 fn data(section: wasmparser::DataSectionReader<'_>, segments: &[(u32, &[u8])]) -> Result<DataSection> {
     let mut all = DataSection::new();
     for segment in section {
@@ -129,7 +132,7 @@ fn read(module: &[u8]) -> Result<Layout> {
     Ok(layout)
 }
 
-/// The value of an expression that is one.
+/// Returns the value of a constant expression.
 fn constant(expression: &wasmparser::ConstExpr<'_>) -> Result<Option<i32>> {
     Ok(match expression.get_operators_reader().read()? {
         Operator::I32Const { value } => Some(value),

@@ -1,4 +1,4 @@
-//! Arguments from the command line: `--arg name=value`, each read as its schema says.
+//! Parser for command line arguments: `--arg name=value`, converted as the schema requires.
 
 use std::{fs, path::Path};
 
@@ -6,8 +6,8 @@ use anyhow::{Context, Result, bail};
 use sandbox::File;
 use serde_json::{Map, Value, json};
 
-/// Reads arguments. A name that is given more than once makes a list; `@file` stands for the text of a file, or for the
-/// file itself where the schema asks for one.
+/// Parses arguments. A repeated name makes a list. `@file` stands for the text of a file, or for
+/// the file itself if the schema expects one.
 pub(crate) fn read(schema: &Value, given: &[String], files: &mut Vec<File>) -> Result<Value> {
     let mut arguments = Map::new();
     for one in given {
@@ -35,7 +35,7 @@ pub(crate) fn read(schema: &Value, given: &[String], files: &mut Vec<File>) -> R
     Ok(Value::Object(arguments))
 }
 
-/// JSON, or `@file` that holds it.
+/// Parses JSON text, or the file named by `@file`.
 pub(crate) fn json(text: &str, what: &str) -> Result<Value> {
     let text = match text.strip_prefix('@') {
         Some(file) => fs::read_to_string(file).with_context(|| format!("cannot read {file} for {what}"))?,
@@ -44,7 +44,7 @@ pub(crate) fn json(text: &str, what: &str) -> Result<Value> {
     serde_json::from_str(&text).with_context(|| format!("{what} is not JSON"))
 }
 
-/// Gives a file to the call; what stands for it in the arguments.
+/// Adds a file to the call and returns its reference for the arguments.
 fn upload(path: &Path, files: &mut Vec<File>) -> Result<Value> {
     let bytes = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?.into();
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -92,7 +92,8 @@ fn property<'a>(schema: &'a Value, name: &str) -> Result<&'a Value> {
     }
 }
 
-/// Reads one value: the first of number, boolean, null, list, object and text that the schema allows and the text fits.
+/// Converts one value to the first type of number, boolean, null, list, object and text that the
+/// schema allows and the text fits.
 fn value(root: &Value, schema: &Value, text: &str) -> Result<Value> {
     let mut types = Vec::new();
     collect(root, schema, 0, &mut types);
@@ -114,7 +115,7 @@ fn value(root: &Value, schema: &Value, text: &str) -> Result<Value> {
     }
 }
 
-/// One element of a list that is given piece by piece.
+/// Converts one element of a list whose elements are given one by one.
 fn element(root: &Value, schema: &Value, text: &str) -> Result<Value> {
     let schema = resolve(root, schema);
     let branches = ["anyOf", "oneOf"].iter().filter_map(|word| schema.get(word)?.as_array()).flatten();
@@ -122,7 +123,7 @@ fn element(root: &Value, schema: &Value, text: &str) -> Result<Value> {
     value(root, items.unwrap_or(&Value::Null), text)
 }
 
-/// The types that a schema allows.
+/// Collects the types that a schema allows.
 fn collect<'a>(root: &'a Value, schema: &'a Value, depth: u8, types: &mut Vec<&'a str>) {
     // A schema may refer to itself.
     if depth > 8 {

@@ -51,8 +51,9 @@ pub struct Issuers {
 impl Issuers {
     /// Returns the scheme of a flow with all endpoints that its provider publishes.
     ///
-    /// # Errors See [`Refusal`]. Also fails if a required endpoint is missing from both manifest
-    /// and metadata.
+    /// # Errors
+    /// See [`Refusal`]. Also fails if a required endpoint is missing from both manifest and
+    /// metadata.
     pub async fn described<'a>(&self, flow: &Flow<'a>) -> Result<Cow<'a, AuthScheme>> {
         let about = flow.scheme.oauth2.as_ref();
         let Some((about, named)) =

@@ -145,7 +145,8 @@ type Result<T> = std::result::Result<T, Refusal>;
 impl Flow<'_> {
     /// Returns the authorization address.
     ///
-    /// # Errors Fails if a field that the address needs has no value, or leads to another host.
+    /// # Errors
+    /// Fails if a field that the address needs has no value, or leads to another host.
     pub fn authorize(&self, away: Away<'_>) -> Result<Url> {
         authorize::url(self, away)
     }
@@ -153,7 +154,8 @@ impl Flow<'_> {
     /// Requests temporary credentials and returns the OAuth 1 authorization address, with values to
     /// merge over the account's until the callback.
     ///
-    /// # Errors See [`Refusal`].
+    /// # Errors
+    /// See [`Refusal`].
     pub async fn authorize_oauth1(&self, redirect_uri: &str, state: &str) -> Result<(Url, Values)> {
         oauth1::authorize(self, redirect_uri, state).await
     }
@@ -403,7 +405,8 @@ impl Client {
     /// Rejects a private key that cannot create the signatures of the scheme. The text is meant for
     /// users and does not contain the key.
     ///
-    /// # Errors Fails if a key is given and it is invalid or of the wrong kind.
+    /// # Errors
+    /// Fails if a key is given and it is invalid or of the wrong kind.
     pub fn check_key(&self, scheme: &AuthScheme) -> std::result::Result<(), String> {
         let Some(key) = &self.private_key else { return Ok(()) };
         super::scheme::signs(scheme, &self.beside(Values::new()))?;
