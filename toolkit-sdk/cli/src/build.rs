@@ -47,13 +47,13 @@ pub(crate) struct Build {
 /// Crates to build, and how to compile them.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct What {
-    /// Folder of the toolkit, or of a workspace of toolkits [default: the current one]; a component
-    /// that is built already, where nothing is to be built.
+    /// Folder of the toolkit, or of a workspace of toolkits [default: the current one]; or an
+    /// existing component, if nothing is to be built.
     path: Option<PathBuf>,
-    /// Every toolkit of the workspace at PATH [default: `toolkits` when there is such a folder].
+    /// Every toolkit of the workspace at PATH [default: `toolkits` if there is such a folder].
     #[arg(long)]
     all: bool,
-    /// How to compile [default: the first that works here].
+    /// Toolchain to compile with [default: the first that works here].
     #[arg(long, value_enum, env = "TOOLKIT_TOOLCHAIN")]
     toolchain: Option<Mode>,
 }

@@ -32,8 +32,8 @@ use crate::{
 
 /// Check a toolkit: manifest, schemas, examples, and every case in the production sandbox.
 ///
-/// PATH may also be a component; its cases are then named with --cases. A failing case shows what happened beside what it
-/// expects; with --bless what happened is written into it.
+/// PATH may also be a component; its cases are then named with --cases. A failing case shows the
+/// observed result beside the expected one; with --bless the observed result is written into it.
 ///
 /// Examples:
 ///   toolkit check
@@ -47,7 +47,7 @@ pub(crate) struct Check {
     /// Folder of the cases [default: `cases` in the toolkit's folder].
     #[arg(long, value_name = "DIR")]
     cases: Option<PathBuf>,
-    /// Write what really happens into the cases that expect something else.
+    /// Write the observed result into the cases that expect another one.
     #[arg(long)]
     bless: bool,
     /// Print a JSON array.

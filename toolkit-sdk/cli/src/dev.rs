@@ -49,8 +49,8 @@ use sources::{Snapshot, Sources};
 /// Serve a toolkit on the real API of a temporary server; rebuild and swap it when its source
 /// changes.
 ///
-/// The server lives as long as this command. It has one project; its key stands in the line to
-/// paste.
+/// The server lives as long as this command. It has one project, whose key is part of the printed
+/// command to paste.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Dev {
@@ -79,7 +79,7 @@ pub(crate) struct Dev {
     /// Private network that may be reached, for example 10.0.0.0/8.
     #[arg(long, value_name = "CIDR", conflicts_with = "server")]
     allow: Vec<IpNet>,
-    /// How to compile [default: the first that works here].
+    /// Toolchain to compile with [default: the first that works here].
     #[arg(long, value_enum, env = "TOOLKIT_TOOLCHAIN")]
     toolchain: Option<Mode>,
     /// Print one JSON object a line: serving, building, built, failed, call.

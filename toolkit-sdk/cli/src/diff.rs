@@ -8,10 +8,11 @@ use manifest::{Change, Manifest};
 
 use crate::{publish::Server, toolchain::Mode};
 
-/// Show what changed between two versions of a toolkit, and whom it breaks.
+/// Show the changes between two versions of a toolkit, and the users that they break.
 ///
-/// Each of OLD and NEW is a component, the folder of a toolkit, which is built first, or SLUG@VERSION on a server, where VERSION
-/// may be `latest`. A change that breaks callers or connected accounts makes the exit code 1.
+/// Each of OLD and NEW is a component, the folder of a toolkit, which is built first, or
+/// SLUG@VERSION on a server, where VERSION may be `latest`. A change that breaks callers or
+/// connected accounts makes the exit code 1.
 ///
 /// Examples:
 ///   toolkit diff example@latest .
@@ -19,13 +20,13 @@ use crate::{publish::Server, toolchain::Mode};
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Diff {
-    /// The version to come from.
+    /// Old version.
     old: String,
-    /// The version to go to.
+    /// New version.
     new: String,
     #[command(flatten)]
     server: Server,
-    /// How to compile, where there is a folder.
+    /// Toolchain to compile with, if OLD or NEW is a folder.
     #[arg(long, value_enum, env = "TOOLKIT_TOOLCHAIN")]
     toolchain: Option<Mode>,
     /// Print one JSON object.

@@ -29,7 +29,7 @@ use folder::Source;
 /// Maximum number of lines of one kind in the report.
 const SHOWN: usize = 12;
 
-/// Make a toolkit of the description of an API.
+/// Make a toolkit from the description of an API.
 ///
 /// The folder then builds, checks and publishes like any toolkit. Run it again when the description
 /// changes: `overlay.toml`, where you choose, rename and correct, stays as it is.
@@ -42,14 +42,14 @@ const SHOWN: usize = 12;
   toolkit import graphql schema.graphql --slug acme --server https://api.acme.com/graphql
   toolkit import mcp https://mcp.acme.com/mcp --slug acme")]
 pub(crate) struct Import {
-    /// What is described how.
+    /// Kind of the description.
     kind: Kind,
     /// The description; `-` for standard input. Of an MCP server also its address.
     file: PathBuf,
     /// Slug of the toolkit.
     #[arg(long)]
     slug: String,
-    /// What to choose, rename and correct; copied into the folder.
+    /// Choices, names and corrections; copied into the folder.
     #[arg(long, value_name = "FILE")]
     overlay: Option<PathBuf>,
     /// Folder of the toolkit [default: the slug].
@@ -58,8 +58,8 @@ pub(crate) struct Import {
     /// Base address of the API, where the description has none or another.
     #[arg(long, value_name = "URL")]
     server: Option<String>,
-    /// How accounts are connected, where the description does not say: `bearer`, `basic`, `none`,
-    /// `header:NAME`, `query:NAME`.
+    /// Auth scheme, if the description names none: `bearer`, `basic`, `none`, `header:NAME`,
+    /// `query:NAME`.
     #[arg(long, value_name = "HOW")]
     auth: Option<String>,
     /// Token for an MCP server that is asked for its tools. It is not kept.
@@ -68,7 +68,7 @@ pub(crate) struct Import {
     /// Dated version to build.
     #[arg(long, value_name = "YYYYMMDD_NN")]
     version: Option<Version>,
-    /// How to compile the guest, the first time [default: the first that works here].
+    /// Toolchain to compile the guest with, the first time [default: the first that works here].
     #[arg(long, value_enum, env = "TOOLKIT_TOOLCHAIN")]
     toolchain: Option<Mode>,
     /// Print JSON.

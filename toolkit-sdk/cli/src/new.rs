@@ -48,13 +48,13 @@ const SDK: &str = "toolkit-sdk/sdk";
 /// Make a new toolkit.
 #[derive(Debug, Args)]
 pub(crate) struct New {
-    /// Its name, or a path that ends in it, for example `hacker-news`.
+    /// Name of the toolkit, or a path that ends in it, for example `hacker-news`.
     name: PathBuf,
-    /// The language of its tools [default: Rust].
+    /// Language of its tools [default: Rust].
     #[arg(long, value_enum)]
     lang: Option<Language>,
-    /// Folder of the Rust SDK, or its version [default: the SDK of the repository around, else this
-    /// command's version].
+    /// Folder of the Rust SDK, or its version [default: the SDK of the surrounding repository,
+    /// else this command's version].
     #[arg(long, env = "TOOLKIT_SDK_PATH", value_name = "PATH|VERSION")]
     sdk: Option<String>,
 }

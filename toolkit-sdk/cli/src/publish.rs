@@ -26,8 +26,8 @@ pub(crate) struct Publish {
     /// Dated version to build, instead of the one in the source.
     #[arg(long, value_name = "YYYYMMDD_NN")]
     version: Option<Version>,
-    /// Also when it breaks what works with an earlier version of the same day; `toolkit diff` shows
-    /// what that is.
+    /// Publish even if this breaks users of an earlier version of the same day; `toolkit diff`
+    /// shows the breaking changes.
     #[arg(long)]
     breaking: bool,
     /// Print a JSON array.
@@ -46,7 +46,7 @@ pub(crate) struct Server {
     org_key: Option<String>,
 }
 
-/// Response of the server to one component.
+/// Response of the server to one published component.
 #[derive(Debug, Serialize)]
 pub(crate) struct Published {
     slug: String,

@@ -16,13 +16,12 @@ const EXAMPLES: &str = "Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Pull {
-    /// Where from: HOST[:PORT]/PATH[:TAG][@sha256:…]. With a tag and a digest, both must mean the
-    /// same.
+    /// Source: HOST[:PORT]/PATH[:TAG][@sha256:…]. A tag and a digest together must mean the same.
     reference: String,
     /// File to write [default: SLUG.wasm]. A signature is written beside it.
     #[arg(short, long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Write nothing that this public key, or the key in this file, did not sign.
+    /// Refuse a component that this public key, or the key in this file, did not sign.
     #[arg(long, value_name = "KEY|FILE")]
     key: Option<String>,
     #[command(flatten)]

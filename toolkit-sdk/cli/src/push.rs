@@ -16,7 +16,7 @@ const EXAMPLES: &str = "Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Push {
-    /// Where to: HOST[:PORT]/PATH[:TAG].
+    /// Destination: HOST[:PORT]/PATH[:TAG].
     reference: String,
     #[command(flatten)]
     what: What,

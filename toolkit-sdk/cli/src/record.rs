@@ -14,16 +14,16 @@ use crate::{
 /// file to replay.
 const MOST: usize = 32 << 20;
 
-/// Run one call as `toolkit run` does, and keep everything that came to it from outside in a file.
+/// Run one call as `toolkit run` does, and write all its input from outside to a cassette file.
 ///
-/// The file holds requests, answers, time and randomness, and no credential. `toolkit replay` runs
-/// the call again with it.
+/// The file holds requests, responses, time and randomness, and no credential. `toolkit replay`
+/// runs the call again with it.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Record {
     #[command(flatten)]
     run: Run,
-    /// Where the cassette goes.
+    /// File to write the cassette to.
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
 }

@@ -21,17 +21,17 @@ use crate::{
     toolchain::Mode,
 };
 
-/// Run a recorded call again: nothing is sent, and what came from outside comes from the file.
+/// Replay a recorded call: nothing is sent, and all input from outside comes from the file.
 ///
-/// The exit code is 0 when the call comes out as it was recorded, also when that was an error; 1
-/// when it goes another way, which is shown.
+/// The exit code is 0 if the outcome is the recorded one, even if that is an error; otherwise it is
+/// 1, and the difference is shown.
 #[derive(Debug, Args)]
 pub(crate) struct Replay {
     /// A component, or the folder of a toolkit, which is built first.
     target: PathBuf,
-    /// What `toolkit record` or `toolhost logs export` wrote.
+    /// Cassette that `toolkit record` or `toolhost logs export` wrote.
     cassette: PathBuf,
-    /// How to compile, when TARGET is a folder.
+    /// Toolchain to compile with, if TARGET is a folder.
     #[arg(long, value_enum, env = "TOOLKIT_TOOLCHAIN")]
     toolchain: Option<Mode>,
     /// Print one JSON object with everything.

@@ -46,17 +46,17 @@ pub(crate) struct Run {
     /// Configuration of the trigger as JSON, or @FILE.
     #[arg(long, requires = "trigger", conflicts_with = "tool", value_name = "JSON")]
     config: Option<String>,
-    /// What the last poll answered as its cursor, as JSON or @FILE; none for the first poll.
+    /// Cursor that the last poll returned, as JSON or @FILE; none for the first poll.
     #[arg(long, requires = "trigger", conflicts_with = "tool", value_name = "JSON")]
     cursor: Option<String>,
-    /// What a webhook brings: JSON with method, path, headers and body, or @FILE.
+    /// Webhook request: JSON with method, path, headers and body, or @FILE.
     #[arg(long, requires = "trigger", conflicts_with = "tool", value_name = "JSON")]
     request: Option<String>,
     /// JSON file with the fields of the account; otherwise each comes from the environment as
     /// TOOLKIT_<FIELD>.
     #[arg(long, value_name = "FILE")]
     credentials: Option<PathBuf>,
-    /// The project's name for the person on whose behalf the call runs.
+    /// The project's identifier for the user on whose behalf the call runs.
     #[arg(long, default_value = "")]
     user: String,
     /// Send one origin to another, for example https://api.example.com=http://127.0.0.1:4010.
@@ -68,7 +68,7 @@ pub(crate) struct Run {
     /// Folder for files that the tool makes.
     #[arg(long, value_name = "DIR")]
     files: Option<PathBuf>,
-    /// How to compile, when TARGET is a folder.
+    /// Toolchain to compile with, if TARGET is a folder.
     #[arg(long, value_enum, env = "TOOLKIT_TOOLCHAIN")]
     toolchain: Option<Mode>,
     /// Print one JSON object with everything.

@@ -22,10 +22,10 @@ const TARGET_TIME: Duration = Duration::from_secs(90);
 /// Find or install what compiles toolkits.
 #[derive(Debug, Args)]
 pub(crate) struct Setup {
-    /// For toolkits in another language than Rust; may stand several times.
+    /// Set up for toolkits in another language than Rust; may be given several times.
     #[arg(long, value_enum, conflicts_with = "toolchain")]
     lang: Vec<Language>,
-    /// Only look for this one.
+    /// Look only for this toolchain.
     #[arg(long, value_enum, env = "TOOLKIT_TOOLCHAIN")]
     toolchain: Option<Mode>,
     /// Print one JSON object.

@@ -40,7 +40,7 @@ pub(crate) struct Sign {
     /// Make a key without a password, for machines.
     #[arg(long, requires = "generate", conflicts_with = "password")]
     no_password: bool,
-    /// Password of the secret key [default: asked for, when it has one].
+    /// Password of the secret key [default: asked for, if the key has one].
     #[arg(long, env = "TOOLKIT_SIGN_PASSWORD", hide_env_values = true)]
     password: Option<String>,
     /// Print JSON.
