@@ -56,10 +56,11 @@ const IDLE_AT_ONCE: u64 = 50;
 const IDLE_TOGETHER: usize = 8;
 /// Interval at which a server checks whether another server has finished its work.
 pub(super) const LOOK: Duration = Duration::from_millis(100);
-/// A token that expires within this time counts as expired, because a request takes time to arrive.
+/// Remaining lifetime below which a token counts as expired, because a request takes time to
+/// arrive.
 const SLACK: Duration = Duration::from_secs(5);
-/// A token that was refreshed within this time is not refreshed because of a rejection: the
-/// rejection has another cause.
+/// Time after a refresh in which a rejected token is not refreshed again, because the rejection has
+/// another cause.
 const SETTLED: Duration = Duration::from_secs(60);
 /// First and maximum retry delay after a provider did not answer.
 const PAUSES: [Duration; 2] = [Duration::from_secs(30), Duration::from_secs(3_600)];
