@@ -1,7 +1,8 @@
 //! API keys.
 //!
-//! A key is a prefix, 32 random characters (190 bits) and a checksum: a mistyped key is refused without looking, and a
-//! scanner of public places can tell a key from noise.
+//! A key is a prefix, 32 random characters (190 bits) and a checksum. The checksum allows a
+//! mistyped key to be refused without a store lookup, and lets a secret scanner tell a key from
+//! other text.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -27,37 +28,40 @@ use crate::{
     vault::{Place, Sealed, Vault, keyed_hash},
 };
 
+/// Number of random characters in a key.
 const RANDOM: usize = 32;
+/// Number of characters of the checksum.
 const CHECKSUM: usize = 6;
-/// Keys that are looked at together when others may have changed them.
+/// Maximum number of cached keys that are checked against the store in one query.
 const TOGETHER: usize = 500;
-/// Live keys of one owner at most, and characters of a key's name.
+/// Maximum number of live keys of one owner.
 const KEYS: usize = 100;
+/// Maximum length of a key's name, in characters.
 const NAME: usize = 100;
-/// How often last uses are written down.
+/// Interval at which last uses are written to the store.
 const NOTED: Duration = Duration::from_secs(60);
-/// Name of a key that was made with its owner.
+/// The name of a key that was created together with its owner.
 pub(super) const MINTED: &str = "default";
 
-/// The collection of keys; the owner stands where other records have their project.
+/// The collection of keys. The owner's id takes the place of the project id of other records.
 pub(crate) static COLLECTION: Collection = Collection { name: "api_keys", fields: &[] };
 
-/// What a key opens.
+/// The kind of a key, by what it gives access to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KeyKind {
     /// One project.
     Project,
-    /// The organisation: its projects and the catalogue.
+    /// The organization: its projects and the catalog.
     Organisation,
-    /// Every project, as one person may.
+    /// Every project, with the permissions of one member.
     User,
 }
 
 impl KeyKind {
     const ALL: [Self; 3] = [Self::Project, Self::Organisation, Self::User];
 
-    /// What its keys begin with.
+    /// Returns the prefix of keys of this kind.
     #[must_use]
     pub fn prefix(self) -> &'static str {
         match self {
@@ -67,7 +71,7 @@ impl KeyKind {
         }
     }
 
-    /// With its article.
+    /// Returns the name of the kind, with its article.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -81,17 +85,17 @@ impl KeyKind {
 /// A key, as stored. The id of the record is the keyed hash of the secret.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct ApiKey {
-    /// Names the key where the secret must not be shown.
+    /// The public id of the key, shown where the secret must not appear.
     key_id: String,
     name: String,
     kind: KeyKind,
-    /// Kept because project detail shows it.
+    /// The secret, kept because the project detail shows it.
     secret: Sealed<String>,
-    /// The organisation it belongs to or its project belongs to.
+    /// The organization that the key or its project belongs to.
     organisation: OrganisationId,
     #[serde(default)]
     rights: Rights,
-    /// To the minute.
+    /// The time of the last use, accurate to the minute.
     #[serde(default)]
     used_at: Option<Time>,
 }
@@ -102,55 +106,57 @@ impl Document for ApiKey {
 
 /// A key with its secret.
 pub struct ShownKey {
-    /// Names the key.
+    /// The public id of the key.
     pub id: String,
-    /// For people.
+    /// The display name.
     pub name: String,
     /// The secret.
     pub secret: Zeroizing<String>,
-    /// What restricts it.
+    /// The restrictions of the key.
     pub rights: Rights,
-    /// When it was made.
+    /// The creation time.
     pub created_at: Time,
-    /// When a request last came with it: on this server at once, from others within a minute.
+    /// The time of the last request with this key. Uses on this server appear at once, uses on
+    /// other servers within a minute.
     pub used_at: Option<Time>,
 }
 
-/// Who sent a request.
+/// The authenticated holder of an API key, that is, the caller of a request.
 #[derive(Debug)]
 pub struct Holder {
-    /// Names the key.
+    /// The public id of the key.
     pub key_id: String,
-    /// For people.
+    /// The display name of the key.
     pub key_name: String,
-    /// When the key was made.
+    /// The creation time of the key.
     pub key_created_at: Time,
-    /// What it opens.
+    /// The owner that the key gives access to.
     pub owner: Owner,
-    /// What restricts it.
+    /// The restrictions of the key.
     pub rights: Rights,
-    /// Name of the organisation.
+    /// The name of the organization.
     pub organisation_name: String,
-    /// The owner's id.
+    /// The id of the owner.
     of: String,
-    /// Milliseconds of the last use, and of the last one that was written down.
+    /// The time of the last use, in epoch milliseconds.
     used: AtomicI64,
+    /// The last use that was written to the store, in epoch milliseconds.
     noted: AtomicI64,
 }
 
-/// What a key opens.
+/// The owner that a key gives access to.
 #[derive(Debug)]
 pub enum Owner {
     /// One project.
     Project(SharedProject),
-    /// The organisation.
+    /// The organization.
     Organisation(OrganisationId),
-    /// Every project, as this person may.
+    /// Every project, with the permissions of this member.
     Member(Box<Member>),
 }
 
 impl Holder {
-    /// The organisation whose allowance the request uses.
+    /// Returns the organization whose quota the request uses.
     #[must_use]
     pub fn organisation(&self) -> &OrganisationId {
         match &self.owner {
@@ -160,7 +166,7 @@ impl Holder {
         }
     }
 
-    /// What kind of key it is.
+    /// Returns the kind of the key.
     #[must_use]
     pub fn kind(&self) -> KeyKind {
         match &self.owner {
@@ -170,23 +176,24 @@ impl Holder {
         }
     }
 
-    /// The id of what it opens.
+    /// Returns the id of the key's owner.
     #[must_use]
     pub fn owner_id(&self) -> &str {
         &self.of
     }
 
-    /// Remembers that a request came with the key.
+    /// Records that a request came with the key.
     pub fn used(&self, now: Time) {
         self.used.store(now.0, Ordering::Relaxed);
     }
 }
 
-/// Keys in memory, by the keyed hash of their secret.
+/// The cache of key holders, by the keyed hash of their secret.
 pub struct Keys {
     pepper: Zeroizing<[u8; 32]>,
     holders: RwLock<HashMap<[u8; 32], Arc<Holder>>>,
-    /// Counts what was forgotten, so that a holder read before is not remembered after.
+    /// The number of invalidations. A holder that was read before an invalidation is not cached
+    /// after it.
     forgotten: AtomicU64,
 }
 
@@ -195,7 +202,8 @@ impl Keys {
         Self { pepper: vault.derive("api keys"), holders: RwLock::default(), forgotten: AtomicU64::new(0) }
     }
 
-    /// Carries out what ends keys of an owner, and forgets them whatever comes of it.
+    /// Runs a change that ends keys of an owner, and removes these keys from the cache even if the
+    /// change fails.
     pub(super) async fn forget<T>(&self, owner: &str, ending: impl Future<Output = T>) -> T {
         let outcome = ending.await;
         let mut holders = self.holders.write().unwrap_or_else(PoisonError::into_inner);
@@ -214,7 +222,7 @@ impl Keys {
         keyed_hash(&self.pepper, secret.as_bytes())
     }
 
-    /// The holder of a key, if it is remembered: never asks the store.
+    /// Returns the holder of a key if it is cached. Never reads the store.
     #[must_use]
     pub fn remembered(&self, secret: &str) -> Option<Arc<Holder>> {
         if !well_formed(secret) {
@@ -223,7 +231,7 @@ impl Keys {
         self.holders.read().unwrap_or_else(PoisonError::into_inner).get(&self.hash(secret)).cloned()
     }
 
-    /// When this server last saw the key of a record.
+    /// Returns the time at which this server last saw the key of a record.
     fn used_at(&self, id: &str) -> Option<Time> {
         let mut hash = [0; 32];
         hex::decode_to_slice(id, &mut hash).ok()?;
@@ -240,7 +248,8 @@ impl Keys {
     }
 }
 
-/// Looks whether the keys in memory still open what they did, and forgets those that do not; all, where the store does not say.
+/// Checks the cached keys against the store and drops those that are no longer valid. Drops all
+/// cached keys if the store cannot be read.
 pub(crate) async fn refresh(app: &App) -> Result<()> {
     let remembered: Vec<_> = {
         let holders = app.keys.holders.read().unwrap_or_else(PoisonError::into_inner);
@@ -284,10 +293,10 @@ async fn outdated(app: &App, remembered: &[([u8; 32], Arc<Holder>)]) -> Result<V
     Ok(remembered.iter().filter(|(hash, holder)| !holds(hash, holder)).map(|(hash, _)| *hash).collect())
 }
 
-/// Finds who holds a key.
+/// Returns the holder of a key.
 ///
 /// # Errors
-/// [`Error::KeyInvalid`] for a key that opens nothing (any more).
+/// Returns [`Error::KeyInvalid`] if the key is unknown or has ended.
 pub async fn authenticate(app: &App, secret: &str) -> Result<Arc<Holder>> {
     if let Some(holder) = app.keys.remembered(secret) {
         return Ok(holder);
@@ -336,7 +345,7 @@ async fn holder(app: &App, record: Record<ApiKey>) -> Result<Option<Holder>> {
     }))
 }
 
-/// Adds a new key to a batch.
+/// Creates a key and adds it to a batch.
 pub(super) async fn mint(
     app: &App,
     batch: Batch,
@@ -363,7 +372,7 @@ pub(super) async fn mint(
     Ok((shown, batch.insert(owner, &id, &stored)))
 }
 
-/// Makes one more key of an owner, which the batch of `begin` may demand to be there.
+/// Adds a key to an owner. The batch of `begin` can require that the owner exists.
 pub(super) async fn add<F: Future<Output = Result<Batch>>>(
     app: &App,
     begin: impl Fn() -> F,
@@ -387,7 +396,8 @@ pub(super) async fn add<F: Future<Output = Result<Batch>>>(
     Ok(added.await?)
 }
 
-/// Ends keys of an owner together with the batch that `begin` makes, and answers with what `begin` did.
+/// Ends keys of an owner together with the batch that `begin` makes, and returns the result of
+/// `begin`.
 pub(super) async fn end<R, F: Future<Output = Result<(Batch, R)>>>(
     app: &App,
     owner: &str,
@@ -403,7 +413,7 @@ pub(super) async fn end<R, F: Future<Output = Result<(Batch, R)>>>(
     Ok(app.keys.forget(owner, ending).await?)
 }
 
-/// Ends the one key that this is the secret of, whosever it is; nothing where it opens nothing.
+/// Ends the key with this secret, regardless of its owner. Does nothing if no key has this secret.
 pub async fn revoke(app: &App, secret: &str) -> Result<()> {
     if !well_formed(secret) {
         return Ok(());
@@ -412,7 +422,8 @@ pub async fn revoke(app: &App, secret: &str) -> Result<()> {
     end(app, &key.project, |id| id == key.body.key_id, || async { Ok((Batch::at(app.clock.now()), ())) }).await
 }
 
-/// Writes down when keys were last used, every minute, so that no request waits for it. Does not end.
+/// Writes the last uses of keys to the store every minute, so that no request waits for these
+/// writes. Never returns.
 pub(crate) async fn note_uses(app: &App) {
     loop {
         tokio::time::sleep(NOTED).await;
@@ -438,7 +449,7 @@ pub(crate) async fn note_uses(app: &App) {
     }
 }
 
-/// The live keys of an owner, oldest first. At most a thousand.
+/// Returns the live keys of an owner, oldest first, at most a thousand.
 pub(super) async fn of(app: &App, owner: &str) -> Result<Vec<Record<ApiKey>>> {
     let mut found = app.store.find(&Query::of(owner).page(0, 1_000)).await?.records;
     found.sort_by_key(|record: &Record<ApiKey>| record.created_at);
@@ -478,7 +489,7 @@ fn well_formed(secret: &str) -> bool {
     secret.is_ascii() && secret.len() == split + CHECKSUM && checksum(&secret[..split]) == secret[split..]
 }
 
-/// The first characters, of a short one none, then asterisks.
+/// Masks a key: the first six characters, followed by asterisks. A short key is masked completely.
 fn masked(secret: &str) -> String {
     let most = if secret.chars().count() < SHOWN_FROM { 0 } else { 6 };
     let shown: String = secret.chars().take(most).filter(|c| c.is_ascii_graphic()).collect();

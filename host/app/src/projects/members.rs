@@ -1,4 +1,5 @@
-//! Members: persons of the organisation, each with a key of their own that works in every project.
+//! Members: the users of the organization. Each member has a personal key that works in every
+//! project.
 
 use serde::{Deserialize, Serialize};
 use store::{Batch, Collection, CommitError, Document, Field, Kind, Listed, Query, Record, Time, Window};
@@ -14,24 +15,25 @@ use crate::{
     ids::{MemberId, OrganisationId, ProjectId},
 };
 
-/// Characters of an address and of a name.
+/// Maximum length of an email address, in characters.
 const EMAIL: usize = 254;
+/// Maximum length of a name, in characters.
 const NAME: usize = 100;
 
-/// The collection this file owns.
+/// The collection of members.
 pub(crate) static COLLECTION: Collection =
     Collection { name: "members", fields: &[Field::unique("email", Kind::Text)] };
 
 /// A member, as stored.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct StoredMember {
-    /// In lower case; one member has it.
+    /// The email address in lower case, unique among the members.
     pub email: String,
-    /// For people.
+    /// The display name.
     pub name: String,
-    /// What the person may do.
+    /// The permissions of the member.
     pub role: Role,
-    /// The project when a request names none; absent for the oldest.
+    /// The project used when a request names none. If absent, the oldest project is used.
     #[serde(default)]
     pub project: Option<ProjectId>,
 }
@@ -40,18 +42,18 @@ impl Document for StoredMember {
     const COLLECTION: &'static Collection = &COLLECTION;
 }
 
-/// What a person may do in the projects.
+/// The role of a member in the projects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// Everything.
+    /// Read and write access to everything.
     Admin,
-    /// Look.
+    /// Read access only.
     Viewer,
 }
 
 impl Role {
-    /// The name on the wire.
+    /// Returns the name used by the API.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -64,20 +66,21 @@ impl Role {
 /// A member as requests see it.
 #[derive(Debug, Clone)]
 pub struct Member {
-    /// Id.
+    /// The id.
     pub id: MemberId,
-    /// Who it belongs to.
+    /// The organization that the member belongs to.
     pub organisation: OrganisationId,
-    /// What is stored.
+    /// The stored body.
     pub stored: StoredMember,
-    /// When it was made.
+    /// The creation time.
     pub created_at: Time,
 }
 
-/// Makes a member with a key, which is shown once.
+/// Creates a member with a key. The key is shown only once.
 ///
 /// # Errors
-/// When the address or name is malformed or taken, the project is unknown, or the store refuses.
+/// Returns an error if the address is malformed or taken, the name is too long, the project is
+/// unknown, or the store refuses.
 pub async fn add(app: &App, organisation: &OrganisationId, new: StoredMember) -> Result<(Member, Zeroizing<String>)> {
     let stored = StoredMember { email: new.email.trim().to_lowercase(), name: new.name.trim().to_owned(), ..new };
     let well_formed = stored.email.split_once('@').is_some_and(|(user, host)| !user.is_empty() && !host.is_empty());
@@ -101,20 +104,20 @@ pub async fn add(app: &App, organisation: &OrganisationId, new: StoredMember) ->
     }
 }
 
-/// A page of the members, newest first, with their total.
+/// Returns a page of the members, newest first, and their total number.
 ///
 /// # Errors
-/// When the store cannot be read.
+/// Returns an error if the store cannot be read.
 pub async fn list(app: &App, organisation: &OrganisationId, window: Window) -> Result<Listed<Member>> {
     let query = Query::of(organisation.as_str()).newest().window(window);
     let listed = app.store.list::<StoredMember>(&query).await?;
     listed.try_map(|record| Member::of(organisation.clone(), record))
 }
 
-/// Removes a member. The person's key stops at once.
+/// Removes a member. The member's key stops working at once.
 ///
 /// # Errors
-/// When there is none, or the store refuses.
+/// Returns an error if the member does not exist or the store refuses.
 pub async fn remove(app: &App, organisation: &OrganisationId, id: &MemberId) -> Result<()> {
     let ended = keys::end(
         app,
@@ -129,10 +132,11 @@ pub async fn remove(app: &App, organisation: &OrganisationId, id: &MemberId) -> 
     ended.await
 }
 
-/// The project a member's request is about: the one named, else the member's own, else the oldest.
+/// Returns the project that a member's request is about: the named one, else the member's default
+/// project, else the oldest.
 ///
 /// # Errors
-/// When there is none.
+/// Returns an error if no such project exists.
 pub async fn project(app: &App, member: &Member, named: Option<&ProjectId>) -> Result<Project> {
     if let Some(id) = named.or(member.stored.project.as_ref()) {
         return super::get(app, &member.organisation, id).await;

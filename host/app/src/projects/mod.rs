@@ -1,7 +1,8 @@
-//! Organisation, projects, and the keys that speak for them.
+//! The organization, its projects, and their API keys.
 //!
-//! The id of a key's document is the keyed hash of its secret, so that authentication is one `get` and a stolen store holds
-//! nothing that authenticates. Holders are remembered in memory; whatever ends a key forgets it there in the same step.
+//! The id of a key's record is the keyed hash of its secret. Authentication is therefore one
+//! lookup, and a stolen store holds no secret that authenticates. Key holders are cached in memory.
+//! Every operation that ends a key also removes it from the cache in the same step.
 
 mod keys;
 pub mod members;
@@ -29,31 +30,35 @@ use crate::{
     ids::{OrganisationId, ProjectId},
 };
 
-/// The collections this room owns, beside the keys.
+/// The collection of organizations.
 pub(crate) static ORGANISATIONS: Collection = Collection {
     name: "organisations",
-    // Two servers that start on an empty store at once make one organisation.
+    // Two servers that start on an empty store at the same time must create only one organization.
     fields: &[Field::unique("name", Kind::Text)],
 };
+/// The collection of projects.
 pub(crate) static PROJECTS: Collection = Collection { name: "projects", fields: &[Field::unique("name", Kind::Text)] };
 
-/// Bytes of an address and characters of a name in a project's settings, and what a link to a file may last, in seconds.
+/// Maximum length of a URL in a project's settings, in bytes.
 const URL: usize = 2_048;
+/// Maximum length of a display name, in characters.
 const DISPLAY_NAME: usize = 100;
+/// Allowed lifetimes of a link to a file, in seconds.
 const FILE_URL_EXPIRY: std::ops::RangeInclusive<u32> = 60..=604_800;
 
-/// The organisation, as stored. There is one per installation.
+/// The organization as stored. An installation has exactly one.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Organisation {
-    /// For people.
+    /// The display name.
     pub name: String,
-    /// The next number for clients that expect running numbers.
+    /// The number of the next project, for clients that expect running numbers.
     #[serde(default)]
     next_number: i64,
 }
 
 impl Organisation {
-    /// Whether a project was ever made: a first start that was interrupted, or is under way elsewhere, has made none yet.
+    /// Returns true if a project was ever created. After a first start that was interrupted or is
+    /// still running on another server, none was created yet.
     #[must_use]
     pub fn has_had_projects(&self) -> bool {
         self.next_number > 1
@@ -64,16 +69,16 @@ impl Document for Organisation {
     const COLLECTION: &'static Collection = &ORGANISATIONS;
 }
 
-/// A project, as stored.
+/// A project as stored.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct StoredProject {
-    /// 3 to 75 letters, digits, `_` and `-`; unique in the organisation.
+    /// The name: 3 to 75 letters, digits, `_` and `-`, unique in the organization.
     pub name: String,
-    /// A running number.
+    /// The running number.
     pub number: i64,
-    /// The id of older clients.
+    /// The legacy id.
     pub uuid: Uuid,
-    /// What the project decided for itself.
+    /// The settings of the project.
     #[serde(default)]
     pub config: Config,
 }
@@ -85,41 +90,42 @@ impl Document for StoredProject {
 /// A project as requests see it.
 #[derive(Debug, Clone)]
 pub struct Project {
-    /// Id.
+    /// The id.
     pub id: ProjectId,
-    /// Its id again, as the sandbox counts its calls.
+    /// The id as the tenant that the sandbox counts calls by.
     pub tenant: Arc<str>,
-    /// Who it belongs to.
+    /// The organization that the project belongs to.
     pub organisation: OrganisationId,
-    /// What is stored.
+    /// The stored body.
     pub stored: StoredProject,
-    /// When it was made.
+    /// The creation time.
     pub created_at: Time,
-    /// When it was changed.
+    /// The time of the last change.
     pub updated_at: Time,
 }
 
-/// What a project decided for itself.
+/// The settings of a project.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Config {
-    /// A call that pins an account must name its user too.
+    /// If true, a call that names a connected account must also name its user.
     pub two_factor: bool,
-    /// Secrets in answers are masked.
+    /// If true, secrets in responses are masked.
     pub mask_secrets: bool,
-    /// What the execution log keeps.
+    /// The data that the execution log keeps.
     pub log_visibility: LogVisibility,
-    /// MCP endpoints want the project's key.
+    /// If true, MCP endpoints require the project's key.
     pub require_mcp_key: bool,
-    /// For hosted pages.
+    /// The logo shown on hosted pages.
     pub logo_url: Option<String>,
-    /// For hosted pages.
+    /// The project name shown on hosted pages.
     pub display_name: Option<String>,
-    /// Hosted pages may connect accounts with the server's own credentials.
+    /// If true, hosted pages may connect accounts with the server's own OAuth credentials.
     pub hosted_links: bool,
-    /// Seconds for which a link to a file works.
+    /// The lifetime of a link to a file, in seconds.
     pub file_url_expiry: u32,
-    /// Where a person's browser is sent before an account becomes active, so that the application can vouch for the person.
+    /// The URL that a user's browser is sent to before an account becomes active, so that the
+    /// application can verify the user.
     pub verifier_url: Option<String>,
 }
 
@@ -140,7 +146,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Refuses what no answer or page could use; one line each.
+    /// Checks the settings and reports each invalid value on its own line.
     fn check(&self) -> Result<()> {
         let mut problems = Vec::new();
         for (name, url) in [("logo_url", &self.logo_url), ("oauth_callback_verifier_url", &self.verifier_url)] {
@@ -160,31 +166,32 @@ impl Config {
     }
 }
 
-/// What the execution log keeps.
+/// The data that the execution log keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LogVisibility {
-    /// Arguments and results, sealed.
+    /// Arguments and results are kept, sealed.
     ShowAll,
-    /// Only that a tool ran.
+    /// Arguments and results are not kept; only the execution itself is recorded.
     DontStoreData,
 }
 
-/// A project to be made.
+/// A project to be created.
 #[derive(Debug, Clone)]
 pub struct NewProject {
-    /// See [`StoredProject::name`].
+    /// The name, with the rules of [`StoredProject::name`].
     pub name: String,
-    /// What it decides for itself.
+    /// The settings.
     pub config: Config,
-    /// What restricts the key to make with it; absent for no key.
+    /// The restrictions of the key that is created with the project, or `None` to create no key.
     pub key: Option<Rights>,
 }
 
-/// Makes the organisation of a new installation, with a key that is shown once.
+/// Creates the organization of a new installation with a key. The key is shown only once.
 ///
 /// # Errors
-/// [`Error::ProjectNameTaken`] when another server has just made it, or the store refuses.
+/// Returns [`Error::ProjectNameTaken`] if another server has just created it, or another error if
+/// the store refuses.
 pub async fn found(app: &App, name: &str) -> Result<(OrganisationId, Zeroizing<String>)> {
     let (id, now) = (OrganisationId::random(), app.clock.now());
     let body = Organisation { name: name.to_owned(), next_number: 1 };
@@ -198,18 +205,19 @@ pub async fn found(app: &App, name: &str) -> Result<(OrganisationId, Zeroizing<S
     }
 }
 
-/// The organisation, when the installation has one already.
+/// Returns the organization, or `None` if the installation has none yet.
 ///
 /// # Errors
-/// When the store cannot be read.
+/// Returns an error if the store cannot be read.
 pub async fn organisation(app: &App) -> Result<Option<Record<Organisation>>> {
     Ok(app.store.find(&Query::of(INSTALLATION).page(0, 1)).await?.records.into_iter().next())
 }
 
-/// The oldest key of the organisation; a new one when all were revoked, so that an operator is never locked out.
+/// Returns the oldest key of the organization. Creates a new key if all were revoked, so that an
+/// operator is never locked out.
 ///
 /// # Errors
-/// When the store does not answer.
+/// Returns an error if the store does not answer.
 pub async fn organisation_key(app: &App, id: &OrganisationId) -> Result<Zeroizing<String>> {
     if let Some(key) = show_keys(app, id.as_str()).await?.into_iter().next() {
         return Ok(key.secret);
@@ -221,10 +229,10 @@ pub async fn organisation_key(app: &App, id: &OrganisationId) -> Result<Zeroizin
     Ok(key.secret)
 }
 
-/// Makes a project.
+/// Creates a project.
 ///
 /// # Errors
-/// When the name is malformed or taken, or the store refuses.
+/// Returns an error if the name is malformed or taken, a setting is invalid, or the store refuses.
 pub async fn create(
     app: &App,
     organisation: &OrganisationId,
@@ -234,7 +242,7 @@ pub async fn create(
     request.config.check()?;
     let now = app.clock.now();
     let id = ProjectId::random();
-    // Another request may take the same number first; then the next one is ours.
+    // If another request takes the same number first, the change runs again with the next number.
     let made = app.store.change(&ORGANISATIONS, organisation.as_str(), || async {
         let mut owner = owner(app, organisation).await?;
         let stored = StoredProject {
@@ -263,37 +271,37 @@ pub async fn create(
     }
 }
 
-/// A project of the organisation.
+/// Returns a project of the organization.
 ///
 /// # Errors
-/// When there is none.
+/// Returns an error if the project does not exist.
 pub async fn get(app: &App, organisation: &OrganisationId, id: &ProjectId) -> Result<Project> {
     Project::of(organisation.clone(), record(app, organisation, id).await?)
 }
 
-/// A project, for whoever comes without a key.
+/// Returns a project by its id alone, for callers without a key.
 pub(crate) async fn lookup(app: &App, id: &ProjectId) -> Result<Project> {
     let found = app.store.lookup::<StoredProject>(id.as_str()).await?;
     let record = found.ok_or_else(|| Error::ProjectNotFound(id.to_string()))?;
     Project::of(OrganisationId::parse(&record.project)?, record)
 }
 
-/// A page of the organisation's projects, newest first, with their total.
+/// Returns a page of the organization's projects, newest first, and their total number.
 ///
 /// # Errors
-/// When the store cannot be read.
+/// Returns an error if the store cannot be read.
 pub async fn list(app: &App, organisation: &OrganisationId, window: Window) -> Result<Listed<Project>> {
     let query = Query::of(organisation.as_str()).newest().window(window);
     let listed = app.store.list::<StoredProject>(&query).await?;
     listed.try_map(|record| Project::of(organisation.clone(), record))
 }
 
-/// Whether there is such a project, or not any more.
+/// Returns true if the project exists, that is, was created and not deleted.
 pub(crate) async fn is_live(store: &Store, id: &str) -> Result<bool> {
     Ok(store.lookup::<StoredProject>(id).await?.is_some())
 }
 
-/// Makes a record in a project, unless the project has been deleted.
+/// Inserts a record into a project, unless the project has been deleted.
 pub(crate) async fn insert<T: Document>(
     app: &App,
     project: &Project,
@@ -307,10 +315,11 @@ pub(crate) async fn insert<T: Document>(
     made.await
 }
 
-/// Changes what a project decided for itself, and answers all of it.
+/// Changes the settings of a project and returns all of them.
 ///
 /// # Errors
-/// When the change is refused or breaks a rule, the project is gone, or the store refuses.
+/// Returns an error if the change is refused or breaks a rule, the project does not exist, or the
+/// store refuses.
 pub async fn configure(app: &App, project: &Project, change: impl Fn(&mut Config) -> Result<()>) -> Result<Config> {
     let changed = app.store.change(&PROJECTS, project.id.as_str(), || async {
         let mut record = record(app, &project.organisation, &project.id).await?;
@@ -318,16 +327,16 @@ pub async fn configure(app: &App, project: &Project, change: impl Fn(&mut Config
         record.body.config.check()?;
         Ok((Batch::at(app.clock.now()).update(&record).announce(), record.body.config))
     });
-    // Keys in memory carry the settings.
+    // Cached key holders contain the project's settings.
     Ok(app.keys.forget(project.id.as_str(), changed).await?)
 }
 
-/// Deletes every key of a project and makes one new one.
+/// Deletes every key of a project and creates a new one.
 ///
 /// # Errors
-/// When there is no such project, or the store refuses.
+/// Returns an error if the project does not exist or the store refuses.
 pub async fn regenerate_key(app: &App, organisation: &OrganisationId, id: &ProjectId) -> Result<ShownKey> {
-    // The new one is not there yet, so it is not among those that end.
+    // The new key is not in the store yet, so it is not among the keys that end.
     let replaced = keys::end(
         app,
         id.as_str(),
@@ -343,10 +352,11 @@ pub async fn regenerate_key(app: &App, organisation: &OrganisationId, id: &Proje
     replaced.await
 }
 
-/// Makes one more key of a project.
+/// Adds a key to a project.
 ///
 /// # Errors
-/// When there is no such project, it has a hundred keys, the name is no name, or the store refuses.
+/// Returns an error if the project does not exist or has a hundred keys, the name is invalid, or
+/// the store refuses.
 pub async fn add_key(
     app: &App,
     organisation: &OrganisationId,
@@ -361,7 +371,7 @@ pub async fn add_key(
 /// Ends one key of a project at once.
 ///
 /// # Errors
-/// When there is no such project or key, or the store refuses.
+/// Returns an error if the project or the key does not exist, or the store refuses.
 pub async fn remove_key(app: &App, organisation: &OrganisationId, id: &ProjectId, key: &str) -> Result<()> {
     record(app, organisation, id).await?;
     if !show_keys(app, id.as_str()).await?.iter().any(|own| own.id == key) {
@@ -370,10 +380,10 @@ pub async fn remove_key(app: &App, organisation: &OrganisationId, id: &ProjectId
     keys::end(app, id.as_str(), |own| own == key, || async { Ok((Batch::at(app.clock.now()), ())) }).await
 }
 
-/// The keys of a project or organisation, opened, oldest first.
+/// Returns the keys of a project or organization with their secrets, oldest first.
 ///
 /// # Errors
-/// When the store cannot be read or a key does not open.
+/// Returns an error if the store cannot be read or a key does not open.
 pub async fn show_keys(app: &App, owner: &str) -> Result<Vec<ShownKey>> {
     let mut shown = Vec::new();
     for record in keys::of(app, owner).await? {
@@ -393,7 +403,7 @@ pub(crate) async fn record(app: &App, organisation: &OrganisationId, id: &Projec
 }
 
 impl Project {
-    /// Its name for people.
+    /// Returns the display name, or the name if no display name is set.
     #[must_use]
     pub fn shown_name(&self) -> &str {
         self.stored.config.display_name.as_deref().unwrap_or(&self.stored.name)
@@ -413,7 +423,7 @@ fn check_name(name: &str) -> Result<()> {
     Err(Error::invalid("name: must be 3 to 75 letters, digits, `_` and `-`"))
 }
 
-/// What a holder of a project key acts for; cheap to clone.
+/// A project shared by the holders of its keys. It is cheap to clone.
 pub type SharedProject = Arc<Project>;
 
 #[cfg(test)]

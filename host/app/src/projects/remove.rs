@@ -1,12 +1,15 @@
-//! The end of a project: everything refuses at once, and what the project kept is erased.
+//! Deletion of projects: every use is refused at once, and the project's data is erased.
 //!
-//! One batch hides the project, ends its API keys and notes the removal. From then on no request, callback, link or job finds the
-//! project, and whatever adds a secret to it depends on a record that is gone: an auth config, a file and a key on the project, an
-//! account and a registered client on their auth config, an attempt to connect on its account. So what is under way ends with a
-//! refusal, and the order in which the collections are erased leaves nothing behind.
+//! One batch hides the project, ends its API keys and records the removal. From then on no request,
+//! callback, link or job finds the project. Every operation that adds a secret to it depends on a
+//! record that no longer exists: an auth config, a file and a key depend on the project, an account
+//! and a dynamic client on their auth config, a connection attempt on its account. Operations that
+//! are still running are therefore refused, and the order in which the collections are erased
+//! leaves nothing behind.
 //!
-//! The rest is erased in batches of bounded size, by the request that deletes the project. Where that is cut off, the note is
-//! still there, and a job goes on. The execution log stays until its retention ends, and with it the data key that opens it.
+//! The request that deletes the project then erases its data in batches of bounded size. If the
+//! request is interrupted, the removal record is still stored, and a job continues. The execution
+//! log stays until its retention ends, together with the data key that opens it.
 
 use std::time::Duration;
 
@@ -20,15 +23,16 @@ use crate::{
     jobs::Lease,
 };
 
-/// Deleted projects of which something may be left, under the ids of the projects.
+/// The collection of removal records, under the ids of deleted projects of which data may be left.
 pub(crate) static COLLECTION: Collection = Collection { name: "project_removals", fields: &[] };
 
-/// Time from one look for removals that were cut off to the next.
+/// Interval at which the job looks for interrupted removals.
 pub(crate) const EVERY: Duration = Duration::from_secs(5);
-/// Number of records that are erased in one batch.
+/// Maximum number of records that are erased in one batch.
 pub const RECORDS_PER_BATCH: u64 = 256;
 
-/// What is erased besides files, in this order: each depends on those before it, and cannot be made without them.
+/// The collections that are erased besides files, in this order. Records of each depend on records
+/// of those before it, and cannot be created without them.
 static ERASED: [&Collection; 8] = [
     &auth_configs::COLLECTION,
     &connections::CREDENTIALS,
@@ -40,7 +44,7 @@ static ERASED: [&Collection; 8] = [
     &files::TOTALS,
 ];
 
-/// The note that a project was deleted and is being erased.
+/// The record of a deleted project whose data is being erased.
 #[derive(Debug, Serialize, Deserialize)]
 struct Removal {}
 
@@ -48,14 +52,14 @@ impl Document for Removal {
     const COLLECTION: &'static Collection = &COLLECTION;
 }
 
-/// Makes the batches of a job depend on its lease.
+/// A function that makes the batches of a job depend on its lease.
 type Fence<'a> = &'a (dyn Fn(Batch) -> Batch + Sync);
 
-/// Deletes a project. With `revoke` its accounts are deleted before, and their applications told to forget the tokens, as far as
-/// they can be reached.
+/// Deletes a project. With `revoke`, its accounts are deleted first, and their providers are asked
+/// to revoke the tokens as far as they can be reached.
 ///
 /// # Errors
-/// When there is none, or the store refuses.
+/// Returns an error if the project does not exist or the store refuses.
 pub async fn remove(app: &App, organisation: &OrganisationId, id: &ProjectId, revoke: bool) -> Result<()> {
     if revoke {
         connections::remove_all(app, &super::get(app, organisation, id).await?).await?;
@@ -77,7 +81,7 @@ pub async fn remove(app: &App, organisation: &OrganisationId, id: &ProjectId, re
     Ok(())
 }
 
-/// Goes on with removals that were cut off: a job, run by one server at a time.
+/// Continues interrupted removals. This is a job that one server at a time runs.
 pub(crate) async fn finish(app: &App, lease: &Lease) -> Result<()> {
     let left = app.store.find::<Removal>(&Query::of(INSTALLATION)).await?.records;
     for removal in left {
@@ -88,7 +92,8 @@ pub(crate) async fn finish(app: &App, lease: &Lease) -> Result<()> {
     Ok(())
 }
 
-/// Erases what is still there of a project that was deleted without a note, as earlier versions did.
+/// Erases the remaining data of a project that was deleted without a removal record, as by earlier
+/// versions.
 pub(crate) async fn erase_left(app: &App, id: &ProjectId, fence: Fence<'_>) -> Result<()> {
     for at in ERASED {
         if app.store.rows(at, &Query::of(id.as_str()).page(0, 0)).await?.total > 0 {
@@ -98,7 +103,7 @@ pub(crate) async fn erase_left(app: &App, id: &ProjectId, fence: Fence<'_>) -> R
     files::forget(app, id, fence).await
 }
 
-/// Erases what a deleted project kept, and then the note of its removal.
+/// Erases the data of a deleted project, and then its removal record.
 async fn erase(app: &App, id: &ProjectId, fence: Fence<'_>) -> Result<()> {
     for at in ERASED {
         erase_all(app, at, id, fence).await?;
@@ -107,15 +112,15 @@ async fn erase(app: &App, id: &ProjectId, fence: Fence<'_>) -> Result<()> {
     let note = app.store.get::<Removal>(INSTALLATION, id.as_str()).await?;
     let Some(note) = note else { return Ok(()) };
     match app.store.commit(fence(Batch::at(app.clock.now()).purge(&note))).await {
-        // Another server has come to the end, too.
+        // Another server has finished the same removal.
         Ok(()) | Err(CommitError::Stale) => Ok(()),
         Err(cause) => Err(Error::from(cause)),
     }
 }
 
-/// Erases every record that a collection has of a project.
+/// Erases every record of a project in one collection.
 async fn erase_all(app: &App, at: &'static Collection, id: &ProjectId, fence: Fence<'_>) -> Result<()> {
-    // Records that were deleted before are hidden, and hold as much as the others.
+    // Deleted records are hidden and hold as much data as the others.
     for query in [Query::of(id.as_str()), Query::of(id.as_str()).with_deleted()] {
         let query = query.page(0, RECORDS_PER_BATCH);
         loop {
@@ -126,7 +131,8 @@ async fn erase_all(app: &App, at: &'static Collection, id: &ProjectId, fence: Fe
             let batch = Batch::at(app.clock.now());
             let batch = rows.iter().fold(batch, |batch, row| batch.purge_row(at, row));
             match app.store.commit(fence(batch)).await {
-                // A request that was under way has changed one: the next look shows what is left.
+                // A running request has changed one of the records. The next query returns what is
+                // left.
                 Ok(()) | Err(CommitError::Stale) => tokio::task::yield_now().await,
                 Err(cause) => return Err(cause.into()),
             }

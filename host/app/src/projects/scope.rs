@@ -1,33 +1,33 @@
-//! What a key may do inside its project.
+//! Permissions of a key inside its project.
 //!
-//! A key without scopes may do everything. One with scopes may do what they name and nothing else, so that an area which
-//! comes to be later is closed to it.
+//! A key without permissions may do everything. A key with permissions may do only what they name,
+//! so that an area added later is closed to it.
 
 use std::{collections::BTreeMap, net::IpAddr};
 
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 
-/// Addresses and ranges that a key may name.
+/// Maximum number of addresses and ranges of one key.
 const RANGES: usize = 50;
 
-/// A part of the interface that keys may be restricted to.
+/// An area of the API that keys may be restricted to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Area {
-    /// How accounts are connected.
+    /// The auth configs.
     AuthConfigs,
-    /// The accounts.
+    /// The connected accounts.
     ConnectedAccounts,
-    /// The catalogue's tools.
+    /// The tools of the catalog.
     Tools,
-    /// Running them, and files for them.
+    /// The execution of tools, and files for them.
     ToolExecution,
-    /// Requests to applications with an account's credential.
+    /// Proxy requests to providers with an account's credential.
     ProxyExecute,
-    /// The catalogue's toolkits.
+    /// The toolkits of the catalog.
     Toolkits,
-    /// Trigger types and instances.
+    /// Trigger types and trigger instances.
     Triggers,
     /// Outgoing webhooks and their endpoints.
     Webhooks,
@@ -36,7 +36,7 @@ pub enum Area {
     /// Tool router sessions.
     #[serde(alias = "session_management")]
     Sessions,
-    /// Running tools inside a session, and nothing else of it.
+    /// The execution of tools inside a session, and no other part of the session.
     SessionToolExecution,
     /// MCP servers.
     #[serde(alias = "legacy_mcp")]
@@ -59,7 +59,7 @@ impl Area {
         Self::McpServers,
     ];
 
-    /// The name on the wire.
+    /// Returns the name used by the API.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -79,17 +79,17 @@ impl Area {
     }
 }
 
-/// What may be done in an area.
+/// The access to an area.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Access {
-    /// Nothing.
+    /// No access.
     None,
-    /// Looking.
+    /// Read access.
     Read,
-    /// Changing and running.
+    /// Changes and executions.
     Write,
-    /// Both.
+    /// Read access, changes and executions.
     ReadWrite,
 }
 
@@ -99,44 +99,44 @@ impl Access {
     }
 }
 
-/// Areas with what may be done in each.
+/// Areas with the access to each.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Scopes(BTreeMap<Area, Access>);
 
 impl Scopes {
-    /// Looking, everywhere.
+    /// Returns read access to every area.
     #[must_use]
     pub fn reading() -> Self {
         Area::ALL.into_iter().map(|area| (area, Access::Read)).collect()
     }
 
-    /// Whether this may be done in one of the areas.
+    /// Returns true if this access is granted for at least one of the areas.
     #[must_use]
     pub fn allow(&self, areas: &[Area], access: Access) -> bool {
         areas.iter().any(|area| self.0.get(area).is_some_and(|own| own.includes(access)))
     }
 
-    /// Areas in order.
+    /// Iterates over the areas in order.
     pub fn iter(&self) -> impl Iterator<Item = (Area, Access)> {
         self.0.iter().map(|(area, access)| (*area, *access))
     }
 }
 
 impl FromIterator<(Area, Access)> for Scopes {
-    /// Of an area that is named twice, the last counts.
+    /// Collects pairs. If an area occurs twice, the last one counts.
     fn from_iter<I: IntoIterator<Item = (Area, Access)>>(pairs: I) -> Self {
         Self(pairs.into_iter().collect())
     }
 }
 
-/// What restricts a key; nothing by default.
+/// The restrictions of a key. The default restricts nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Rights {
-    /// What it may do; absent for everything.
+    /// The permissions, or `None` for all.
     pub scopes: Option<Scopes>,
-    /// Where it may be used from; empty for anywhere.
+    /// The addresses from which the key may be used. If empty, every address is allowed.
     pub addresses: Ranges,
 }
 
@@ -146,7 +146,7 @@ pub struct Rights {
 pub struct Ranges(Vec<IpNet>);
 
 impl Rights {
-    /// Whether a request may come from there.
+    /// Returns true if a request may come from this address.
     #[must_use]
     pub fn admit(&self, from: IpAddr) -> bool {
         let Ranges(ranges) = &self.addresses;

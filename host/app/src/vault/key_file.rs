@@ -1,8 +1,8 @@
-//! The file that holds the master key: one line, `toolhost-key-1 <id> <64 hexadecimal digits>`. While the key is replaced,
-//! a second line has the one before it.
+//! The file that holds the master key: one line, `toolhost-key-1 <id> <64 hexadecimal digits>`.
+//! While the key is being replaced, a second line holds the previous key.
 //!
-//! It must be a regular file that only its owner can read, and the owner must be the one who runs the server: a key that
-//! others can read protects nothing.
+//! A key file must be a regular file that only its owner can read, and the owner must be the user
+//! who runs the server. A key that other users can read protects nothing.
 
 use std::{
     fs::{File, OpenOptions},
@@ -17,53 +17,53 @@ use crate::ids;
 
 const HEADER: &str = "toolhost-key-1";
 
-/// What a key file holds.
+/// The content of a key file.
 #[derive(Clone)]
 pub struct KeyFile {
-    /// Seals.
+    /// The key that seals new values.
     pub(super) current: MasterKey,
-    /// Still opens, until everything is sealed by the other.
+    /// The replaced key. It still opens data keys until all of them are sealed by the current key.
     pub(super) previous: Option<MasterKey>,
 }
 
 /// A master key.
 #[derive(Clone)]
 pub(super) struct MasterKey {
-    /// Names the key in what it sealed.
+    /// The id of the key, written into every value it seals.
     pub(super) id: String,
     pub(super) key: Zeroizing<[u8; 32]>,
 }
 
-/// Why a key file is not used.
+/// The reason why a key file is not used.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyFileError {
-    /// There is none.
+    /// The file does not exist.
     #[error("the key file {} does not exist; put it back, without it the stored secrets cannot be read", .0.display())]
     Missing(PathBuf),
-    /// Others can read it, or it is not a file of ours.
+    /// The file is readable by other users, is not a regular file, or belongs to another user.
     #[error("the key file {} {problem}; {fix}", path.display())]
     Unsafe {
-        /// Where.
+        /// The path of the file.
         path: PathBuf,
-        /// What is wrong.
+        /// The problem found.
         problem: &'static str,
-        /// What to do.
+        /// The instruction for the operator.
         fix: &'static str,
     },
-    /// Not a key.
+    /// The file does not hold a key.
     #[error("the key file {} does not hold a key; put back the file the server made", .0.display())]
     Malformed(PathBuf),
-    /// Another key than the one that is to be there.
+    /// The file holds a different key than the one being restored.
     #[error("the key file {} holds another key than the backup; move it away or set `key_file`, nothing was changed", .0.display())]
     Other(PathBuf),
-    /// The system refuses.
+    /// The operating system refused the access.
     #[error("cannot {what} the key file {}: {cause}", path.display())]
     Io {
-        /// `read` or `write`.
+        /// The operation: `read` or `write`.
         what: &'static str,
-        /// Where.
+        /// The path of the file.
         path: PathBuf,
-        /// The system's word.
+        /// The error of the operating system.
         cause: std::io::Error,
     },
 }
@@ -72,7 +72,7 @@ impl KeyFile {
     /// Reads a key file.
     ///
     /// # Errors
-    /// When there is none, it is not safe, or it does not hold a key.
+    /// Returns an error if the file does not exist, is not safe, or does not hold a key.
     pub fn read(path: &Path) -> Result<Self, KeyFileError> {
         let io = |cause: std::io::Error| match cause.kind() {
             std::io::ErrorKind::NotFound => KeyFileError::Missing(path.to_owned()),
@@ -94,20 +94,20 @@ impl KeyFile {
         Self::parse(&text).ok_or_else(|| KeyFileError::Malformed(path.to_owned()))
     }
 
-    /// Makes a key file with a new key.
+    /// Creates a key file with a new key.
     ///
     /// # Errors
-    /// When there is a file already or the system refuses.
+    /// Returns an error if the file exists already or the operating system refuses.
     pub fn create(path: &Path) -> Result<Self, KeyFileError> {
         let made = Self { current: MasterKey::random(), previous: None };
         made.write_new(path)?;
         Ok(made)
     }
 
-    /// Makes a key file with this key, or accepts one that has it.
+    /// Creates a key file with this key, or accepts an existing file that holds the same key.
     ///
     /// # Errors
-    /// When there is a file with another key or the system refuses.
+    /// Returns an error if the file holds another key or the operating system refuses.
     pub fn put_back(&self, path: &Path) -> Result<(), KeyFileError> {
         match Self::read(path) {
             Ok(there) if there.render() == self.render() => Ok(()),
@@ -117,7 +117,8 @@ impl KeyFile {
         }
     }
 
-    /// A file with a new key, in which this one's is the one before it; this file when that has begun already.
+    /// Returns a key file with a new key and this file's key as the previous one. Returns this file
+    /// unchanged if it already holds a previous key.
     pub(super) fn renewed(self) -> Self {
         match self.previous {
             Some(_) => self,
@@ -125,18 +126,18 @@ impl KeyFile {
         }
     }
 
-    /// The file without the key before.
+    /// Returns the key file without the previous key.
     pub(super) fn settled(self) -> Self {
         Self { previous: None, ..self }
     }
 
-    /// Takes the place of a key file in one step, durably.
+    /// Replaces the key file at `path` atomically and durably.
     pub(super) fn replace(&self, path: &Path) -> Result<(), KeyFileError> {
         let io = |cause| KeyFileError::Io { what: "write", path: path.to_owned(), cause };
         let mut new = path.as_os_str().to_owned();
         new.push(".new");
         let new = PathBuf::from(new);
-        // One that a killed process left was never used.
+        // A file left by a killed process was never used.
         match std::fs::remove_file(&new) {
             Err(cause) if cause.kind() != std::io::ErrorKind::NotFound => return Err(io(cause)),
             _ => self.write_new(&new)?,
@@ -185,12 +186,13 @@ impl MasterKey {
     }
 }
 
-/// The name of a file is its folder's content, and must be as durable as the file.
+/// Syncs the folder of a file. The file's name is part of the folder's content and must be as
+/// durable as the file.
 fn sync_folder(path: &Path) -> std::io::Result<()> {
     File::open(path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new(".")))?.sync_all()
 }
 
-/// The user this process runs as; `/proc/self` belongs to it.
+/// Returns the user that this process runs as, which is the owner of `/proc/self`.
 fn this_user() -> std::io::Result<u32> {
     std::fs::metadata("/proc/self").map(|meta| meta.uid())
 }

@@ -1,12 +1,14 @@
 //! Secrets at rest.
 //!
-//! A thief of the data directory must not get a credential. Every secret is sealed with XChaCha20-Poly1305 under a data key
-//! of its project; data keys lie in the store, wrapped by the master key; the master key lies in a file outside the data
-//! directory. The associated data of every seal names collection, project, record, field and key, so that a ciphertext
-//! moved to another place, another record or another project does not open. The master key is checked against the store
-//! before anything is written: a wrong one is an error, never a second set of secrets.
+//! A thief of the data directory must not get a credential. Every secret is sealed with
+//! XChaCha20-Poly1305 under a data key of its project. The data keys are in the store, wrapped by
+//! the master key. The master key is in a file outside the data directory. The associated data of
+//! every seal names the collection, project, record, field and key, so that a ciphertext moved to
+//! another field, record or project does not open. The master key is checked against the store
+//! before anything is written: a wrong key is an error and never starts a second set of secrets.
 //!
-//! This does not rest on the store keeping anything secret, nor on ids being unguessable.
+//! The guarantee does not depend on the store keeping anything secret, nor on ids being
+//! unguessable.
 
 mod key_file;
 mod rotate;
@@ -35,22 +37,22 @@ use crate::{Error, INSTALLATION, Result, ids};
 
 const NONCE: usize = 24;
 
-/// Where a sealed value lives. It opens nowhere else.
+/// The location of a sealed value. The value opens at no other location.
 #[derive(Debug, Clone, Copy)]
 pub struct Place<'a> {
-    /// Name of the collection.
+    /// The name of the collection.
     pub collection: &'static str,
-    /// The owning project.
+    /// The id of the owning project.
     pub project: &'a str,
-    /// The record.
+    /// The id of the record.
     pub id: &'a str,
-    /// The field of its body.
+    /// The field of the record's body.
     pub field: &'static str,
 }
 
-/// A value of `T` that only the vault can read. It serialises to ciphertext.
+/// A value of `T` that only the vault can read. It serializes to ciphertext.
 pub struct Sealed<T> {
-    /// `v1.<key id>.<base64 of nonce and ciphertext>`
+    /// The ciphertext: `v1.<key id>.<base64 of nonce and ciphertext>`.
     text: String,
     of: PhantomData<fn() -> T>,
 }
@@ -80,17 +82,17 @@ impl<'de, T> Deserialize<'de> for Sealed<T> {
 }
 
 impl<T> Sealed<T> {
-    /// The key that sealed it.
+    /// Returns the id of the key that sealed the value.
     fn key_id(&self) -> Option<&str> {
         Some(self.text.strip_prefix("v1.")?.split_once('.')?.0)
     }
 
-    /// Bytes that it takes.
+    /// Returns the size of the sealed text in bytes.
     pub(crate) fn size(&self) -> usize {
         self.text.len()
     }
 
-    /// The same ciphertext, opened as another type that reads the same JSON.
+    /// Returns the same ciphertext as a sealed value of another type that reads the same JSON.
     pub(crate) fn of<U>(self) -> Sealed<U> {
         Sealed { text: self.text, of: PhantomData }
     }
@@ -107,20 +109,21 @@ impl DataKey {
         Self { id, cipher: XChaCha20Poly1305::new(key.into()) }
     }
 
-    /// Seals a value for one place.
+    /// Seals a value for one location.
     ///
     /// # Errors
-    /// When the value cannot be written as JSON.
+    /// Returns an error if the value cannot be written as JSON.
     pub fn seal<T: Serialize>(&self, place: Place<'_>, value: &T) -> Result<Sealed<T>> {
         let plain = serde_json::to_vec(value).map(Zeroizing::new);
         let plain = plain.map_err(|cause| Error::Internal(format!("cannot write {} as json: {cause}", place.field)))?;
         Ok(Sealed { text: self.seal_bytes(place, &plain), of: PhantomData })
     }
 
-    /// Opens what was sealed for this place.
+    /// Opens a value that was sealed for this location.
     ///
     /// # Errors
-    /// When the text was sealed elsewhere, with another key, or was changed.
+    /// Returns an error if the value was sealed for another location or with another key, or was
+    /// changed.
     pub fn open<T: DeserializeOwned>(&self, place: Place<'_>, sealed: &Sealed<T>) -> Result<T> {
         let plain = self.open_bytes(place, &sealed.text).ok_or_else(|| {
             Error::Internal(format!("{} of {} {} does not open", place.field, place.collection, place.id))
@@ -159,7 +162,8 @@ impl DataKey {
     }
 }
 
-/// The parts with their lengths, so that no two places read the same.
+/// Builds the associated data. Each part is preceded by its length, so that no two locations give
+/// the same bytes.
 fn associated(place: Place<'_>, key: &str) -> Vec<u8> {
     let mut out = Vec::with_capacity(96);
     for part in [place.collection, place.project, place.id, place.field, key] {
@@ -169,12 +173,12 @@ fn associated(place: Place<'_>, key: &str) -> Vec<u8> {
     out
 }
 
-/// A data key as the store keeps it, under the id of the project it belongs to.
+/// A data key as stored, under the id of the project it belongs to.
 #[derive(Serialize, Deserialize)]
 struct Wrapped {
-    /// Names the key in what it sealed.
+    /// The id of the data key, written into every value it seals.
     key_id: String,
-    /// The key, sealed by the master key.
+    /// The data key, sealed by the master key.
     key: Sealed<[u8; 32]>,
 }
 
@@ -185,17 +189,19 @@ impl Document for Wrapped {
 /// The collection of data keys.
 pub(crate) static COLLECTION: Collection = Collection { name: "data_keys", fields: &[] };
 
-/// Seals, opens, and derives.
+/// The service that seals and opens secrets and derives keys.
 pub struct Vault {
     store: Store,
-    /// Held to read while something is sealed by it and committed, so that a change of keys leaves nothing behind.
+    /// The master keys. A read lock is held while a data key is sealed and committed, so that a
+    /// rotation misses no data key.
     masters: tokio::sync::RwLock<Masters>,
-    /// Derives what the installation needs beside data keys; made once, never changed.
+    /// The key from which other keys of the installation are derived. It is created once and never
+    /// changes.
     installation: Zeroizing<[u8; 32]>,
     keys: RwLock<HashMap<String, Arc<DataKey>>>,
 }
 
-/// The key that wraps data keys, and the one before it while that is replaced.
+/// The master key that wraps data keys, and the previous one during a rotation.
 struct Masters {
     current: DataKey,
     previous: Option<DataKey>,
@@ -207,7 +213,7 @@ impl Masters {
         Self { current: key(&file.current), previous: file.previous.as_ref().map(key) }
     }
 
-    /// Opens a data key with whichever key wrapped it.
+    /// Opens a data key with the master key that wrapped it.
     fn unwrap(&self, project: &str, wrapped: &Sealed<[u8; 32]>) -> Result<Zeroizing<[u8; 32]>> {
         let by = |key: &&DataKey| wrapped.key_id() == Some(key.id.as_str());
         let key = self.previous.as_ref().filter(by).unwrap_or(&self.current);
@@ -215,30 +221,31 @@ impl Masters {
     }
 }
 
-/// Why the vault does not open.
+/// The reason why the vault does not open.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The key in the file is not the one the store was made with.
+    /// The key in the file is not the one the store was created with.
     #[error("the key in the file does not open this store")]
     WrongKey,
-    /// The store does not answer.
+    /// The store could not be read or written.
     #[error(transparent)]
     Store(Error),
 }
 
 impl Vault {
-    /// Whether the store was used before, that is, whether it has a master key already.
+    /// Returns true if the store already has a master key, that is, if it was used before.
     ///
     /// # Errors
-    /// When the store cannot be read.
+    /// Returns an error if the store cannot be read.
     pub async fn exists(store: &Store) -> Result<bool> {
         Ok(store.get::<Wrapped>(INSTALLATION, INSTALLATION).await?.is_some())
     }
 
-    /// Opens the vault of a store, making it when the store is new.
+    /// Opens the vault of a store, and creates it if the store is new.
     ///
     /// # Errors
-    /// [`OpenError::WrongKey`] when the store was made with another master key; nothing was written then.
+    /// Returns [`OpenError::WrongKey`] if the store was created with another master key. In this
+    /// case nothing was written.
     pub async fn open(store: Store, file: &KeyFile, now: Time) -> std::result::Result<Self, OpenError> {
         let masters = Masters::of(file);
         let read = || async {
@@ -250,7 +257,8 @@ impl Vault {
             let key = Zeroizing::new(ids::random());
             let batch = wrap(&masters.current, INSTALLATION, &key, now).map_err(OpenError::Store)?;
             match store.commit(batch).await {
-                // Another node was first: its key is the one, if its master key is ours.
+                // If another node wrote first, its key is used, provided that it has the same
+                // master key.
                 Ok(()) | Err(CommitError::Taken { .. }) => found = read().await?,
                 Err(cause) => return Err(OpenError::Store(cause.into())),
             }
@@ -260,10 +268,10 @@ impl Vault {
         Ok(Self { store, masters: tokio::sync::RwLock::new(masters), installation, keys: RwLock::default() })
     }
 
-    /// The data key of a project, made on first use.
+    /// Returns the data key of a project, which is created on first use.
     ///
     /// # Errors
-    /// When the store does not answer or the key does not open.
+    /// Returns an error if the store does not answer or the key does not open.
     pub async fn key(&self, project: &str, now: Time) -> Result<Arc<DataKey>> {
         if let Some(key) = self.keys.read().unwrap_or_else(PoisonError::into_inner).get(project) {
             return Ok(key.clone());
@@ -282,7 +290,7 @@ impl Vault {
         let key = Zeroizing::new(ids::random());
         let masters = self.masters.read().await;
         match self.store.commit(wrap(&masters.current, project, &key, now)?).await {
-            // Somebody else made it first: theirs is the key.
+            // If another process created the key first, that key is used.
             Ok(()) | Err(CommitError::Taken { .. }) => {}
             Err(cause) => return Err(cause.into()),
         }
@@ -290,14 +298,15 @@ impl Vault {
         made.ok_or_else(|| Error::Internal(format!("the data key of {project} cannot be read after it was made")))
     }
 
-    /// A key for one purpose, always the same for the same purpose of one installation.
+    /// Derives a key for one purpose. The same purpose always gives the same key in one
+    /// installation.
     #[must_use]
     pub fn derive(&self, purpose: &str) -> Zeroizing<[u8; 32]> {
         Zeroizing::new(keyed_hash(&self.installation, purpose.as_bytes()))
     }
 }
 
-/// HMAC-SHA-256.
+/// Computes HMAC-SHA-256.
 pub(crate) fn keyed_hash(key: &[u8; 32], message: &[u8]) -> [u8; 32] {
     let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("this hash takes keys of every length");
     mac.update(message);
@@ -313,7 +322,7 @@ fn wrap(master: &DataKey, project: &str, key: &[u8; 32], now: Time) -> Result<Ba
     Ok(Batch::at(now).insert(project, project, &body))
 }
 
-/// Opens records of the vault that are in no store yet, or no longer.
+/// A reader for vault records outside a store, for example in an archive.
 pub(crate) struct Opener(Masters);
 
 impl Opener {
@@ -321,7 +330,7 @@ impl Opener {
         Self(Masters::of(file))
     }
 
-    /// Whether a record is none of the vault's, was removed, or opens.
+    /// Returns true if the record is not a data key, was removed, or can be opened.
     pub(crate) fn opens(&self, collection: &str, row: &store::Row) -> bool {
         if collection != COLLECTION.name || !row.is_live() {
             return true;

@@ -1,14 +1,16 @@
-//! Replacing the master key while the server runs.
+//! Rotation of the master key while the server runs.
 //!
-//! Everything that the master key sealed, the data keys of all projects, is sealed again by a new one; what the data keys
-//! sealed stays as it is. Each step may be the last one of a killed process:
+//! Every value that the master key sealed, that is, the data keys of all projects, is sealed again
+//! by a new master key. Values sealed by the data keys stay as they are. The process may be killed
+//! after any step:
 //!
-//! 1. the key file gets the new key, with the old one beside it;
-//! 2. data keys are sealed again, a batch at a time; whoever reads one takes the key it names;
-//! 3. when none names the old key, the key file loses it.
+//! 1. The key file gets the new key and keeps the old one beside it.
+//! 2. The data keys are sealed again in batches. A reader opens each data key with the master key
+//!   it names.
+//! 3. When no data key names the old key, the key file drops it.
 //!
-//! Started again, it goes on with the keys it finds in the file. Other processes on the same store must not run meanwhile:
-//! they do not learn of the new key.
+//! A restarted rotation continues with the keys it finds in the file. Other processes on the same
+//! store must not run during a rotation, because they do not learn of the new key.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -17,21 +19,23 @@ use store::{Batch, CommitError, Record, Time};
 use super::{COLLECTION, KeyFile, KeyFileError, Masters, Vault, Wrapped, wrapping};
 use crate::{Error, Result};
 
-/// Data keys sealed again in one batch.
+/// Maximum number of data keys that are sealed again in one batch.
 const AT_ONCE: u64 = 64;
 
-/// A master key and what it seals.
+/// A master key and the number of data keys it seals.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Master {
-    /// Its name.
+    /// The id of the key.
     pub id: String,
-    /// Whether what is new is sealed by it.
+    /// True if new values are sealed by this key.
     pub current: bool,
-    /// Data keys, of which each project has one and the installation one.
+    /// The number of data keys it seals. Each project has one data key, and the installation has
+    /// one.
     pub seals: u64,
 }
 
-/// Why the master key was not replaced. Whatever was done stays good, and goes on when it is asked for again.
+/// The reason why the master key was not replaced. Completed steps stay valid, and another rotation
+/// continues from them.
 #[derive(Debug, thiserror::Error)]
 pub enum RotateError {
     /// The key file cannot be read or written.
@@ -40,16 +44,16 @@ pub enum RotateError {
     /// The file holds another key than the one in use.
     #[error("the key file does not hold the key in use; put that one back")]
     OtherKey,
-    /// The store refuses.
+    /// The store could not be read or written.
     #[error(transparent)]
     Store(#[from] Error),
 }
 
 impl Vault {
-    /// The master keys there are, and how much each seals.
+    /// Returns the known master keys and the number of data keys each one seals.
     ///
     /// # Errors
-    /// When the store cannot be read.
+    /// Returns an error if the store cannot be read.
     pub async fn masters(&self) -> Result<Vec<Master>> {
         let mut sealed = BTreeMap::<String, u64>::new();
         let mut after = String::new();
@@ -68,14 +72,16 @@ impl Vault {
         Ok(sealed.into_iter().map(|(id, seals)| Master { current: id == current, id, seals }).collect())
     }
 
-    /// Seals everything by a new master key, which takes the old one's place in the key file; goes on with what was begun.
+    /// Seals all data keys by a new master key, which replaces the old one in the key file.
+    /// Continues a rotation that was interrupted.
     ///
     /// # Errors
-    /// When key file or store refuse. Both keys are in the file then, and everything opens.
+    /// Returns an error if the key file or the store refuses. Both keys are in the key file in this
+    /// case, and every data key opens.
     pub async fn rotate(&self, path: &Path, now: Time) -> std::result::Result<(), RotateError> {
         let found = KeyFile::read(path)?;
         let file = {
-            // Nothing is on its way that the key before sealed, once this is held.
+            // The write lock waits for all commits of data keys sealed by the old key.
             let mut masters = self.masters.write().await;
             let ours = &masters.current.id;
             if found.current.id != *ours && found.previous.as_ref().is_none_or(|key| key.id != *ours) {
@@ -98,7 +104,7 @@ impl Vault {
         Ok(())
     }
 
-    /// The data keys after an id; none at the end.
+    /// Returns the next page of data keys after an id, or `None` at the end.
     async fn wrapped(&self, after: &str) -> Result<Option<Vec<Record<Wrapped>>>> {
         let rows = self.store.scan(&COLLECTION, after, AT_ONCE).await?;
         let read = |row: store::Row| {
@@ -110,7 +116,8 @@ impl Vault {
         Ok((!page.is_empty()).then_some(page))
     }
 
-    /// Seals data keys by the current master key. False when one has changed meanwhile, and nothing was done.
+    /// Seals data keys by the current master key. Returns false, having changed nothing, if one of
+    /// the records changed in the meantime.
     async fn seal_again(&self, page: &[Record<Wrapped>], now: Time) -> Result<bool> {
         let masters = self.masters.read().await;
         let mut batch = Batch::at(now);
