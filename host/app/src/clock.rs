@@ -1,4 +1,4 @@
-//! The only clock. Tests own theirs.
+//! The only clock of the server. Tests use a clock of their own.
 
 use std::{
     sync::{
@@ -11,31 +11,31 @@ use std::{
 use chrono::{DateTime, SecondsFormat};
 use store::Time;
 
-/// Says what time it is.
+/// A source of the current time.
 #[derive(Debug, Clone, Default)]
 pub struct Clock(Option<Arc<AtomicI64>>);
 
 impl Clock {
-    /// The machine's clock.
+    /// Returns the system clock.
     #[must_use]
     pub fn system() -> Self {
         Self(None)
     }
 
-    /// A clock that stands still until it is moved.
+    /// Returns a clock that stands still until it is advanced.
     #[must_use]
     pub fn standing_at(time: Time) -> Self {
         Self(Some(Arc::new(AtomicI64::new(time.0))))
     }
 
-    /// Moves a standing clock forward. The machine's clock is left alone.
+    /// Advances a standing clock. Has no effect on the system clock.
     pub fn advance(&self, by: Duration) {
         if let Some(clock) = &self.0 {
             clock.fetch_add(i64::try_from(by.as_millis()).unwrap_or(i64::MAX), Ordering::SeqCst);
         }
     }
 
-    /// Now, in milliseconds since 1970.
+    /// Returns the current time in epoch milliseconds.
     #[must_use]
     pub fn now(&self) -> Time {
         match &self.0 {
@@ -50,7 +50,7 @@ fn of_machine() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
-/// ISO 8601, UTC, with milliseconds and `Z`.
+/// Formats a time as ISO 8601 in UTC, with milliseconds and `Z`.
 #[must_use]
 pub fn iso(time: Time) -> String {
     DateTime::from_timestamp_millis(time.0).unwrap_or_default().to_rfc3339_opts(SecondsFormat::Millis, true)

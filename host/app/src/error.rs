@@ -1,412 +1,420 @@
-//! Everything this crate may refuse, and the one table of what that means to a caller.
+//! All errors of this crate, and the table that maps each to a code, slug, status and hint.
 //!
-//! A room raises a variant; the table gives it a number, a slug, a status and a hint; the server renders it. A tool that ran
-//! and failed is not an error but an answer, see [`crate::tools::Execution`].
+//! A module returns a variant, the table describes it, and the server renders it. A tool that ran
+//! and failed is not an error but a result, see [`crate::tools::Execution`].
 
 use std::time::Duration;
 
-/// Shorthand for what the rooms answer.
+/// Result type of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Why something was not done. Nothing was changed when one of these is returned.
+/// The reason why an operation was refused or failed. Nothing was changed when one of these is
+/// returned.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    // who asks
-    /// No key.
+    // authentication and limits
+    /// The request has no API key.
     #[error("no API key was given")]
     KeyMissing,
-    /// Unknown, revoked, of a deleted project, or mistyped.
+    /// The key is unknown, revoked, mistyped, or belongs to a deleted project.
     #[error("Invalid API key: {shown}")]
     KeyInvalid {
-        /// The first characters, then asterisks.
+        /// The first characters of the key, followed by asterisks.
         shown: String,
     },
-    /// More than one credential.
+    /// The request has more than one credential.
     #[error("more than one API key was given")]
     KeyAmbiguous,
-    /// A working key of another kind.
+    /// The key is valid but of another kind than the operation needs.
     #[error("this operation takes {wanted} key, not {given} key")]
     KeyOfOtherKind {
-        /// With its article, for example `an organization`.
+        /// The kind needed, with its article, for example `an organization`.
         wanted: &'static str,
-        /// The same for what was given.
+        /// The kind given, with its article.
         given: &'static str,
     },
-    /// The key may not do this.
+    /// The permissions of the key do not include this access.
     #[error("this key may not {access} {area}")]
     KeyScope {
-        /// `read` or `write`.
+        /// The access: `read` or `write`.
         access: &'static str,
-        /// What is asked for.
+        /// The area of the API.
         area: &'static str,
     },
-    /// The key may not be used from there.
+    /// The key may not be used from the caller's address.
     #[error("this key may not be used from this address")]
     KeyAddress,
-    /// Too many wrong keys from one address.
+    /// Too many wrong keys came from one address.
     #[error("too many failed authentications from this address")]
     TooManyFailures {
-        /// When to try again.
+        /// The time to wait before a retry.
         after: Duration,
     },
-    /// An allowance is used up.
+    /// A rate limit is exceeded.
     #[error("{who} has used up its requests of the last ten minutes")]
     RateExceeded {
-        /// Whose, with an article.
+        /// The owner of the limit, with an article.
         who: &'static str,
-        /// When to try again.
+        /// The time to wait before a retry.
         after: Duration,
     },
-    /// The project has too much under way. Nothing was started.
+    /// The project has too many calls running. Nothing was started.
     #[error("the project has too many calls under way")]
     ProjectBusy,
-    /// The address has too many bodies on their way. Nothing was started.
+    /// The address is sending too many request bodies at the same time. Nothing was started.
     #[error("too many request bodies are on their way from this address")]
     AddressBusy,
-    /// The node has too much under way. Nothing was started.
+    /// The node has too many calls running. Nothing was started.
     #[error("the server has too many calls under way")]
     NodeBusy,
-    /// The operation took longer than it may.
+    /// The operation exceeded its deadline.
     #[error("the operation took longer than {} s", .0.as_secs())]
     Deadline(Duration),
 
-    // what is asked
-    /// The request breaks rules; one line each.
+    // requests
+    /// The request is invalid. Each problem has its own line.
     #[error("the request is invalid: {}", first(.0))]
     Invalid(Vec<String>),
-    /// An id that cannot be one.
+    /// The text cannot be an id of this kind.
     #[error("`{given}` is not the id of {what}")]
     MalformedId {
-        /// With its article, for example `an auth config`.
+        /// The kind of object, with its article, for example `an auth config`.
         what: &'static str,
-        /// As given.
+        /// The text as given.
         given: String,
     },
-    /// A page marker that this server did not make.
+    /// The cursor was not made by this server.
     #[error("the cursor cannot be read")]
     CursorInvalid,
 
-    /// Another request came under the same key.
+    /// Another request used the same idempotency key.
     #[error("the Idempotency-Key was used for another request")]
     IdempotencyKeyReused,
-    /// The first request of the key is under way, or was cut off.
+    /// The first request with the key is still running or was interrupted.
     #[error("the first request with this Idempotency-Key has not answered: it is under way, or was cut off")]
     IdempotencyUnanswered,
-    /// The request was done, and its answer is not there.
+    /// The request was done, but its response was not kept.
     #[error("the request with this Idempotency-Key was done, and its answer was not kept")]
     IdempotencyAnswerGone,
 
     // projects
-    /// No such project in the organisation.
+    /// The project does not exist in the organization.
     #[error("project {0} not found")]
     ProjectNotFound(String),
-    /// The name is in use.
+    /// The project name is in use.
     #[error("a project named `{0}` exists already")]
     ProjectNameTaken(String),
-    /// No such key in the project.
+    /// The key does not exist in the project.
     #[error("API key {0} not found")]
     KeyNotFound(String),
-    /// No such member in the organisation.
+    /// The member does not exist in the organization.
     #[error("member {0} not found")]
     MemberNotFound(String),
-    /// The address is in use.
+    /// The email address is in use.
     #[error("a member with the address `{0}` exists already")]
     MemberTaken(String),
 
-    // catalogue
-    /// No such toolkit, or no such version of it.
+    // catalog
+    /// The toolkit, or the requested version of it, does not exist.
     #[error("toolkit {0} not found")]
     ToolkitNotFound(String),
-    /// No such tool in the version asked for.
+    /// The tool does not exist in the requested version.
     #[error("tool {slug} not found{}", in_version(.version))]
     ToolNotFound {
-        /// As asked.
+        /// The slug as given.
         slug: String,
-        /// The version asked for, empty when none was.
+        /// The requested version, or an empty text if none was requested.
         version: String,
     },
-    /// Every version that could answer is deprecated.
+    /// Every version that has the tool is deprecated.
     #[error("tool {0} is deprecated in every version")]
     ToolDeprecated(String),
-    /// Other bytes stand under the version.
+    /// The version is already published with other content.
     #[error("version {version} of {slug} is published with other content")]
     VersionTaken {
-        /// Toolkit.
+        /// The slug of the toolkit.
         slug: String,
-        /// Version.
+        /// The version.
         version: String,
     },
-    /// The version would break what works with an earlier one of its day; one line each. 422 and not 409, which clients repeat.
+    /// The version would break callers of an earlier version of the same day. Each problem has its
+    /// own line. The status is 422 and not 409, because clients retry 409.
     #[error("the version breaks what works with {slug} {version} of the same day: {}", first(.lines))]
     BreakingChange {
-        /// Toolkit.
+        /// The slug of the toolkit.
         slug: String,
         /// The earlier version.
         version: String,
-        /// What breaks.
+        /// The incompatible changes.
         lines: Vec<String>,
     },
-    /// No such version of the toolkit.
+    /// The version does not exist for this toolkit.
     #[error("version {version} of toolkit {slug} not found")]
     VersionNotFound {
-        /// Toolkit.
+        /// The slug of the toolkit.
         slug: String,
-        /// Version.
+        /// The version.
         version: String,
     },
-    /// The component is broken, or asks for what does not exist here; one line each. 400: it is wrong on every server.
+    /// The component is broken, or imports an interface that this server does not have. Each
+    /// problem has its own line. The status is 400, because the component is invalid on every
+    /// server.
     #[error("the component cannot be published: {}", first(.0))]
     ComponentInvalid(Vec<String>),
-    /// The component is larger than a component may be. 413: it was not looked at.
+    /// The component is larger than the maximum size. The status is 413, and the component was not
+    /// examined.
     #[error("the component is larger than 24 MiB")]
     ComponentTooLarge,
-    /// Nothing is wrong with the component, but it holds more than one may, or compiling it took more than it may; one line
-    /// each. 422: understood, and refused for its cost.
+    /// The component is valid but exceeds a limit of its content or of its compilation. Each
+    /// problem has its own line. The status is 422: the component was understood, and refused for
+    /// its cost.
     #[error("the component is past a limit: {}", first(.0))]
     ComponentLimit(Vec<String>),
-    /// This server takes signed components only.
+    /// The component is not signed, and this server accepts only signed components.
     #[error("the component is not signed, and this server takes only what a key of `publish.trusted_keys` signed")]
     SignatureMissing,
-    /// The signature is unreadable or of other bytes.
+    /// The signature cannot be read or belongs to other bytes.
     #[error("the component's signature is not valid: {0}")]
     SignatureInvalid(String),
-    /// The signature is by a key that the operator did not list.
+    /// The signature is by a key that the operator does not trust.
     #[error("the component is signed by key {0}, which is not among `publish.trusted_keys`")]
     SignerUnknown(String),
 
-    /// The platform broke too often while this version ran. Nothing was started.
+    /// The platform failed too often while this version ran. Nothing was started.
     #[error("version {version} of toolkit {slug} is quarantined: the platform broke three times while it ran")]
     Quarantined {
-        /// Toolkit.
+        /// The slug of the toolkit.
         slug: String,
-        /// Version.
+        /// The version.
         version: String,
     },
 
     // auth configs
-    /// No such auth config in the project.
+    /// The auth config does not exist in the project.
     #[error("auth config {0} not found")]
     AuthConfigNotFound(String),
-    /// The server has no credentials of its own for the toolkit.
+    /// The server has no managed credentials for the toolkit.
     #[error("toolkit {0} has no managed credentials on this server")]
     NoManagedAuth(String),
-    /// The toolkit does not offer the scheme.
+    /// The toolkit does not offer the auth scheme.
     #[error("toolkit {toolkit} cannot be connected with {scheme}")]
     SchemeNotOffered {
-        /// Slug.
+        /// The slug of the toolkit.
         toolkit: String,
-        /// Name of the scheme.
+        /// The name of the auth scheme.
         scheme: String,
     },
 
     // connected accounts
-    /// No such account in the project.
+    /// The connected account does not exist in the project.
     #[error("connected account {0} not found")]
     AccountNotFound(String),
-    /// A general refusal.
+    /// The request was refused for another reason, which the text states.
     #[error("{0}")]
     AccountRefused(String),
-    /// Fields of the scheme are missing or wrong; one line each.
+    /// Fields of the auth scheme are missing or invalid. Each problem has its own line.
     #[error("the connection lacks what the toolkit needs: {}", first(.0))]
     AccountFields(Vec<String>),
 
-    /// A browser came with a secret that is none, was used, or has ended. It does not tell which.
+    /// The secret that a browser sent is unknown, used or expired. The error does not say which.
     #[error("this way to connect an account is not valid: it was used, has ended, or began in another browser")]
     FlowUnknown,
-    /// No account waits for the project's word under this name.
+    /// No account with this `session_uri` waits to be completed by the project.
     #[error("no account waits to be completed under this `session_uri`")]
     SessionNotFound,
-    /// The application does not take the credential.
+    /// The provider rejects the credential.
     #[error("the application does not take the credential: {0}")]
     CredentialRejected(String),
-    /// The toolkit names no request that tells whether a credential works.
+    /// The toolkit declares no request that verifies a credential.
     #[error("toolkit {0} has no way to tell whether a credential works")]
     CheckUnsupported(String),
-    /// Somebody else renews the token, and it takes long.
+    /// Another call is refreshing the token, and the refresh takes long.
     #[error("the token of connected account {0} is being renewed")]
     RefreshInProgress(String),
-    /// The token has ended, and the application did not renew it; it is asked again.
+    /// The token has expired, and the provider did not refresh it. The refresh is tried again
+    /// later.
     #[error("the token of connected account {account} has ended, and its application does not answer")]
     RefreshUnavailable {
-        /// Id.
+        /// The id of the account.
         account: String,
-        /// When it is asked again.
+        /// The time until the next attempt.
         after: Duration,
     },
-    /// The operator has no client for the toolkit.
+    /// The operator has no OAuth app for the toolkit.
     #[error("there is no OAuth app for toolkit {0}")]
     OauthAppNotFound(String),
 
     // running tools
-    /// The user has no usable account.
+    /// The user has no usable connected account.
     #[error("no active connected account of user `{user}` for toolkit {toolkit}")]
     NoAccount {
-        /// The project's name for the person.
+        /// The id that the project uses for the user.
         user: String,
-        /// Slug.
+        /// The slug of the toolkit.
         toolkit: String,
     },
-    /// The account named is not there.
+    /// The named account does not exist.
     #[error("connected account {0} not found")]
     NamedAccountNotFound(String),
-    /// An account was named, its user was not.
+    /// An account was named without its user.
     #[error("connected account {0} was named without its user")]
     AccountUserMissing(String),
-    /// The account belongs to somebody else.
+    /// The account belongs to another user.
     #[error("connected account {account} does not belong to user `{user}`")]
     AccountUserMismatch {
-        /// Id.
+        /// The id of the account.
         account: String,
-        /// As given.
+        /// The user as given.
         user: String,
     },
-    /// The account is shared, with others.
+    /// The account is shared, but not with this user.
     #[error("connected account {account} is not shared with user `{user}`")]
     AccountNotShared {
-        /// Id.
+        /// The id of the account.
         account: String,
-        /// As given.
+        /// The user as given.
         user: String,
     },
-    /// The account exists and may not be used.
+    /// The account exists but cannot be used.
     #[error("connected account {account} is {state}")]
     AccountNotActive {
-        /// Id.
+        /// The id of the account.
         account: String,
-        /// Its status, or what else holds it back.
+        /// The status of the account, or another reason why it cannot be used.
         state: String,
     },
-    /// The auth config forbids the tool.
+    /// The auth config does not allow the tool.
     #[error("auth config {config} does not allow tool {tool}")]
     ToolNotAllowed {
-        /// Id.
+        /// The id of the auth config.
         config: String,
-        /// Slug.
+        /// The slug of the tool.
         tool: String,
     },
-    /// Arguments break the tool's schema; one line each.
+    /// The arguments do not match the tool's schema. Each problem has its own line.
     #[error("the arguments do not fit {tool}: {}", first(.problems))]
     ArgumentsInvalid {
-        /// Slug.
+        /// The slug of the tool.
         tool: String,
-        /// One line each.
+        /// The problems, one line each.
         problems: Vec<String>,
     },
-    /// Arguments from a sentence need a language model.
+    /// Arguments from a prompt need a language model, and none is configured.
     #[error("arguments from text need a language model, and none is configured")]
     TextUnavailable,
-    /// The model's answer breaks the tool's schema, twice; one line each.
+    /// The model's output did not match the tool's schema in two attempts. Each problem has its own
+    /// line.
     #[error("the language model found no arguments that fit {tool}: {}; its last answer was: {answer}", first(.problems))]
     TextNotUnderstood {
-        /// Slug.
+        /// The slug of the tool.
         tool: String,
-        /// The beginning of it.
+        /// The beginning of the last output.
         answer: String,
-        /// One line each.
+        /// The problems, one line each.
         problems: Vec<String>,
     },
-    /// The model could not be asked.
+    /// The request to the language model failed.
     #[error("the language model cannot be asked: {0}")]
     ModelFailed(String),
 
-    // older clients
-    /// No object of the project had the id.
+    // legacy ids
+    /// No object of the project has or had this legacy id.
     #[error("no {kind} has or had the id {uuid}")]
     LegacyNotFound {
-        /// What was asked for.
+        /// The kind of object requested.
         kind: &'static str,
-        /// As asked.
+        /// The legacy id as given.
         uuid: uuid::Uuid,
     },
     /// The object is deleted.
     #[error("the {kind} with the id {uuid} is deleted")]
     LegacyGone {
-        /// What was asked for.
+        /// The kind of object requested.
         kind: &'static str,
-        /// As asked.
+        /// The legacy id as given.
         uuid: uuid::Uuid,
     },
 
-    // requests of the caller's own
-    /// Neither an account nor a credential came with it.
+    // proxy requests
+    /// The request names neither an account nor a credential.
     #[error("the request names neither an account nor a credential to send it with")]
     AuthContextMissing,
-    /// It would leave the application that the credential belongs to.
+    /// The URL does not belong to the provider of the credential.
     #[error("{endpoint} is not an address of {toolkit}")]
     OriginMismatch {
-        /// As given, without its query.
+        /// The URL as given, without its query.
         endpoint: String,
-        /// Slug.
+        /// The slug of the toolkit.
         toolkit: String,
     },
-    /// The way out does not lead there.
+    /// The network policy does not allow the request.
     #[error("the request was not let through: {0}")]
     PassageDenied(String),
-    /// The application did not answer properly.
+    /// The provider did not send a valid response.
     #[error("the application gave no answer: {0}")]
     UpstreamFailed(String),
-    /// The application did not answer in time.
+    /// The provider did not respond in time.
     #[error("the application did not answer in time: {0}")]
     UpstreamTimeout(String),
 
     // files
-    /// No such file in the project.
+    /// The file does not exist in the project.
     #[error("file {0} not found")]
     FileNotFound(String),
-    /// A place was made for the file, and nothing was put there.
+    /// The upload was requested, but no bytes were uploaded.
     #[error("file {0} was never uploaded")]
     FileNotUploaded(String),
-    /// Other bytes than those announced. Nothing was kept.
+    /// The uploaded bytes differ from those announced. Nothing was kept.
     #[error("the file has MD5 {found}, and {announced} was announced")]
     FileDigest {
-        /// When the upload was asked for.
+        /// The MD5 that was announced in the upload request.
         announced: String,
-        /// Of what came.
+        /// The MD5 of the uploaded bytes.
         found: String,
     },
-    /// The project has as many bytes of files as it may. Nothing was kept.
+    /// The project's files have reached their maximum total size. Nothing was kept.
     #[error("the project's files have at most {0} MiB together, and this one would be past it")]
     FilesFull(u64),
-    /// Not a link of this server, or changed.
+    /// The link was not made by this server, or was changed.
     #[error("the link to the file is not valid")]
     LinkInvalid,
-    /// A link past its end.
+    /// The link has expired.
     #[error("the link to the file has expired")]
     LinkExpired,
 
-    /// No such record in the project.
+    /// The log record does not exist in the project.
     #[error("log {0} not found")]
     LogNotFound(String),
 
-    /// Nothing of that name is counted.
+    /// Usage of this name is not counted.
     #[error("usage of `{0}` is not counted")]
     UsageNotFound(String),
-    /// The run was not recorded.
+    /// The execution has no cassette.
     #[error("there is no cassette of log {0}")]
     NoCassette(String),
 
-    // the house
+    // the server
     /// The disk is full.
     #[error("the server's storage is full")]
     StorageFull,
-    /// Something the server needs does not answer.
+    /// A service that the server depends on does not answer.
     #[error("the server cannot do this now: {0}")]
     Unavailable(String),
-    /// A fault of ours. The text is for the server's log, not for callers.
+    /// A fault of the server. The text is for the server's log, not for callers.
     #[error("internal error: {0}")]
     Internal(String),
 }
 
-/// What a variant means to a caller.
+/// The table entry of a variant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Row {
-    /// Private to the platform.
+    /// The error code, specific to this platform.
     pub code: u32,
-    /// Stable, for programs.
+    /// The stable name, for programs.
     pub slug: &'static str,
-    /// In the numbering every client knows.
+    /// The HTTP status code.
     pub status: u16,
-    /// What to do about it.
+    /// The suggested fix.
     pub fix: &'static str,
 }
 
@@ -415,7 +423,7 @@ const fn row(code: u32, slug: &'static str, status: u16, fix: &'static str) -> R
 }
 
 impl Error {
-    /// The table.
+    /// Returns the table entry of the error.
     #[must_use]
     #[rustfmt::skip]
     pub fn row(&self) -> Row {
@@ -514,7 +522,7 @@ impl Error {
         }
     }
 
-    /// One line per problem, where there may be several.
+    /// Returns the problems of errors that can have several, one line each.
     #[must_use]
     pub fn problems(&self) -> &[String] {
         match self {
@@ -529,7 +537,7 @@ impl Error {
         }
     }
 
-    /// When to try again, where trying again makes sense.
+    /// Returns the time to wait before a retry, or `None` if a retry does not help.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
@@ -547,7 +555,7 @@ impl Error {
         }
     }
 
-    /// One problem with the request.
+    /// Creates an [`Error::Invalid`] with one problem.
     pub fn invalid(problem: impl Into<String>) -> Self {
         Self::Invalid(vec![problem.into()])
     }
@@ -570,7 +578,7 @@ impl From<store::Error> for Error {
         match cause {
             store::Error::Full => Self::StorageFull,
             store::Error::Unavailable(_) => Self::Unavailable(cause.to_string()),
-            // Damage, or a query of ours that the store does not know.
+            // Damaged data, or a query that the store does not support.
             other => Self::Internal(other.to_string()),
         }
     }
@@ -692,7 +700,7 @@ mod tests {
         for error in samples() {
             let row = error.row();
             assert!((400..600).contains(&row.status), "{error:?}");
-            // Clients know these two by name.
+            // Clients know these two slugs by name.
             let is_named = row.slug.contains('_') || ["MissingAuthContext", "OriginMismatch"].contains(&row.slug);
             assert!(is_named && !row.fix.is_empty() && !row.fix.ends_with('.'), "{error:?}");
         }

@@ -1,9 +1,10 @@
-//! Requests that take effect at most once, however often they are sent.
+//! Requests that take effect at most once, no matter how often they are sent.
 //!
-//! A request that carries a key is noted before it is begun, and its answer when it has ended; whoever sends it again is
-//! given that answer. One that was cut off in between, by a killed server, may have taken effect or not: its key then
-//! refuses for as long as it is kept, because doing it again would be a guess. The note is durable before anything is
-//! begun, so this holds over restarts and between servers.
+//! A request with an idempotency key is recorded before it starts, and its response is recorded
+//! when it ends. A repeated request gets the recorded response. A request that was interrupted, for
+//! example by a killed server, may or may not have taken effect. Its key refuses requests for as
+//! long as it is kept, because doing the request again would be a guess. The record is durable
+//! before the request starts, so the guarantee holds over restarts and between servers.
 
 use std::time::Duration;
 
@@ -19,24 +20,25 @@ use crate::{
     vault::{Place, Sealed},
 };
 
-/// How long a key is kept.
+/// Time for which a key is kept.
 const KEPT: Duration = Duration::from_secs(24 * 3_600);
-/// Bytes of an answer that is kept.
+/// Maximum size of a response that is kept, in bytes.
 pub const ANSWER: usize = 1 << 20;
-/// Characters of a key.
+/// Maximum length of a key, in characters.
 pub const KEY: usize = 255;
-/// Notes erased in one batch.
+/// Maximum number of records that are erased in one batch.
 const BATCH: u64 = 64;
-/// How often it is looked for what is old.
+/// Interval at which expired keys are erased.
 pub(crate) const EVERY: Duration = Duration::from_secs(3_600);
 
-/// The collection this room owns. The owner of the API key stands where other records have their project.
+/// The collection of idempotency keys. The owner of the API key takes the place of the project id
+/// of other records.
 pub(crate) static COLLECTION: Collection = Collection { name: "idempotency_keys", fields: &[] };
 
-/// A request, noted.
+/// The record of a request.
 #[derive(Debug, Serialize, Deserialize)]
 struct Noted {
-    /// Tells whether another request is the same.
+    /// A digest of the request. A request with another digest is a different request.
     digest: String,
     state: State,
 }
@@ -48,51 +50,53 @@ impl Document for Noted {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum State {
-    /// Begun, and nothing more is known.
+    /// The request has started, and its end is not recorded.
     Begun,
-    /// Done. The answer is absent when it was too large to keep, its owner's quota was used up, or the project keeps none.
+    /// The request is done. The response is absent if it was too large, the quota of its owner was
+    /// used up, or the project keeps no responses.
     Done { status: u16, answer: Option<Sealed<String>> },
 }
 
-/// What a request turns out to be.
+/// The result of recording a request.
 #[derive(Debug)]
 pub enum Turn {
-    /// The first of its key: to be done, and then to be told to [`end`].
+    /// The first request with its key. The caller does it and then reports its outcome to [`end`].
     First(First),
-    /// One that was done before.
+    /// A repeated request, with the response of the first one.
     Again(Answer),
 }
 
-/// A request that was noted and is to be done.
+/// A recorded request that is still to be done.
 #[derive(Debug)]
 pub struct First {
     note: Record<Noted>,
 }
 
-/// What was answered.
+/// A recorded response.
 #[derive(Debug)]
 pub struct Answer {
-    /// In the numbering every client knows.
+    /// The HTTP status code.
     pub status: u16,
-    /// JSON.
+    /// The body, as JSON.
     pub body: String,
 }
 
-/// How a request ended.
+/// The outcome of a request.
 #[derive(Debug)]
 pub enum Ended {
-    /// Done, with this answer.
+    /// The request was done, with this response.
     Done(Answer),
-    /// Done, with an answer that is not to be kept.
+    /// The request was done, and its response is not kept.
     DoneInSilence,
-    /// Refused with nothing done: the key may be used again.
+    /// The request was refused without any effect. The key may be used again.
     Refused,
 }
 
-/// Notes a request under the key that it carries. Keys under different API keys have nothing to do with each other.
+/// Records a request under its idempotency key. Keys of different API keys are independent.
 ///
 /// # Errors
-/// When the key is no key, was used for another request, has no answer yet, or its answer was not kept.
+/// Returns an error if the key is malformed, was used for another request, has no response yet, or
+/// its response was not kept.
 pub async fn begin(app: &App, holder: &Holder, key: &str, request: &[&[u8]]) -> Result<Turn> {
     if !(1..=KEY).contains(&key.len()) || !key.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Err(Error::invalid(format!("Idempotency-Key: must be 1 to {KEY} printable characters without blanks")));
@@ -120,14 +124,15 @@ pub async fn begin(app: &App, holder: &Holder, key: &str, request: &[&[u8]]) -> 
         match app.store.get::<Noted>(owner, &id).await? {
             Some(note) if note.created_at < before(now) => erase(&app.store, Batch::at(now).purge(&note)).await?,
             Some(note) => return again(app, &note, &body.digest).await,
-            // It was refused meanwhile, or is too old.
+            // The record was erased in the meantime, because the request was refused or the key
+            // expired.
             None => {}
         }
     }
     Err(Error::IdempotencyUnanswered)
 }
 
-/// What a request is told that was noted before.
+/// Returns the result for a request whose key is already recorded.
 async fn again(app: &App, note: &Record<Noted>, digest: &str) -> Result<Turn> {
     if note.body.digest != digest {
         return Err(Error::IdempotencyKeyReused);
@@ -142,10 +147,11 @@ async fn again(app: &App, note: &Record<Noted>, digest: &str) -> Result<Turn> {
     }
 }
 
-/// Notes how a request ended. One that nobody knows the end of is not told, and stays as it is.
+/// Records the outcome of a request. The caller does not report a request whose outcome is unknown,
+/// and its record stays unchanged.
 ///
 /// # Errors
-/// When the store refuses.
+/// Returns an error if the store refuses.
 pub async fn end(app: &App, First { mut note }: First, ended: Ended) -> Result<()> {
     let now = app.clock.now();
     let (status, answer) = match ended {
@@ -165,7 +171,7 @@ pub async fn end(app: &App, First { mut note }: First, ended: Ended) -> Result<(
     Ok(app.store.commit(Batch::at(now).update(&note)).await?)
 }
 
-/// Forgets keys that are older than a day: a job, run by one server at a time.
+/// Erases keys that are older than a day. This is a job that one server at a time runs.
 pub(crate) async fn forget(app: &App, lease: &Lease) -> Result<()> {
     let now = app.clock.now();
     loop {
@@ -179,7 +185,7 @@ pub(crate) async fn forget(app: &App, lease: &Lease) -> Result<()> {
     }
 }
 
-/// Erases notes. That another server was faster makes no difference.
+/// Erases records. A record that another server has erased or changed first is not an error.
 async fn erase(store: &Store, batch: Batch) -> Result<()> {
     match store.commit(batch).await {
         Ok(()) | Err(CommitError::Stale) => Ok(()),
@@ -187,12 +193,13 @@ async fn erase(store: &Store, batch: Batch) -> Result<()> {
     }
 }
 
-/// What is older than this is not kept.
+/// Returns the creation time before which keys are expired.
 fn before(now: Time) -> Time {
     Time(now.0.saturating_sub(i64::try_from(KEPT.as_millis()).unwrap_or(i64::MAX)))
 }
 
-/// The parts with their lengths, so that no two lists of parts read the same.
+/// Computes a digest over the parts and their lengths, so that no two lists of parts give the same
+/// input.
 fn digest(parts: &[&[u8]]) -> String {
     let mut hash = Sha256::new();
     for part in parts {

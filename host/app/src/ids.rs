@@ -1,7 +1,7 @@
-//! Ids: a prefix that says what it is, and twelve random characters.
+//! Ids: a prefix that names the kind, and twelve random characters.
 //!
-//! Each kind is a type of its own, so that an account's id cannot be handed where a project's is wanted. Log ids begin with
-//! their time, so that they sort by it.
+//! Each kind is a separate type, so that the id of an account cannot be passed as the id of a
+//! project. Log ids begin with their creation time, so that they sort by it.
 
 use std::{
     fmt,
@@ -13,8 +13,10 @@ use store::Time;
 
 use crate::{Error, Result};
 
-/// In ASCII order, so that a number written in it sorts as the number does. No `_` and `-`: a double click takes all of it.
+/// The characters of ids, in ASCII order, so that numbers of equal length sort as text. `_` and `-`
+/// are left out so that a double click selects a whole id.
 const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+/// Number of characters after the prefix.
 const RANDOM: usize = 12;
 
 macro_rules! id {
@@ -25,16 +27,16 @@ macro_rules! id {
         pub struct $name(String);
 
         impl $name {
-            /// A new one.
+            /// Returns a new random id.
             #[must_use]
             pub fn random() -> Self {
                 Self(format!("{}{}", $prefix, random_text(RANDOM)))
             }
 
-            /// Reads one.
+            /// Parses an id.
             ///
             /// # Errors
-            /// When the text cannot be such an id.
+            /// Returns [`Error::MalformedId`] if the text cannot be an id of this kind.
             pub fn parse(text: &str) -> Result<Self> {
                 if well_formed(text, &[$prefix $(, $other)*]) {
                     Ok(Self(text.to_owned()))
@@ -43,7 +45,7 @@ macro_rules! id {
                 }
             }
 
-            /// As text.
+            /// Returns the id as text.
             #[must_use]
             pub fn as_str(&self) -> &str {
                 &self.0
@@ -59,50 +61,52 @@ macro_rules! id {
 }
 
 id!(
-    /// An organisation.
+    /// The id of an organization.
     OrganisationId, "an organization", ["ok_", "org_"]
 );
 id!(
-    /// A project.
+    /// The id of a project.
     ProjectId, "a project", ["proj_", "pr_"]
 );
 id!(
-    /// A member of the organisation.
+    /// The id of a member of the organization.
     MemberId, "a member", ["om_"]
 );
 id!(
-    /// An auth config.
+    /// The id of an auth config.
     AuthConfigId, "an auth config", ["ac_"]
 );
 id!(
-    /// A connected account.
+    /// The id of a connected account.
     AccountId, "a connected account", ["ca_"]
 );
 id!(
-    /// A trigger instance.
+    /// The id of a trigger instance.
     TriggerInstanceId, "a trigger instance", ["ti_"]
 );
 id!(
-    /// A file.
+    /// The id of a file.
     FileId, "a file", ["file_"]
 );
 id!(
-    /// An execution and its record.
+    /// The id of an execution and its log record.
     LogId, "a log", ["log_"]
 );
 
-/// Gives ids that do not repeat within a process, without asking for random bytes each time. They are no secrets.
+/// A generator of ids that do not repeat within a process and need no random bytes per id. These
+/// ids are not secret.
 #[derive(Debug)]
 pub struct Sequence(AtomicU64);
 
 impl Sequence {
-    /// Begins at a random place, so that two processes hardly meet.
+    /// Creates a sequence that starts at a random number, so that ids of two processes are unlikely
+    /// to collide.
     #[must_use]
     pub fn new() -> Self {
         Self(AtomicU64::new(u64::from_le_bytes(random())))
     }
 
-    /// The next log's. It sorts after all of earlier milliseconds.
+    /// Returns the next log id. It sorts after all ids of earlier milliseconds.
     #[must_use]
     pub fn log(&self, time: Time) -> LogId {
         let mut text = *b"log_000000000000";
@@ -111,7 +115,7 @@ impl Sequence {
         LogId(text.iter().map(|&byte| char::from(byte)).collect())
     }
 
-    /// The next request's.
+    /// Returns the next request id.
     #[must_use]
     pub fn request(&self) -> String {
         let mut text = *b"req_00000000000";
@@ -127,7 +131,8 @@ impl Default for Sequence {
 }
 
 impl LogId {
-    /// The millisecond in which it was made; none when it was not made here.
+    /// Returns the time at which the id was created, or `None` if it was not created by a
+    /// [`Sequence`].
     #[must_use]
     pub fn time(&self) -> Option<Time> {
         let digits = self.0.strip_prefix("log_").filter(|digits| digits.len() == RANDOM)?;
@@ -137,14 +142,14 @@ impl LogId {
     }
 }
 
-/// The last digits of a number, `N` of them.
+/// Returns the last `N` digits of a number in base 62.
 pub(crate) fn number_text<const N: usize>(number: u64) -> String {
     let mut out = [0; N];
     write_number(&mut out, number);
     out.into_iter().map(char::from).collect()
 }
 
-/// The last digits of the number, as many as fit.
+/// Writes the last digits of a number in base 62, as many as fit.
 fn write_number(out: &mut [u8], mut number: u64) {
     for place in out.iter_mut().rev() {
         *place = ALPHABET[(number % 62) as usize];
@@ -152,7 +157,7 @@ fn write_number(out: &mut [u8], mut number: u64) {
     }
 }
 
-/// Random characters of the alphabet.
+/// Returns random characters of the alphabet.
 #[must_use]
 pub fn random_text(length: usize) -> String {
     let mut out = vec![0; length];
@@ -164,7 +169,7 @@ fn fill(out: &mut [u8]) {
     let mut index = 0;
     while index < out.len() {
         for byte in random::<32>() {
-            // Bytes past the last whole multiple of 62 would make some characters likelier.
+            // Bytes past the last whole multiple of 62 would make some characters more likely.
             if byte < 248 && index < out.len() {
                 out[index] = ALPHABET[usize::from(byte % 62)];
                 index += 1;
@@ -173,7 +178,7 @@ fn fill(out: &mut [u8]) {
     }
 }
 
-/// Random bytes of the operating system.
+/// Returns random bytes of the operating system.
 #[must_use]
 pub(crate) fn random<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];

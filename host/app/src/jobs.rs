@@ -1,14 +1,16 @@
-//! Work that recurs, done by one server at a time.
+//! Recurring jobs, each run by one server at a time.
 //!
-//! Any number of servers share a store. For each job there is a lease: whoever holds it works, renews it every [`RENEW`],
-//! and gives it back with the time of the run. A server that dies keeps nobody waiting for longer than [`HELD`]; all
-//! times are the database's, so that clocks of servers do not matter. One that was stopped and wakes up past its lease
-//! cannot write any more: whatever a job changes goes through [`Lease::fence`], which makes the batch depend on a record
-//! that the next holder has changed. A run may be cut off anywhere and begun again elsewhere, so a job takes up what it
-//! finds and does nothing twice.
+//! Any number of servers share a store. Each job has a lease. The server that holds the lease runs
+//! the job, renews the lease every [`RENEW`], and releases it with the time of the run. If a server
+//! dies, another one takes over after at most [`HELD`]. All times are those of the database, so the
+//! clocks of the servers do not matter. A server that was suspended and wakes up after its lease
+//! has expired cannot write: every change of a job goes through [`Lease::fence`], which makes the
+//! batch depend on a record that the next holder has changed. A run may be interrupted at any point
+//! and started again on another server. A job must therefore continue from the stored state and do
+//! nothing twice.
 //!
-//! To add a job, add a line to [`JOBS`]: its name, how often it runs, and a function that does one run. In it, put
-//! `lease.fence(batch)` where `batch` would be committed, and nothing else into the job's hands: no state in memory.
+//! To add a job, add a line to [`JOBS`]: its name, its interval, and a function that does one run.
+//! The function commits `lease.fence(batch)` instead of `batch`, and keeps no state in memory.
 
 use std::{convert::Infallible, pin::Pin, sync::OnceLock, time::Duration};
 
@@ -19,32 +21,33 @@ use tokio::time::Instant;
 
 use crate::{App, Clock, INSTALLATION, Result, connections, files, idempotency, ids, projects, tools::log};
 
-/// How long a lease holds when it is not renewed.
+/// Time for which a lease is valid if it is not renewed.
 const HELD: Duration = Duration::from_secs(6);
-/// How often it is renewed.
+/// Interval at which a lease is renewed.
 const RENEW: Duration = Duration::from_secs(2);
-/// How often a server looks whether something is due.
+/// Interval at which a server checks whether a job is due.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Leases, by the name of the job.
+/// The collection of leases, by the name of the job.
 pub(crate) static LEASES: Collection = Collection { name: "leases", fields: &[] };
-/// What batches of jobs depend on, by the name of the job: changed whenever a lease changes hands.
+/// The collection of fences, by the name of the job. Batches of a job depend on its fence, which
+/// changes whenever the lease changes hands.
 pub(crate) static FENCES: Collection = Collection { name: "fences", fields: &[] };
 
-/// Work that recurs.
+/// A recurring job.
 pub(crate) struct Job {
-    /// Names its lease; never given to another job.
+    /// The name of its lease. A name is never given to another job.
     pub(crate) name: &'static str,
-    /// From the end of a run to the next; a server that starts does not wait for it.
+    /// Time from the end of a run to the next run. A server that starts does not wait for it.
     pub(crate) every: Duration,
-    /// Does one run.
+    /// The function that does one run.
     pub(crate) run: for<'a> fn(&'a App, &'a Lease) -> Run<'a>,
 }
 
-/// One run under way.
+/// A run in progress.
 pub(crate) type Run<'a> = Pin<Box<dyn Future<Output = Result<()>> + Send + 'a>>;
 
-/// All of it.
+/// All recurring jobs.
 const JOBS: &[Job] = &[
     Job { name: "log_retention", every: log::EVERY, run: |app, lease| Box::pin(log::retain(app, lease)) },
     Job { name: "file_retention", every: files::EVERY, run: |app, lease| Box::pin(files::retain(app, lease)) },
@@ -68,11 +71,11 @@ const JOBS: &[Job] = &[
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Held {
-    /// Which server.
+    /// The server that holds the lease.
     by: String,
-    /// Until then nobody else may take it.
+    /// The time until which no other server may take the lease.
     until: Time,
-    /// When the last run ended.
+    /// The end of the last run.
     ran: Time,
 }
 
@@ -82,7 +85,7 @@ impl Document for Held {
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Fence {
-    /// Which server changed it last.
+    /// The server that changed the fence last.
     by: String,
 }
 
@@ -90,35 +93,36 @@ impl Document for Fence {
     const COLLECTION: &'static Collection = &FENCES;
 }
 
-/// The right to do a job now.
+/// The right to run a job now.
 pub(crate) struct Lease {
     fence: Record<Fence>,
 }
 
 impl Lease {
-    /// Makes a batch stale as soon as another server has taken the lease.
+    /// Makes a batch fail as stale once another server has taken the lease.
     pub(crate) fn fence(&self, batch: Batch) -> Batch {
         batch.check(&self.fence)
     }
 }
 
-/// One server, as the others know it.
+/// A server as a candidate for leases.
 struct Node<'a> {
     store: &'a Store,
     clock: &'a Clock,
     name: String,
-    /// When it was started; none before its first look at the clock.
+    /// The start of the server in database time, set when the clock is first read.
     started: OnceLock<Time>,
 }
 
-/// Does what is due for as long as it is polled. Each job by itself: one that waits for an application keeps no other waiting.
+/// Runs due jobs for as long as the future is polled. Each job has its own loop, so that a job that
+/// waits for a provider does not delay the others.
 pub(crate) async fn work(app: &App) {
     let node = Node { store: &app.store, clock: &app.clock, name: ids::random_text(12), started: OnceLock::new() };
     join_all(JOBS.iter().map(|job| node.tend(app, job))).await;
 }
 
 impl Node<'_> {
-    /// Does a job whenever it is due.
+    /// Runs a job whenever it is due.
     async fn tend(&self, app: &App, job: &Job) -> Infallible {
         loop {
             if let Err(cause) = self.turn(app, job).await {
@@ -128,7 +132,7 @@ impl Node<'_> {
         }
     }
 
-    /// Runs a job if it is due and nobody else does.
+    /// Runs a job if it is due and no other server runs it.
     async fn turn(&self, app: &App, job: &Job) -> Result<()> {
         let Some(lease) = self.claim(job).await? else { return Ok(()) };
         let done = tokio::select! {
@@ -138,7 +142,7 @@ impl Node<'_> {
                 return Ok(());
             }
         };
-        // One that failed keeps its lease for as long as it holds, and is tried again then.
+        // The lease of a failed run is not released. The job is tried again when the lease expires.
         done?;
         self.give_back(job, &lease).await
     }
@@ -147,7 +151,7 @@ impl Node<'_> {
         Ok(self.store.now().await?.unwrap_or_else(|| self.clock.now()))
     }
 
-    /// Takes the lease of a job that is due, unless another server has it.
+    /// Takes the lease of a due job, unless another server holds it.
     async fn claim(&self, job: &Job) -> Result<Option<Lease>> {
         let (name, now) = (job.name, self.now().await?);
         let started = *self.started.get_or_init(|| now);
@@ -165,7 +169,7 @@ impl Node<'_> {
         };
         match self.store.commit(batch).await {
             Ok(()) => {}
-            // Somebody was faster.
+            // Another server took the lease first.
             Err(CommitError::Stale | CommitError::Taken { .. }) => return Ok(None),
             Err(cause) => return Err(cause.into()),
         }
@@ -173,7 +177,7 @@ impl Node<'_> {
         Ok(fence.filter(|fence| fence.body.by == self.name).map(|fence| Lease { fence }))
     }
 
-    /// Renews the lease until it is lost, and says how.
+    /// Renews the lease until it is lost, and returns the reason.
     async fn keep(&self, name: &str) -> &'static str {
         let mut renewed = Instant::now();
         loop {
@@ -182,7 +186,8 @@ impl Node<'_> {
             match tokio::time::timeout(HELD.saturating_sub(renewed.elapsed()), self.renew(name)).await {
                 Ok(Ok(true)) => renewed = begun,
                 Ok(Ok(false)) => return "the lease was taken",
-                // It may hold still; the store is asked again for as long.
+                // The lease may still be valid, so the renewal is retried until it has certainly
+                // expired.
                 Ok(Err(_)) if renewed.elapsed() < HELD => {}
                 Ok(Err(_)) | Err(_) => return "the lease could not be renewed",
             }
@@ -202,7 +207,7 @@ impl Node<'_> {
         }
     }
 
-    /// Says when the job has run, and lets go of the lease.
+    /// Records the end of the run and releases the lease.
     async fn give_back(&self, job: &Job, held: &Lease) -> Result<()> {
         let now = self.now().await?;
         let Some(mut lease) = self.lease(job.name).await?.filter(|lease| lease.body.by == self.name) else {
@@ -234,7 +239,7 @@ mod tests {
         Batch::at(Time(1)).insert(INSTALLATION, text, &Fence { by: text.to_owned() })
     }
 
-    /// Two servers over one store whose clock stands still.
+    /// Runs a check with two servers on one store, with a clock that stands still.
     async fn with_two(check: impl AsyncFn(Node<'_>, Node<'_>, &Clock)) {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(folder.path(), &[&LEASES, &FENCES]).unwrap();

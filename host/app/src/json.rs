@@ -1,20 +1,22 @@
-//! JSON from outside, read strictly.
+//! Strict parsing of JSON from outside.
 //!
-//! Depth is bounded, a name may stand once in an object, and no text holds NUL, which not every store can keep. One pass
-//! does all of it, so that checking costs no second parse.
+//! The nesting depth is bounded, a name occurs at most once in an object, and no text contains NUL,
+//! which not every store can keep. All rules are checked in one pass, so that they cost no second
+//! parse.
 
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
-/// How deep arrays and objects may be nested.
+/// Maximum nesting depth of arrays and objects.
 pub const DEPTH: usize = 64;
 
-/// Reads one JSON value.
+/// Parses one JSON value.
 ///
 /// # Errors
-/// When the bytes are not one JSON value in UTF-8, or break a rule of this module; the text names line and column.
+/// Returns an error if the bytes are not exactly one JSON value in UTF-8 or break a rule of this
+/// module. The text names line and column.
 pub fn read(bytes: &[u8]) -> Result<Value, serde_json::Error> {
     let mut from = serde_json::Deserializer::from_slice(bytes);
     let value = Strict { left: DEPTH }.deserialize(&mut from)?;

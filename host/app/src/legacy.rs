@@ -1,7 +1,7 @@
-//! From the ids that older clients keep, UUIDs, to those of today.
+//! Translation of legacy ids, which are UUIDs, to current ids.
 //!
-//! Every object has a UUID of its own from the start. An installation that takes the place of an older system also knows the
-//! UUIDs of that one: the operator loads them as pairs ([`load`]).
+//! Every object has its own UUID from the start. An installation that replaces an older system also
+//! knows the UUIDs of that system: the operator loads them as pairs ([`load`]).
 
 use std::collections::BTreeMap;
 
@@ -18,16 +18,16 @@ use crate::{
     projects::{Project, StoredProject},
 };
 
-/// Pairs of an older system, under kind and UUID.
+/// The collection of pairs of an older system, by kind and UUID.
 pub(crate) static COLLECTION: Collection = Collection { name: "legacy_ids", fields: &[] };
-/// Pairs that are written in one batch.
+/// Number of pairs that are written in one batch.
 const BATCH: usize = 500;
-/// Bytes of a file of pairs.
+/// Maximum size of a file of pairs, in bytes.
 pub const FILE: u64 = 256 << 20;
-/// Problems that a refusal lists.
+/// Maximum number of problems that a refusal lists.
 const PROBLEMS: usize = 20;
 
-/// What an older id names.
+/// The kind of object that a legacy id names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Kind {
@@ -39,7 +39,7 @@ pub enum Kind {
     TriggerInstance,
 }
 
-/// A pair, as stored.
+/// A pair as stored: the current id, under kind and UUID.
 #[derive(Debug, Serialize, Deserialize)]
 struct Pair {
     id: String,
@@ -49,7 +49,7 @@ impl Document for Pair {
     const COLLECTION: &'static Collection = &COLLECTION;
 }
 
-/// A line of a file of pairs.
+/// One line of a file of pairs.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Line {
@@ -60,28 +60,28 @@ struct Line {
     nanoid: String,
 }
 
-/// What came of loading pairs.
+/// The result of loading pairs.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Loaded {
-    /// Pairs that were not known.
+    /// The number of new pairs.
     pub new: usize,
-    /// Pairs that were loaded before.
+    /// The number of pairs that were loaded before.
     pub known: usize,
 }
 
-/// Why nothing was loaded.
+/// The reason why pairs were not loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
-    /// Lines are wrong, one text for each; no more than twenty.
+    /// Lines are invalid, with one text for each and at most twenty in total. Nothing was loaded.
     #[error("{}", .0.join("\n  "))]
     Lines(Vec<String>),
-    /// The store refused. Loading the same file again goes on where this ended.
+    /// The store refused. Loading the same file again continues after the pairs that were written.
     #[error("{0}")]
     Store(#[from] Error),
 }
 
 impl Kind {
-    /// For people.
+    /// Returns the name of the kind for messages.
     fn name(self) -> &'static str {
         match self {
             Self::ConnectedAccount => "connected account",
@@ -90,7 +90,7 @@ impl Kind {
         }
     }
 
-    /// The id of a pair's record.
+    /// Returns the id of a pair's record.
     fn place(self, uuid: Uuid) -> String {
         let kind = match self {
             Self::ConnectedAccount => "account",
@@ -101,10 +101,11 @@ impl Kind {
     }
 }
 
-/// The id of today of an object with an older one.
+/// Returns the current id of the object with a legacy id.
 ///
 /// # Errors
-/// When the project never had such an object, or it is deleted.
+/// Returns an error if the project never had such an object, if it is deleted, or if the store
+/// cannot be read.
 pub async fn translate(app: &App, project: &Project, kind: Kind, uuid: Uuid) -> Result<String> {
     let (found, id) = match app.store.get::<Pair>(project.id.as_str(), &kind.place(uuid)).await? {
         Some(pair) => ("id", pair.body.id),
@@ -113,7 +114,7 @@ pub async fn translate(app: &App, project: &Project, kind: Kind, uuid: Uuid) -> 
     let object = match kind {
         Kind::ConnectedAccount => object::<Account>(&app.store, project, found, &id).await?,
         Kind::AuthConfig => object::<AuthConfig>(&app.store, project, found, &id).await?,
-        // This server has none of its own; a pair says all that is known.
+        // This server stores no trigger instances, so the pair is the only source.
         Kind::TriggerInstance if found == "id" => return Ok(id),
         Kind::TriggerInstance => None,
     };
@@ -124,7 +125,7 @@ pub async fn translate(app: &App, project: &Project, kind: Kind, uuid: Uuid) -> 
     }
 }
 
-/// The id of an object, deleted ones included, and whether it is live.
+/// Returns the id of an object, including deleted ones, and true if it is live.
 async fn object<T: Document>(
     store: &Store,
     project: &Project,
@@ -136,10 +137,12 @@ async fn object<T: Document>(
     Ok(found.map(|record: Record<T>| (record.id.clone(), record.is_live())))
 }
 
-/// Loads pairs, a JSON object a line: `project`, `type`, `uuid`, `nanoid`. Every line is checked before anything is written.
+/// Loads pairs from lines of JSON objects with the members `project`, `type`, `uuid` and `nanoid`.
+/// Every line is checked before any pair is written.
 ///
 /// # Errors
-/// When a line cannot be read, names an object that is not there, or gives a UUID a second meaning; or the store refuses.
+/// Returns an error if a line cannot be read, names an object that does not exist, or gives a UUID
+/// a second meaning, or if the store refuses.
 pub async fn load(store: &Store, text: &str, now: Time) -> std::result::Result<Loaded, LoadError> {
     let (mut pairs, mut problems) = (BTreeMap::new(), Vec::new());
     let mut loaded = Loaded::default();
@@ -186,7 +189,7 @@ fn at(number: usize, problem: &str) -> String {
     format!("line {}: {problem}", number + 1)
 }
 
-/// What is wrong with a line; whether its pair is known.
+/// Checks one line. Returns the problem, or true if its pair is already known.
 async fn check(store: &Store, line: &Line) -> Result<std::result::Result<bool, String>> {
     let Line { project, kind, uuid, nanoid } = line;
     let formed = match kind {

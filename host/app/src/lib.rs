@@ -1,7 +1,9 @@
-//! Decides. One room per concept; a room owns its collections, and nobody else writes them.
+//! The logic of the server, in one module per concept. A module owns its collections, and no other
+//! module writes them.
 //!
-//! Public functions take the [`App`] first, then the project, then a request. Nothing here knows how requests arrive. Good
-//! rooms to read first: [`tools`], then [`catalog`], then [`connections`].
+//! Public functions take the [`App`] first, then the project, then a request. This crate does not
+//! know the transport of requests. Good modules to read first are [`tools`], [`catalog`] and
+//! [`connections`].
 
 pub mod archive;
 pub mod auth_configs;
@@ -29,10 +31,10 @@ pub use clock::Clock;
 pub use error::{Error, Result, Row};
 pub use store::{Listed, Mark, Record, Scalar, Time, Window};
 
-/// Stands where a record has its project, in records of the whole installation.
+/// The value of the project field in records that belong to the whole installation.
 pub(crate) const INSTALLATION: &str = "installation";
 
-/// Every collection, for whoever opens the store.
+/// Every collection. The store is opened with this list.
 pub static COLLECTIONS: &[&Collection] = &[
     &vault::COLLECTION,
     &projects::ORGANISATIONS,
@@ -60,65 +62,66 @@ pub static COLLECTIONS: &[&Collection] = &[
     &jobs::FENCES,
 ];
 
-/// What every room works with.
+/// The state that all modules share.
 pub struct App {
     pub(crate) store: Store,
-    /// Secrets at rest.
+    /// The vault of secrets.
     pub vault: Arc<vault::Vault>,
     pub(crate) sandbox: Sandbox,
-    /// Time.
+    /// The clock.
     pub clock: Clock,
-    /// What can be called.
+    /// The toolkits and tools.
     pub catalog: catalog::Catalog,
     pub(crate) trusted: catalog::TrustedKeys,
-    /// How often toolkits run.
+    /// The number of executions per toolkit.
     pub(crate) usage: Arc<catalog::Usage>,
-    /// Makes arguments of sentences.
+    /// The language model that turns prompts into arguments.
     pub(crate) model: Option<tools::text::Model>,
-    /// Keys in memory.
+    /// The cache of API keys.
     pub keys: projects::Keys,
     pub(crate) log: tools::log::Log,
-    /// Tokens of accounts.
+    /// The tokens of connected accounts.
     pub(crate) accounts: Arc<connections::Keeper>,
-    /// Files of projects.
+    /// The files of projects.
     pub files: files::Files,
-    /// Bytes that projects have written in a day.
+    /// The bytes that projects have written in a day.
     pub(crate) quotas: Arc<quotas::Quotas>,
-    /// Ids of logs and requests.
+    /// The generator of log ids and request ids.
     pub sequence: ids::Sequence,
 }
 
-/// What an app is made of.
+/// The parts that an [`App`] is built from.
 pub struct Parts {
-    /// Opened with [`COLLECTIONS`].
+    /// The store, opened with [`COLLECTIONS`].
     pub store: Store,
-    /// Opened on the same store.
+    /// The vault, opened on the same store.
     pub vault: Arc<vault::Vault>,
-    /// Runs tools.
+    /// The sandbox that runs tools.
     pub sandbox: Sandbox,
-    /// Where the schemas of tools go.
+    /// The file that holds the schemas of tools.
     pub texts: catalog::Texts,
-    /// Time.
+    /// The clock.
     pub clock: Clock,
-    /// The execution log.
+    /// The settings of the execution log.
     pub log: tools::log::Settings,
-    /// Files.
+    /// The settings of files.
     pub files: files::Settings,
-    /// Connecting accounts.
+    /// The settings of connecting accounts.
     pub connections: connections::Settings,
-    /// Who may sign components.
+    /// The keys whose signatures of components are trusted.
     pub trusted: catalog::TrustedKeys,
-    /// The language model; none when the operator has set none.
+    /// The settings of the language model, or `None` if the operator configured none.
     pub model: Option<tools::text::Settings>,
-    /// Bytes that each project may write in a day.
+    /// The bytes that each project may write in a day.
     pub quotas: quotas::Settings,
 }
 
 impl App {
-    /// Reads the catalogue and starts nothing: the writer of the execution log is handed out, to be run until it ends.
+    /// Reads the catalog and builds the app. Starts no task: the caller must run the returned
+    /// writer of the execution log until it ends.
     ///
     /// # Errors
-    /// When the catalogue cannot be read.
+    /// Returns an error if the catalog or the daily quotas cannot be read.
     pub async fn open(parts: Parts) -> Result<(Self, tools::log::Writer)> {
         let Parts { store, vault, sandbox, texts, clock, log, files, connections, trusted, model, quotas } = parts;
         let catalog = catalog::load(&store, texts).await?;
@@ -148,7 +151,8 @@ impl App {
         Ok((app, writer))
     }
 
-    /// Keeps what is in memory in step with what other servers on the same store do. Does not end.
+    /// Keeps the data in memory consistent with changes made by other servers on the same store.
+    /// Never returns.
     pub async fn follow(&self) {
         loop {
             let change = self.store.changed().await;
@@ -162,18 +166,18 @@ impl App {
         }
     }
 
-    /// Does the work that recurs, whenever this server has the lease of a job that is due, and writes down
-    /// when keys were used and how much projects have written. Does not end.
+    /// Runs the recurring jobs that are due and whose lease this server gets, and writes key uses
+    /// and daily quotas to the store. Never returns.
     pub async fn work(&self) {
         tokio::join!(jobs::work(self), projects::note_uses(self), quotas::work(self));
     }
 
-    /// Where clients reach this server.
+    /// Returns the base URL at which clients reach this server.
     pub(crate) fn address(&self) -> &str {
         self.files.links.address()
     }
 
-    /// Why nothing can be changed now, if so.
+    /// Returns the reason why the store accepts no changes, or `None` if it does.
     #[must_use]
     pub fn trouble(&self) -> Option<String> {
         match self.store.health() {
@@ -186,10 +190,10 @@ impl App {
     }
 }
 
-/// Characters of the shortest secret of which answers show some.
+/// Length in characters of the shortest secret of which responses show a part.
 pub(crate) const SHOWN_FROM: usize = 8;
 
-/// As much of a text from outside as a message needs.
+/// Truncates a text from outside to the length that a message needs.
 pub(crate) fn cut(text: &str) -> String {
     text.chars().take(80).collect()
 }
@@ -198,7 +202,8 @@ pub(crate) fn cut(text: &str) -> String {
 mod tests {
     use super::*;
 
-    /// A change of the declarations is one of the tables: whoever makes one looks at what it does to them.
+    /// Compares the rendered tables with the committed schema, so that every change of a
+    /// collection's declaration is reviewed as a change of the tables.
     #[test]
     fn the_tables_are_the_committed_ones() {
         let rendered = store::schema(COLLECTIONS);

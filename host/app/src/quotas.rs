@@ -1,9 +1,11 @@
-//! Bytes that each project has written in a day: into the execution log, and as answers kept for idempotency keys.
+//! Daily quotas: the bytes that each project writes into the execution log and as kept responses of
+//! idempotency keys.
 //!
-//! They are counted in memory where they are written, and added to one record every minute and at the end, which also tells what
-//! other servers counted. So nothing writes more for being counted, and nothing is searched. A killed server loses what it
-//! counted in its last minute, and several servers may together go over a quota by what they write in one. A day is counted in
-//! parts of four hours, so that what was written counts for 24 to 28 hours.
+//! The bytes are counted in memory where they are written. Every minute and at shutdown, the counts
+//! are added to one record, which also returns the counts of other servers. Counting therefore adds
+//! no write to a request and needs no query. A killed server loses the counts of its last minute,
+//! and several servers together may exceed a quota by what they write in one minute. A day is
+//! counted in parts of four hours, so that written bytes count for 24 to 28 hours.
 
 use std::{
     collections::BTreeMap,
@@ -16,38 +18,38 @@ use store::{Batch, Collection, Document, Store, Time};
 
 use crate::{App, Error, INSTALLATION, Result};
 
-/// The collection of the one record.
+/// The collection of the single record.
 pub(crate) static COLLECTION: Collection = Collection { name: "daily_amounts", fields: &[] };
 const ID: &str = "written";
-/// Milliseconds of a part of a day.
+/// Length of a part of a day, in milliseconds.
 const PART: i64 = 4 * 3_600_000;
-/// Parts that count, besides the one under way.
+/// Number of past parts that count in addition to the current one.
 const PARTS: i64 = 6;
-/// How often counts are added to the record.
+/// Interval at which counts are added to the record.
 const EVERY: Duration = Duration::from_secs(60);
 
-/// Bytes of a project and day; none for no limit.
+/// The bytes that a project may write in a day. `None` means no limit.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Settings {
-    /// Of the execution log.
+    /// The quota of the execution log.
     pub log: Option<u64>,
-    /// Of answers kept for idempotency keys.
+    /// The quota of kept responses of idempotency keys.
     pub answers: Option<u64>,
 }
 
-/// What is counted.
+/// The kind of data that is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// What was said in runs, and cassettes.
+    /// Inputs and outputs of executions, and cassettes.
     Log,
-    /// Answers kept for idempotency keys.
+    /// Kept responses of idempotency keys.
     Answers,
 }
 
 /// Bytes by owner and part of a day.
 type Owners = BTreeMap<String, BTreeMap<i64, u64>>;
 
-/// Bytes of both kinds.
+/// The bytes of both kinds.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
 struct Amounts {
@@ -59,7 +61,7 @@ impl Document for Amounts {
     const COLLECTION: &'static Collection = &COLLECTION;
 }
 
-/// Counts, and says when a quota is used up.
+/// The counter of written bytes, which checks the quotas.
 #[derive(Debug, Default)]
 pub(crate) struct Quotas {
     settings: Settings,
@@ -68,9 +70,9 @@ pub(crate) struct Quotas {
 
 #[derive(Debug, Default)]
 struct Counted {
-    /// By all servers, as the record said last.
+    /// The counts of all servers, as last read from the record.
     shared: Amounts,
-    /// By this server, and not yet in the record.
+    /// The counts of this server that are not yet in the record.
     own: Amounts,
 }
 
@@ -89,7 +91,7 @@ impl Amounts {
         }
     }
 
-    /// Bytes of an owner that still count.
+    /// Returns the bytes of an owner that still count.
     fn sum(&self, kind: Kind, owner: &str, part: i64) -> u64 {
         self.of(kind).get(owner).map_or(0, |parts| parts.range(part - PARTS..).map(|(_, bytes)| bytes).sum())
     }
@@ -102,7 +104,7 @@ impl Amounts {
         }
     }
 
-    /// Adds what others have.
+    /// Adds the counts of `other`.
     fn add_all(&mut self, other: &Self) {
         for kind in [Kind::Log, Kind::Answers] {
             for (owner, parts) in other.of(kind) {
@@ -111,7 +113,7 @@ impl Amounts {
         }
     }
 
-    /// Takes away what others have, and what does not count any more.
+    /// Subtracts the counts of `other` and drops the parts that no longer count.
     fn take_away(&mut self, other: &Self, part: i64) {
         for kind in [Kind::Log, Kind::Answers] {
             self.of_mut(kind).retain(|owner, parts| {
@@ -131,17 +133,17 @@ impl Amounts {
 }
 
 impl Quotas {
-    /// Begins with what the record says.
+    /// Opens the quotas with the counts of the stored record.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// Returns an error if the record cannot be read.
     pub(crate) async fn open(settings: Settings, store: &Store) -> Result<Self> {
         let record = store.get::<Amounts>(INSTALLATION, ID).await?;
         let shared = record.map(|record| record.body).unwrap_or_default();
         Ok(Self { settings, counted: Mutex::new(Counted { shared, own: Amounts::default() }) })
     }
 
-    /// Counts bytes of an owner, if its quota has room for them.
+    /// Counts bytes of an owner. Returns false without counting them if they exceed its quota.
     pub(crate) fn take(&self, kind: Kind, owner: &str, bytes: usize, now: Time) -> bool {
         let quota = match kind {
             Kind::Log => self.settings.log,
@@ -158,7 +160,8 @@ impl Quotas {
         fits
     }
 
-    /// Adds what was counted to the record, and sees what others have. What cannot be added is kept for the next time.
+    /// Adds the counts to the record and reads those of other servers. Counts that cannot be added
+    /// are kept for the next attempt.
     pub(crate) async fn save(&self, store: &Store, now: Time) {
         if let Err(cause) = self.add(store, now).await {
             tracing::warn!(%cause, "how much projects have written could not be noted");
@@ -195,7 +198,7 @@ impl Quotas {
     }
 }
 
-/// Adds what was counted to the record every minute. Does not end.
+/// Adds the counts to the record every minute. Never returns.
 pub(crate) async fn work(app: &App) {
     loop {
         tokio::time::sleep(EVERY).await;

@@ -1,7 +1,8 @@
-//! What changed from version to version, and what may not change within a day.
+//! Changes between versions, and the compatibility of versions of the same day.
 //!
-//! A version is a day and a number within it. The number is for corrections: whoever moves from one to the next of the same day
-//! finds everything as it was, unless the publisher has said otherwise in so many words.
+//! A version is a day and a number within it. The number is for corrections: a caller can move to a
+//! later version of the same day without an incompatible change, unless the publisher has
+//! explicitly allowed one.
 
 use std::{
     collections::HashMap,
@@ -13,14 +14,15 @@ use manifest::{Change, Manifest, Version};
 use super::{Toolkit, manifest_of};
 use crate::{App, Error, Result};
 
-/// Versions of one toolkit that a changelog lists.
+/// Maximum number of versions of one toolkit in a changelog.
 const VERSIONS: usize = 10;
-/// Lines of one version.
+/// Maximum number of lines for one version.
 const LINES: usize = 100;
-/// Characters of a version that are its day.
+/// Number of characters of a version that form its day.
 const DAY: usize = 8;
 
-/// Texts of the changelog by toolkit, version and the version before. Published versions never change, so neither do these.
+/// The texts of the changelog, by toolkit, version and previous version. Published versions never
+/// change, so the texts never change either.
 pub(super) type Changelogs = Mutex<HashMap<(Arc<str>, String, Option<String>), Arc<str>>>;
 
 /// A version in the changelog.
@@ -28,14 +30,14 @@ pub(super) type Changelogs = Mutex<HashMap<(Arc<str>, String, Option<String>), A
 pub struct Entry {
     /// The version.
     pub version: String,
-    /// What changed since the version before, one difference a line.
+    /// The changes since the previous version, one per line.
     pub text: Arc<str>,
 }
 
-/// The newest versions of every toolkit, newest first, each with what changed.
+/// Returns the newest versions of every toolkit, newest first, with the changes of each.
 ///
 /// # Errors
-/// When the store cannot be read.
+/// Returns an error if the store cannot be read.
 pub async fn changelog(app: &App) -> Result<Vec<(Arc<Toolkit>, Vec<Entry>)>> {
     let mut all = Vec::new();
     for toolkit in app.catalog.index().toolkits() {
@@ -72,7 +74,7 @@ async fn text(app: &App, slug: &Arc<str>, version: &str, before: Option<&str>) -
     Ok(text)
 }
 
-/// Refuses what breaks those who use the newest earlier version of the same day.
+/// Refuses changes that break callers of the newest earlier version of the same day.
 pub(super) async fn keeps_the_days_promises(app: &App, manifest: &Manifest) -> Result<()> {
     let Some(before) = before_on_its_day(app, &manifest.slug, &manifest.version) else { return Ok(()) };
     let changes = difference(manifest_of(app, &manifest.slug, &before).await?, manifest.clone()).await?;
@@ -91,7 +93,8 @@ fn before_on_its_day(app: &App, slug: &str, version: &Version) -> Option<String>
     (before[..DAY] == version.as_str()[..DAY]).then(|| before.clone())
 }
 
-/// Comparing large manifests takes longer than a task may hold its thread.
+/// Compares two manifests on a separate thread. A comparison of large manifests would block the
+/// async runtime for too long.
 async fn difference(old: Manifest, new: Manifest) -> Result<Vec<Change>> {
     let compared = tokio::task::spawn_blocking(move || manifest::diff(&old, &new)).await;
     compared.map_err(|_| Error::Unavailable("the versions could not be compared".to_owned()))

@@ -1,8 +1,9 @@
-//! Values against the schemas of a tool.
+//! Validation of values against the schemas of tools.
 //!
-//! Schemas come from toolkits, so they are not trusted: nothing remote is fetched for a `$ref`, patterns run on an engine that
-//! cannot backtrack, and a validation has a budget of steps that goes with the size of the value. A validator is compiled when a tool is
-//! first used and kept with its version while it is used.
+//! Schemas come from toolkits and are not trusted. Nothing remote is fetched for a `$ref`, patterns
+//! run on an engine that cannot backtrack, and a validation has a budget of steps that grows with
+//! the size of the value. A validator is compiled when a tool is first used, and kept with its
+//! version while it is in use.
 
 use std::{
     fmt::{self, Write},
@@ -21,37 +22,40 @@ use super::{
 };
 use crate::{Error, Result, json};
 
-/// Lines that tell what is wrong with one value.
+/// Maximum number of lines that describe the problems of one value.
 const MAX_LINES: usize = 100;
+/// Maximum length of a line, in characters.
 const MAX_LINE_CHARS: usize = 300;
-/// Steps of a validation, besides those for its size.
+/// Number of steps that a validation may take, in addition to those for the size of the value.
 pub const MAX_STEPS: u64 = 1_000_000;
-/// Further steps for each byte of the value.
+/// Number of additional steps for each byte of the value.
 pub const MAX_STEPS_PER_BYTE: u64 = 32;
-/// Steps in which all problems of a value have to be found. Each may leave a problem in memory.
+/// Number of steps in which all problems of a value must be found. Each step may leave a problem in
+/// memory.
 const MAX_STEPS_FOR_LINES: u64 = 20_000;
-/// Steps in which the first problem of a value has to be found.
+/// Number of steps in which the first problem of a value must be found.
 const MAX_STEPS_FOR_FIRST_LINE: u64 = 250_000;
-/// Schemas that only combine others and cost as much as one look at a value.
+/// Number of schemas that only combine others and together cost as much as one access to a value.
 const SCHEMAS_PER_STEP: usize = 16;
-/// Largest estimated memory of the validator of one schema, in bytes.
+/// Maximum estimated memory of the validator of one schema, in bytes.
 pub const MAX_SCHEMA_BYTES: usize = 32 << 20;
-/// Memory of a validator for each byte of its schema, estimated.
+/// Estimated memory of a validator for each byte of its schema, in bytes.
 const BYTES_PER_SCHEMA_BYTE: usize = 32;
-/// Memory in which a pattern keeps what it has found out about texts, in bytes, for each thread that uses it.
+/// Size of the cache that a pattern keeps for each thread that uses it, in bytes.
 const PATTERN_CACHE_BYTES: usize = 64 << 10;
-/// Smallest limit for the program of a pattern, in bytes. The first of its doubles that holds a program tells its size.
+/// Smallest size limit for the program of a pattern, in bytes. The limit is doubled until the
+/// program fits, which gives an estimate of its size.
 const MIN_PROGRAM_BYTES: usize = 8 << 10;
-/// Limit for the program of any pattern, in bytes. New toolkits have smaller ones.
+/// Size limit for the program of any pattern, in bytes. New toolkits have lower limits.
 const MAX_PROGRAM_BYTES: usize = 10 << 20;
-/// Memory of a pattern, as a multiple of its program.
+/// Estimated memory of a pattern, as a multiple of its program.
 const PROGRAMS_PER_PATTERN: usize = 3;
 
 const NO_OBJECT: &str = "not an object";
 const TOO_MUCH: &str = "the value takes too many steps to check; send a smaller one, or one that is nested less";
 const UNNAMED: &str = "does not fit the schema; the first problem lies too far inside to be named";
 
-/// A schema as text, and its validator while it is kept.
+/// A schema as text, with its validator while that is cached.
 #[derive(Debug)]
 pub struct Schema {
     text: Text,
@@ -59,7 +63,7 @@ pub struct Schema {
     validators: Arc<Validators>,
 }
 
-/// Check that a schema makes.
+/// The check that a schema performs.
 #[derive(Debug)]
 pub(super) enum Check {
     /// Every value passes.
@@ -73,58 +77,62 @@ pub(super) enum Check {
 #[derive(Debug)]
 pub(super) struct Full {
     validator: Validator<Metered>,
-    /// Steps for each value that is entered.
+    /// The number of steps for each value that is entered.
     price: u64,
-    /// Estimated memory, in bytes.
+    /// The estimated memory, in bytes.
     weight: usize,
 }
 
-/// Origin of a value.
+/// The origin of a value.
 #[derive(Debug, Clone, Copy)]
 enum Origin {
-    /// Outside: it is read strictly.
+    /// A caller. The value is parsed strictly.
     Caller,
-    /// A toolkit's answer.
+    /// A toolkit, as the result of a tool.
     Toolkit,
 }
 
 impl Schema {
-    /// A schema that has no [`problem`].
+    /// Creates a schema that has no [`problem`].
     pub(super) fn new(text: Text, validators: &Arc<Validators>) -> Self {
         Self { text, slot: Arc::default(), validators: validators.clone() }
     }
 
-    /// A schema that only describes: every object passes.
+    /// Creates a schema that is only shown to callers: every object passes its check.
     pub(super) fn loose(text: Text, validators: &Arc<Validators>) -> Self {
         let slot = Slot::from_pointee(Loaded::new(Check::AnyObject));
         Self { text, slot: Arc::new(slot), validators: validators.clone() }
     }
 
-    /// The schema as JSON text.
+    /// Returns the schema as JSON text.
     ///
     /// # Errors
-    /// When the file of texts cannot be read.
+    /// Returns an error if the schema file cannot be read.
     pub fn text(&self) -> Result<Box<RawValue>> {
         self.text.read()
     }
 
-    /// Threads for work whose length goes with the size of a value.
+    /// Returns the validators, whose threads also do other work that grows with the size of a
+    /// value.
     pub(crate) fn validators(&self) -> &Validators {
         &self.validators
     }
 
-    /// Reads a value from outside strictly and checks it: one line per problem, none when it fits.
+    /// Parses a value from a caller strictly and validates it. Returns one line per problem, and
+    /// none if the value is valid.
     ///
     /// # Errors
-    /// As [`Schema::text`], and when too many large values are checked for too long.
+    /// Returns an error if [`Schema::text`] does, or if too many large values are being checked for
+    /// too long.
     pub async fn problems_strictly(&self, bytes: &Bytes) -> Result<Vec<String>> {
         self.check(bytes, Origin::Caller).await
     }
 
-    /// The same of a value that a toolkit answered. A schema that allows everything costs one look over the text.
+    /// Validates a value that a toolkit returned. For a schema that allows everything, this costs
+    /// one pass over the text.
     ///
     /// # Errors
-    /// As [`Schema::problems_strictly`].
+    /// Returns an error in the same cases as [`Schema::problems_strictly`].
     pub async fn problems(&self, bytes: &Bytes) -> Result<Vec<String>> {
         self.check(bytes, Origin::Toolkit).await
     }
@@ -141,7 +149,7 @@ impl Schema {
         self.validators.run(bytes.len(), move || loaded.check.problems(&bytes, origin)).await
     }
 
-    /// The compiled schema. One that is not kept is compiled on a thread of its own.
+    /// Returns the compiled schema. A schema that is not cached is compiled on a separate thread.
     async fn loaded(&self) -> Result<Arc<Loaded>> {
         if let Some(loaded) = self.slot.load_full() {
             self.validators.touch(&loaded);
@@ -167,7 +175,7 @@ impl Schema {
     }
 }
 
-/// What is wrong with a schema itself. Compiles it, which may take long.
+/// Returns the problem of an invalid schema, or `None`. Compiles the schema, which may take long.
 pub(super) fn problem(schema: &Value) -> Option<String> {
     match compile(schema) {
         Ok(check) if check.weight() > MAX_SCHEMA_BYTES => Some(format!(
@@ -209,7 +217,7 @@ impl Check {
         }
     }
 
-    /// Estimated memory, in bytes.
+    /// Returns the estimated memory, in bytes.
     fn weight(&self) -> usize {
         match self {
             Self::Anything | Self::AnyObject => 0,
@@ -231,7 +239,7 @@ impl Full {
         self.all_lines(value).unwrap_or_else(|| vec![self.first_line(value).unwrap_or_else(|| UNNAMED.to_owned())])
     }
 
-    /// One line per problem, if they are found in few steps.
+    /// Returns one line per problem, or `None` if finding them takes too many steps.
     fn all_lines(&self, value: &Value) -> Option<Vec<String>> {
         let budget = self.budget(MAX_STEPS_FOR_LINES);
         let errors = self.validator.iter_errors(MeteredValue::new(value, &budget));
@@ -267,7 +275,7 @@ fn build(schema: &Value, program: usize) -> std::result::Result<Validator<Metere
     jsonschema::options_for::<Metered>().with_pattern_options(patterns).offline().build(schema)
 }
 
-/// Estimates the memory of a compiled pattern.
+/// Estimates the memory of a compiled pattern, in bytes.
 fn pattern_bytes(pattern: &str) -> usize {
     let schema = json!({"pattern": pattern});
     let mut program = MIN_PROGRAM_BYTES;
@@ -277,7 +285,7 @@ fn pattern_bytes(pattern: &str) -> usize {
     program * PROGRAMS_PER_PATTERN + PATTERN_CACHE_BYTES
 }
 
-/// Schemas that need no validator.
+/// Returns the check of a schema that needs no validator.
 fn simple(schema: &Value) -> Option<Check> {
     let Value::Object(members) = schema else { return (*schema == Value::Bool(true)).then_some(Check::Anything) };
     let silent = |name: &str, value: &Value| match name {
@@ -305,15 +313,15 @@ fn line(error: &ValidationError<'_>) -> String {
     let path = error.instance_path().to_string();
     let place = if path.is_empty() { "at the top" } else { path.as_str() };
     let mut line = Line { text: String::new(), left: MAX_LINE_CHARS };
-    // An error of writing says that the line is full. A message quotes its value, which may be large.
+    // A write error means that the line is full. A message quotes its value, which may be large.
     _ = write!(line, "{place}: {error}");
     line.text
 }
 
-/// A text that takes no more than it has room for.
+/// A text that accepts only as many characters as it has room for.
 struct Line {
     text: String,
-    /// Characters that it still takes.
+    /// The number of characters that still fit.
     left: usize,
 }
 
@@ -352,7 +360,7 @@ mod tests {
         problems(schema, value).is_empty()
     }
 
-    /// Nodes that hold two more, both for the same value.
+    /// Returns a schema whose nodes contain two further nodes for the same value.
     fn doubling() -> Value {
         let twice = json!({"allOf": [{"$ref": "#"}, {"$ref": "#"}]});
         json!({"type": "object", "properties": {"in": twice}})

@@ -1,7 +1,8 @@
-//! JSON values that count how often a validator looks at them.
+//! JSON values that count the accesses of a validator.
 //!
-//! A validator follows its schema, which is not trusted, and has no bound of its own. So it is given values that pay for each look from
-//! a budget. Once the budget is spent, containers are empty to it, and it comes to its end with a result that says nothing.
+//! A validator follows its schema, which is not trusted, and has no limit of its own. It is
+//! therefore given values that charge each access to a budget. When the budget is spent, objects
+//! and arrays appear empty, so that the validation ends. Its result is then meaningless.
 
 use std::{borrow::Cow, cell::Cell};
 
@@ -11,15 +12,16 @@ use jsonschema::{
 };
 use serde_json::{Map, Value};
 
-/// Bytes of a text that are read for one step.
+/// Number of bytes of a text that are read for one step.
 const TEXT_BYTES_PER_STEP: usize = 64;
 
-/// Steps that one validation may take.
+/// The number of steps that one validation may take.
 #[derive(Debug)]
 pub(super) struct Budget {
-    /// Zero once it is spent.
+    /// The remaining steps, or zero when the budget is spent.
     left: Cell<u64>,
-    /// Steps for each value that is entered: schemas that only combine others look at none.
+    /// The number of steps for each value that is entered. It accounts for schemas that only
+    /// combine others and access no value.
     price: u64,
 }
 
@@ -27,11 +29,11 @@ pub(super) struct Budget {
 #[derive(Debug)]
 pub(super) struct Metered;
 
-/// A value, and the budget that pays for looking at it.
+/// A value, and the budget that pays for accesses to it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct MeteredValue<'a> {
     value: &'a Value,
-    /// Absent for names of properties, which are paid for with their members.
+    /// The budget, or `None` for property names, which are paid for with their members.
     budget: Option<&'a Budget>,
 }
 
@@ -62,7 +64,7 @@ impl Budget {
         Self { left: Cell::new(steps), price }
     }
 
-    /// Returns whether a validation ran out of steps, so that its result says nothing.
+    /// Returns true if the validation ran out of steps, so that its result is meaningless.
     pub(super) fn is_spent(&self) -> bool {
         self.left.get() == 0
     }
@@ -74,12 +76,12 @@ impl Budget {
     }
 }
 
-/// Pays for looks at a value; false once the budget is spent.
+/// Charges accesses to a value. Returns false if the budget is spent.
 fn pay(budget: Option<&Budget>, steps: usize) -> bool {
     budget.is_none_or(|budget| budget.pay(steps as u64))
 }
 
-/// Pays for entering a value; false once the budget is spent.
+/// Charges the entry into a value. Returns false if the budget is spent.
 fn enter(budget: Option<&Budget>) -> bool {
     budget.is_none_or(|budget| budget.pay(budget.price))
 }

@@ -1,8 +1,10 @@
-//! What can be called: toolkits, their dated versions, their tools.
+//! The catalog: toolkits, their dated versions, and their tools.
 //!
-//! The catalogue lives in memory and is swapped whole, so that a lookup takes no lock and a reader never sees half a
-//! publication. It is read from the store once, at start; after that the only way it changes is [`publish`] and
-//! [`deprecate`], which commit first and swap then.
+//! The catalog is kept in memory and replaced as a whole, so that a lookup takes no lock and a
+//! reader never sees half of a publication. It is read from the store once, at start. After that it
+//! changes only through [`publish`] and [`deprecate`], and through `refresh`, which reads the
+//! publications of other servers. Each change is committed to the store before it becomes visible
+//! in memory.
 
 mod changes;
 mod check;
@@ -47,104 +49,105 @@ use versions::{Unresolved, resolve};
 
 use crate::{Error, Result, files};
 
-/// The catalogue.
+/// The catalog of the installation.
 pub struct Catalog {
     current: ArcSwap<Index>,
-    /// When the newest change known here was made, in milliseconds since 1970.
+    /// The time of the newest change known to this server, in epoch milliseconds.
     newest: AtomicI64,
-    /// Held while a publication commits and swaps, so that swaps happen in the order of commits.
+    /// A lock that is held while a publication is committed and made visible, so that changes
+    /// become visible in the order of their commits.
     changing: tokio::sync::Mutex<Texts>,
     changelogs: changes::Changelogs,
-    /// Held while the schemas of a toolkit are compiled to see that they can be.
+    /// A permit that is held while the schemas of a toolkit are compiled for validation.
     compiling: Arc<tokio::sync::Semaphore>,
 }
 
-/// One state of the catalogue.
+/// A snapshot of the catalog.
 #[derive(Debug, Clone, Default)]
 pub struct Index {
     toolkits: BTreeMap<Arc<str>, Arc<Toolkit>>,
-    /// Which toolkit has a tool in any of its versions.
+    /// The toolkit of each tool, for tools of all versions.
     tools: HashMap<Arc<str>, Arc<str>>,
 }
 
-/// A toolkit with all its versions.
+/// A toolkit and all its versions.
 #[derive(Debug, Clone)]
 pub struct Toolkit {
-    /// Lower case.
+    /// The slug, in lower case.
     pub slug: Arc<str>,
-    /// By version, which sorts by time. Never empty.
+    /// The releases by version, which sorts by time. Never empty.
     pub releases: BTreeMap<String, Arc<Release>>,
 }
 
 /// One version of a toolkit.
 #[derive(Debug, Clone)]
 pub struct Release {
-    /// The toolkit.
+    /// The slug of the toolkit.
     pub slug: Arc<str>,
-    /// For people.
+    /// The display name.
     pub name: String,
-    /// One or two sentences.
+    /// A description of one or two sentences.
     pub description: String,
-    /// An SVG document or `data:` URL; empty when there is none.
+    /// The logo, as an SVG document or a `data:` URL. Empty if the toolkit has none.
     pub logo: String,
-    /// Lower-case words.
+    /// The categories, as lower-case words.
     pub categories: Vec<String>,
     /// The dated version.
     pub version: Version,
-    /// Ways to connect an account.
+    /// The auth schemes by which accounts can be connected.
     pub auth: Vec<AuthScheme>,
-    /// Hosts it may reach.
+    /// The hosts that the toolkit may reach.
     pub egress: Vec<EgressRule>,
-    /// In the order of the manifest.
+    /// The tools, in the order of the manifest.
     pub tools: Vec<Arc<Tool>>,
     places: HashMap<Arc<str>, usize>,
-    /// How many kinds of events it reports.
+    /// The number of trigger types.
     pub triggers: usize,
-    /// SHA-256 of the component.
+    /// The SHA-256 digest of the component.
     pub digest: Digest,
-    /// Bytes of the component.
+    /// The size of the component, in bytes.
     pub size: u64,
-    /// Id of the key that signed it, where signatures were required.
+    /// The id of the key that signed the component, if signatures were required.
     pub signed_by: Option<String>,
-    /// When it was published.
+    /// The publication time.
     pub published_at: Time,
-    /// Since when it is left to those who name it exactly.
+    /// The time of the deprecation. A deprecated version is used only if it is named exactly.
     pub deprecated_at: Option<Time>,
 }
 
 /// One tool of one version.
 #[derive(Debug)]
 pub struct Tool {
-    /// Upper case.
+    /// The slug, in upper case.
     pub slug: Arc<str>,
-    /// For people.
+    /// The display name.
     pub name: String,
-    /// What an agent reads to choose it.
+    /// The description by which an agent chooses the tool.
     pub description: String,
-    /// Of its arguments.
+    /// The schema of the arguments.
     pub input: Schema,
-    /// Of the data of a success.
+    /// The schema of the data of a successful result.
     pub output: Schema,
-    /// What it does to the outside world.
+    /// The hints about the effects of the tool.
     pub hints: Hints,
     /// Free labels.
     pub tags: Vec<String>,
-    /// Of the external application, all needed.
+    /// The OAuth scopes of the provider that the tool needs, all of them.
     pub scopes: Vec<String>,
-    /// Runs without an account.
+    /// True if the tool runs without an account.
     pub no_auth: bool,
-    /// Where its requests may go.
+    /// The network policy of the tool's requests.
     pub policy: Arc<Policy>,
-    /// What one call may use.
+    /// The resource limits of one call.
     pub limits: Limits,
-    /// Whether its arguments may name files.
+    /// True if the arguments may name files.
     pub takes_files: bool,
 }
 
-/// A tool and the version it belongs to.
+/// A tool and its release.
 #[derive(Debug, Clone)]
 pub struct Found {
-    /// The version.
+    /// The release.
     pub release: Arc<Release>,
     /// The tool.
     pub tool: Arc<Tool>,
@@ -161,13 +164,13 @@ impl Catalog {
         }
     }
 
-    /// The present state, to look at at leisure.
+    /// Returns the current snapshot.
     #[must_use]
     pub fn index(&self) -> Arc<Index> {
         self.current.load_full()
     }
 
-    /// The present state, or what of it was there at a moment.
+    /// Returns the current snapshot, or the part of it that existed at a time.
     #[must_use]
     pub fn index_at(&self, moment: Option<Time>) -> Arc<Index> {
         let index = self.index();
@@ -180,7 +183,8 @@ impl Catalog {
     /// Finds a tool in a version of its toolkit.
     ///
     /// # Errors
-    /// When there is no such tool in the version meant.
+    /// Returns an error if the selected version has no such tool, or if every version is
+    /// deprecated.
     pub fn tool(&self, slug: &str, version: &str) -> Result<Found> {
         self.current.load().tool(slug, version)
     }
@@ -188,7 +192,7 @@ impl Catalog {
     /// Finds a version of a toolkit.
     ///
     /// # Errors
-    /// When there is no such toolkit or version.
+    /// Returns an error if the toolkit or the version does not exist.
     pub fn release(&self, slug: &str, version: &str) -> Result<Arc<Release>> {
         self.current.load().release(slug, version).cloned()
     }
@@ -198,7 +202,8 @@ impl Index {
     /// Finds a tool in a version of its toolkit.
     ///
     /// # Errors
-    /// When there is no such tool in the version meant.
+    /// Returns an error if the selected version has no such tool, or if every version is
+    /// deprecated.
     pub fn tool(&self, slug: &str, version: &str) -> Result<Found> {
         let unknown = || Error::ToolNotFound { slug: cut(slug), version: cut(version) };
         let toolkit = match self.tools.get(slug) {
@@ -214,18 +219,18 @@ impl Index {
         Ok(Found { release: release.clone(), tool: tool.clone() })
     }
 
-    /// Finds a toolkit by slug, in any case.
+    /// Finds a toolkit by its slug, in upper or lower case.
     #[must_use]
     pub fn toolkit(&self, slug: &str) -> Option<&Arc<Toolkit>> {
         self.toolkits.get(slug).or_else(|| self.toolkits.get(slug.to_ascii_lowercase().as_str()))
     }
 
-    /// All toolkits, by slug.
+    /// Iterates over all toolkits, by slug.
     pub fn toolkits(&self) -> impl Iterator<Item = &Arc<Toolkit>> {
         self.toolkits.values()
     }
 
-    /// Every version, by slug, newest first.
+    /// Iterates over all releases, by slug, newest version first.
     pub fn releases(&self) -> impl Iterator<Item = &Arc<Release>> {
         self.toolkits.values().flat_map(|toolkit| toolkit.releases.values().rev())
     }
@@ -233,24 +238,24 @@ impl Index {
     /// Finds a version of a toolkit.
     ///
     /// # Errors
-    /// When there is no such toolkit or version.
+    /// Returns an error if the toolkit or the version does not exist.
     pub fn release(&self, slug: &str, version: &str) -> Result<&Arc<Release>> {
         let toolkit = self.toolkit(slug).ok_or_else(|| Error::ToolkitNotFound(cut(slug)))?;
         match toolkit.release(version) {
             Ok(release) => Ok(release),
-            // A toolkit can still be looked at when nothing of it should be started any more.
+            // A toolkit remains readable even if all its versions are deprecated.
             Err(Unresolved::Deprecated) => Ok(toolkit.newest()),
             Err(Unresolved::Unknown) => Err(Error::VersionNotFound { slug: cut(slug), version: cut(version) }),
         }
     }
 
-    /// Which toolkit has a tool, in any version.
+    /// Returns the toolkit that has a tool in any of its versions.
     #[must_use]
     pub fn toolkit_of(&self, tool: &str) -> Option<&Arc<Toolkit>> {
         self.toolkits.get(self.tools.get(tool.to_ascii_uppercase().as_str())?)
     }
 
-    /// Puts a release in, replacing the one of the same version.
+    /// Inserts a release, and replaces an existing one of the same version.
     fn put(&mut self, release: Arc<Release>) {
         let slug = &release.slug;
         let fresh = || Toolkit { slug: slug.clone(), releases: BTreeMap::new() };
@@ -268,37 +273,37 @@ impl Toolkit {
         resolve(&self.releases, version, |release| release.deprecated_at.is_some())
     }
 
-    /// The greatest version, deprecated or not.
+    /// Returns the release with the greatest version, deprecated or not.
     #[must_use]
     pub fn newest(&self) -> &Arc<Release> {
         self.releases.values().next_back().expect("a toolkit is made by its first release")
     }
 
-    /// The version that answers when none is named, or the newest when all are deprecated.
+    /// Returns the release used when no version is named, or the newest one if all are deprecated.
     #[must_use]
     pub fn current(&self) -> &Arc<Release> {
         self.release(LATEST).unwrap_or_else(|_| self.newest())
     }
 
-    /// Whether every version is deprecated.
+    /// Returns true if every version is deprecated.
     #[must_use]
     pub fn is_deprecated(&self) -> bool {
         self.releases.values().all(|release| release.deprecated_at.is_some())
     }
 
-    /// When its first version was published.
+    /// Returns the publication time of the first version.
     #[must_use]
     pub fn created_at(&self) -> Time {
         self.releases.values().map(|release| release.published_at).min().unwrap_or_default()
     }
 
-    /// When its last version was published.
+    /// Returns the publication time of the last version.
     #[must_use]
     pub fn updated_at(&self) -> Time {
         self.releases.values().map(|release| release.published_at).max().unwrap_or_default()
     }
 
-    /// All versions, newest first.
+    /// Returns all versions, newest first.
     #[must_use]
     pub fn versions(&self) -> Vec<&str> {
         self.releases.keys().rev().map(String::as_str).collect()
@@ -306,7 +311,7 @@ impl Toolkit {
 }
 
 impl Release {
-    /// The schemas of its tools go into the file of texts.
+    /// Creates a release from a manifest. The schemas of its tools are written to the schema file.
     pub(crate) fn new(
         manifest: Manifest<&RawValue>,
         digest: Digest,
@@ -341,20 +346,20 @@ impl Release {
         })
     }
 
-    /// Finds a tool by slug, in any case.
+    /// Finds a tool by its slug, in upper or lower case.
     #[must_use]
     pub fn tool(&self, slug: &str) -> Option<&Arc<Tool>> {
         let place = self.places.get(slug).or_else(|| self.places.get(slug.to_ascii_uppercase().as_str()))?;
         self.tools.get(*place)
     }
 
-    /// Whether every tool runs without an account.
+    /// Returns true if every tool runs without an account.
     #[must_use]
     pub fn no_auth(&self) -> bool {
         self.auth.iter().all(|scheme| scheme.mode == AuthMode::NoAuth)
     }
 
-    /// Finds an auth scheme.
+    /// Finds an auth scheme by its mode.
     #[must_use]
     pub fn scheme(&self, mode: AuthMode) -> Option<&AuthScheme> {
         self.auth.iter().find(|scheme| scheme.mode == mode)
@@ -362,7 +367,8 @@ impl Release {
 }
 
 impl Tool {
-    /// `shared` are the policies of tools without rules of their own: one that only reads, and one that does not.
+    /// Creates a tool. `shared` holds the policies of tools without their own egress rules: the
+    /// first for read-only tools, the second for all others.
     fn new(
         tool: manifest::Tool<&RawValue>,
         shared: &[Arc<Policy>; 2],
@@ -396,12 +402,13 @@ impl Tool {
         }
     }
 
-    /// The schema of a whole answer: `data` as the tool declares it, and what every answer has beside it.
+    /// Returns the schema of a complete result: `data` as the tool declares it, and the members
+    /// that every result has.
     ///
-    /// Definitions move to the top, where the references inside `data` look for them.
+    /// Definitions move to the top level, where the references inside `data` look for them.
     ///
     /// # Errors
-    /// As [`Schema::text`].
+    /// Returns an error if [`Schema::text`] does.
     pub fn answer_schema(&self) -> Result<Value> {
         let mut data: Value = serde_json::from_str(self.output.text()?.get()).unwrap_or_default();
         let definitions: Vec<_> = ["$defs", "definitions"]
@@ -409,7 +416,8 @@ impl Tool {
             .filter_map(|name| Some((name, data.as_object_mut()?.shift_remove(name)?)))
             .collect();
         if data["type"] != "object" {
-            // Clients want an object: see how `tools` answers.
+            // Clients expect an object, so other results are wrapped in one, as `tools` does for
+            // results.
             data = json!({"type": "object", "properties": {"result": data}, "required": ["result"]});
         }
         let mut whole = json!({
@@ -426,14 +434,14 @@ impl Tool {
         Ok(whole)
     }
 
-    /// Whether it is among the few that are shown first.
+    /// Returns true if the tool is tagged as important, that is, listed first.
     #[must_use]
     pub fn is_important(&self) -> bool {
         self.tags.iter().any(|tag| tag.eq_ignore_ascii_case("important"))
     }
 }
 
-/// As much of a text from outside as a message needs.
+/// Truncates a text from outside to the length that a message needs.
 fn cut(text: &str) -> String {
     text.chars().take(80).collect()
 }

@@ -1,6 +1,8 @@
-//! Manifests in records, compressed: a store keeps in memory what it has read, and schemas repeat themselves.
+//! Compressed manifests in records. The store keeps read records in memory, and schemas compress
+//! well.
 //!
-//! Base64 of raw deflate (RFC 1951) of the JSON. Records of earlier versions have the JSON as it is.
+//! The format is Base64 of raw deflate (RFC 1951) of the JSON. Records of earlier versions contain
+//! the plain JSON.
 
 use std::io::{Read, Write};
 
@@ -18,7 +20,7 @@ use crate::{Error, Result};
 pub(super) struct Packed(Box<RawValue>);
 
 impl Packed {
-    /// Packs the JSON of a manifest.
+    /// Compresses the JSON of a manifest.
     pub(super) fn of(json: &str) -> Result<Self> {
         let mut packed = DeflateEncoder::new(Vec::new(), Compression::default());
         let packed = packed.write_all(json.as_bytes()).and_then(|()| packed.finish());
@@ -26,15 +28,15 @@ impl Packed {
         Ok(Self(to_raw_value(&STANDARD.encode(packed)).map_err(|cause| failed("written", &cause))?))
     }
 
-    /// The JSON of the manifest.
+    /// Returns the JSON of the manifest.
     ///
     /// # Errors
-    /// When it is damaged.
+    /// Returns an error if the stored data is damaged.
     pub(super) fn json(&self) -> Result<String> {
         let Ok(packed) = serde_json::from_str::<&str>(self.0.get()) else { return Ok(self.0.get().to_owned()) };
         let packed = STANDARD.decode(packed).map_err(|cause| failed("read", &cause))?;
         let mut json = String::new();
-        // A component, which has it inside, is no larger.
+        // The JSON is embedded in the component, so it is never larger than a component.
         let read = DeflateDecoder::new(&packed[..]).take(COMPONENT as u64).read_to_string(&mut json);
         read.map_err(|cause| failed("read", &cause))?;
         Ok(json)

@@ -1,8 +1,9 @@
-//! Publishing: from bytes to something that can be called.
+//! Publication of components as versions of toolkits.
 //!
-//! What is published never changes: a version holds one digest for good. Order: check and compile (in the sandbox), keep the
-//! component, commit the version, swap the catalogue. A crash after any step leaves a component nobody names, or a version
-//! that is complete; never a version without its component.
+//! A published version never changes: it has one digest permanently. A publication first checks and
+//! compiles the component in the sandbox, then stores the component, commits the version, and
+//! updates the catalog. A crash after any step leaves either a component that no version names, or
+//! a complete version. It never leaves a version without its component.
 
 use std::sync::{Arc, atomic::Ordering};
 
@@ -15,12 +16,13 @@ use store::{Batch, Change, Collection, CommitError, Document, Field, Kind, Query
 use super::{Catalog, Index, Release, Texts, changes, check, packed::Packed};
 use crate::{App, Error, INSTALLATION, Result};
 
-/// The largest component, in bytes.
+/// Maximum size of a component, in bytes.
 pub const COMPONENT: usize = 24 << 20;
+/// Number of versions that are read from the store in one query.
 const PAGE: u64 = 500;
-/// Tools of another toolkit that are named where they stand in the way.
+/// Maximum number of conflicting tools of another toolkit that an error names.
 const NAMED: usize = 5;
-/// By how many milliseconds the clocks of servers may differ.
+/// Maximum assumed difference between the clocks of servers, in milliseconds.
 const SKEW: i64 = 10 * 60 * 1000;
 
 /// The collection of published versions. The id is `<slug>.<version>`.
@@ -29,7 +31,7 @@ pub(crate) static COLLECTION: Collection = Collection {
     fields: &[Field::new("slug", Kind::Text), Field::new("digest", Kind::Text)],
 };
 
-/// A published version, as stored. The component itself is a blob under its digest.
+/// A published version as stored. The component itself is a blob under its digest.
 #[derive(Debug, Serialize, Deserialize)]
 struct Stored {
     slug: String,
@@ -47,18 +49,18 @@ impl Document for Stored {
     const COLLECTION: &'static Collection = &COLLECTION;
 }
 
-/// What publishing came to.
+/// The result of a publication.
 pub struct Published {
-    /// The version.
+    /// The published release.
     pub release: Arc<Release>,
-    /// False when the same bytes were published before.
+    /// False if the same bytes were already published as this version.
     pub new: bool,
 }
 
-/// Reads the catalogue from the store.
+/// Reads the catalog from the store.
 ///
 /// # Errors
-/// When the store cannot be read, or the file of texts not be written.
+/// Returns an error if the store cannot be read or the schema file cannot be written.
 pub async fn load(store: &Store, mut texts: Texts) -> Result<Catalog> {
     let (mut index, mut newest) = (Index::default(), 0);
     for page in 0.. {
@@ -76,13 +78,13 @@ pub async fn load(store: &Store, mut texts: Texts) -> Result<Catalog> {
     Ok(Catalog::new(index, newest, texts))
 }
 
-/// Takes over what other servers have published or deprecated.
+/// Reads the versions that other servers have published or deprecated.
 ///
-/// Everything is found by when it was changed, by the clock of the server that did: after an announcement, so far back that
-/// clocks may differ by [`SKEW`].
+/// Changed versions are found by their time of change, which the clock of the changing server
+/// gives. After an announcement, the query therefore goes back by [`SKEW`].
 ///
 /// # Errors
-/// When the store cannot be read.
+/// Returns an error if the store cannot be read.
 pub(crate) async fn refresh(app: &App, change: Change) -> Result<()> {
     let newest = app.catalog.newest.load(Ordering::Relaxed);
     let since = match change {
@@ -112,10 +114,11 @@ pub(crate) async fn refresh(app: &App, change: Change) -> Result<()> {
     Ok(())
 }
 
-/// Slug and version that a component gives itself; both can be parts of an address.
+/// Returns the slug and the version that a component declares. Both are safe as parts of a URL
+/// path.
 ///
 /// # Errors
-/// When it has no readable manifest, or its slug is none.
+/// Returns an error if the manifest cannot be read or the slug is invalid.
 pub fn identity(component: &[u8]) -> Result<(String, String)> {
     let manifest = manifest::extract(component).map_err(|cause| Error::ComponentInvalid(vec![cause.to_string()]))?;
     if !manifest::is_slug(&manifest.slug) {
@@ -124,20 +127,21 @@ pub fn identity(component: &[u8]) -> Result<(String, String)> {
     Ok((manifest.slug, manifest.version.into()))
 }
 
-/// What a publication brings besides the component.
+/// The terms of a publication, in addition to the component.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Terms<'a> {
-    /// A minisign file over the component.
+    /// The minisign signature of the component.
     pub signature: Option<&'a str>,
-    /// Whether the version may break what worked with an earlier one of the same day.
+    /// True if the version may break callers of an earlier version of the same day.
     pub breaking: bool,
 }
 
-/// Publishes a component under a version.
+/// Publishes a component as a version of a toolkit.
 ///
 /// # Errors
-/// When a signature is required and not good, the version holds other bytes, the component breaks rules or limits, or what
-/// worked with an earlier version of the same day, or the store refuses. Nothing is changed then.
+/// Returns an error if a required signature is missing or invalid, if the version has other bytes,
+/// if the component breaks rules, limits, or callers of an earlier version of the same day, or if
+/// the store refuses. Nothing was changed in these cases.
 pub async fn publish(app: &App, slug: &str, version: &str, component: Bytes, terms: Terms<'_>) -> Result<Published> {
     if component.len() > COMPONENT {
         return Err(Error::ComponentTooLarge);
@@ -163,7 +167,8 @@ pub async fn publish(app: &App, slug: &str, version: &str, component: Bytes, ter
     };
     let manifest = serde_json::to_string(&installed.manifest)
         .map_err(|cause| Error::Internal(format!("a manifest could not be written: {cause}")))?;
-    // Told early; it is judged again when nobody else can publish.
+    // Conflicts are reported early. They are checked again under the lock that excludes other
+    // publications.
     refuse_names_of_others(&app.catalog.index(), &installed.manifest)?;
     let installed = usable(app, installed).await?;
     app.store.blobs().put(&blob(digest), component).await?;
@@ -179,20 +184,21 @@ pub async fn publish(app: &App, slug: &str, version: &str, component: Bytes, ter
     enter(app, stored, &installed.manifest, terms.breaking).await
 }
 
-/// The manifest of a version.
+/// Returns the manifest of a version.
 ///
 /// # Errors
-/// When there is no such version, or the store cannot be read.
+/// Returns an error if the version does not exist or the store cannot be read.
 pub async fn manifest_of(app: &App, slug: &str, version: &str) -> Result<Manifest> {
     let missing = || Error::VersionNotFound { slug: super::cut(slug), version: super::cut(version) };
     let stored = app.store.get::<Stored>(INSTALLATION, &id(slug, version)).await?.ok_or_else(missing)?;
     serde_json::from_str(&stored.body.manifest.json()?).map_err(|cause| unreadable(&stored.body, &cause))
 }
 
-/// Leaves a version to those who name it exactly. Doing it again changes nothing.
+/// Deprecates a version, which is then used only if it is named exactly. Deprecating it again has
+/// no effect.
 ///
 /// # Errors
-/// When there is no such version, or the store refuses.
+/// Returns an error if the version does not exist or the store refuses.
 pub async fn deprecate(app: &App, slug: &str, version: &str) -> Result<Arc<Release>> {
     let missing = || Error::VersionNotFound { slug: super::cut(slug), version: super::cut(version) };
     let mut texts = app.catalog.changing.lock().await;
@@ -209,7 +215,7 @@ pub async fn deprecate(app: &App, slug: &str, version: &str) -> Result<Arc<Relea
 }
 
 impl Catalog {
-    /// Swaps in a catalogue with one more release. The caller holds `changing`.
+    /// Replaces the snapshot by one with an additional release. The caller holds `changing`.
     fn put(&self, release: Arc<Release>) {
         let mut next = Index::clone(&self.current.load());
         next.put(release);
@@ -217,7 +223,8 @@ impl Catalog {
     }
 }
 
-/// Commits a version and swaps the catalogue. Unless it is `breaking`, it has to keep what its day has promised.
+/// Commits a version and adds it to the catalog. Unless it is `breaking`, it must be compatible
+/// with the earlier versions of its day.
 async fn enter(app: &App, stored: Stored, manifest: &Manifest, breaking: bool) -> Result<Published> {
     let mut texts = app.catalog.changing.lock().await;
     refuse_names_of_others(&app.catalog.index(), manifest)?;
@@ -228,7 +235,7 @@ async fn enter(app: &App, stored: Stored, manifest: &Manifest, breaking: bool) -
     let id = id(&stored.slug, &stored.version);
     match app.store.commit(Batch::at(now).insert(INSTALLATION, &id, &stored).announce()).await {
         Ok(()) => {}
-        // Somebody published the version meanwhile.
+        // Another server published the version in the meantime.
         Err(CommitError::Taken { .. }) => {
             drop(texts);
             refresh(app, Change::Announced).await?;
@@ -245,7 +252,7 @@ async fn enter(app: &App, stored: Stored, manifest: &Manifest, breaking: bool) -
     Ok(Published { release, new: true })
 }
 
-/// The version, when it holds these very bytes.
+/// Returns the published version if it has exactly these bytes.
 fn same(app: &App, slug: &str, version: &str, digest: Digest) -> Result<Option<Arc<Release>>> {
     let index = app.catalog.index();
     let Some(release) = index.toolkit(slug).and_then(|toolkit| toolkit.releases.get(version)) else { return Ok(None) };
@@ -255,9 +262,9 @@ fn same(app: &App, slug: &str, version: &str, digest: Digest) -> Result<Option<A
     Err(Error::VersionTaken { slug: slug.to_owned(), version: version.to_owned() })
 }
 
-/// Whether the component is what it is published as.
+/// Checks that the component declares the slug and the version it is published under.
 fn named_right(slug: &str, version: &str, component: &[u8]) -> Vec<String> {
-    // What cannot be read is reported by the sandbox, with everything else.
+    // The sandbox reports an unreadable manifest together with the other problems.
     let Ok(manifest) = manifest::extract(component) else { return Vec::new() };
     let mut problems = Vec::new();
     if manifest.slug != slug {
@@ -272,8 +279,9 @@ fn named_right(slug: &str, version: &str, component: &[u8]) -> Vec<String> {
 
 /// Refuses tools whose names belong to another toolkit.
 ///
-/// A toolkit owns its tools and every name that begins with its own slug. So of two toolkits `a` and `a_b`, only the second takes new
-/// tools that begin with `A_B_`, and it cannot come after `a` has some. A name that a toolkit has already stays its own.
+/// A toolkit owns its tools and every name that begins with its slug. Of two toolkits `a` and
+/// `a_b`, only the second can add new tools that begin with `A_B_`, and it cannot be published
+/// after `a` has such tools. A toolkit keeps the names that it already has.
 fn refuse_names_of_others(index: &Index, manifest: &Manifest) -> Result<()> {
     let mut problems = Vec::new();
     for tool in &manifest.tools {
@@ -296,8 +304,8 @@ fn refuse_names_of_others(index: &Index, manifest: &Manifest) -> Result<()> {
     if problems.is_empty() { Ok(()) } else { Err(Error::ComponentInvalid(problems)) }
 }
 
-/// Finds the toolkit that the name of a toolkit's tool belongs to: the one that has it, or another one with a longer slug that it begins
-/// with.
+/// Finds the toolkit that owns a tool name of a toolkit: the toolkit that has the tool, or another
+/// one whose longer slug is a prefix of the name.
 fn owner<'a>(index: &'a Index, toolkit: &str, tool: &str) -> Option<&'a Arc<str>> {
     let tool = tool.to_ascii_uppercase();
     let has = index.tools.get(tool.as_str());
@@ -308,7 +316,8 @@ fn owner<'a>(index: &'a Index, toolkit: &str, tool: &str) -> Option<&'a Arc<str>
     })
 }
 
-/// Refuses schemas that cannot be used. They are compiled one toolkit at a time, on a thread of its own.
+/// Refuses schemas that cannot be used. The schemas of one toolkit at a time are compiled, on a
+/// separate thread.
 async fn usable(app: &App, installed: Installed) -> Result<Installed> {
     let place = app.catalog.compiling.clone().acquire_owned().await;
     let compiled = tokio::task::spawn_blocking(move || {
@@ -332,7 +341,7 @@ fn unusable_schemas(manifest: &Manifest) -> Vec<String> {
     problems
 }
 
-/// A version as the catalogue keeps it. Schemas are not taken apart.
+/// Builds the release of a stored version. Its schemas are not parsed.
 fn release(stored: &Stored, published_at: Time, texts: &mut Texts) -> Result<Release> {
     let Stored { digest, size, signed_by, deprecated_at, .. } = stored;
     let manifest = stored.manifest.json()?;
@@ -349,7 +358,7 @@ fn id(slug: &str, version: &str) -> String {
     format!("{slug}.{version}")
 }
 
-/// The key under which a component is kept.
+/// Returns the key under which a component is stored.
 pub(crate) fn blob(digest: Digest) -> String {
     format!("{digest}.wasm")
 }

@@ -1,7 +1,8 @@
-//! Which scopes of an external application tools need.
+//! OAuth scopes that tools need at their provider.
 //!
-//! A tool of a manifest names scopes, all of which it needs; a scheme names those that every connection asks for. So the fewest
-//! scopes that suffice are also those with the least privilege, and nothing depends on who grants them.
+//! A tool of a manifest names scopes, all of which it needs. An auth scheme names the scopes that
+//! every connection requests. The union of these is therefore the set of least privilege, and it
+//! does not depend on the user who grants it.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -10,32 +11,32 @@ use manifest::{AuthMode, AuthScheme};
 use super::{Found, Index, Release};
 use crate::{Error, Result, cut};
 
-/// What a recommendation starts from.
+/// The input of a recommendation.
 #[derive(Debug, Default)]
 pub struct Wanted {
-    /// Tools of the toolkit that are to run.
+    /// The tools of the toolkit that are to run.
     pub tools: Vec<String>,
-    /// Scopes to ask for in any case.
+    /// The scopes to request in any case.
     pub include: Vec<String>,
-    /// Scopes never to ask for.
+    /// The scopes that must not be requested.
     pub exclude: Vec<String>,
-    /// The only scopes that may be asked for; absent for any.
+    /// The only scopes that may be requested, or `None` for no restriction.
     pub available: Option<Vec<String>>,
 }
 
-/// What to ask for.
+/// A recommendation of scopes.
 #[derive(Debug)]
 pub struct Recommended {
-    /// How accounts are connected.
+    /// The mode of the auth scheme.
     pub mode: AuthMode,
-    /// In alphabetical order.
+    /// The scopes to request, in alphabetical order.
     pub scopes: Vec<String>,
 }
 
 /// Finds tools in a version of their toolkits.
 ///
 /// # Errors
-/// With one line for each that is not there.
+/// Returns an error with one line for each tool that does not exist.
 pub fn tools_of(index: &Index, slugs: &[String], version: &str) -> Result<Vec<Found>> {
     all(
         slugs,
@@ -44,10 +45,11 @@ pub fn tools_of(index: &Index, slugs: &[String], version: &str) -> Result<Vec<Fo
     )
 }
 
-/// The scheme meant: the one named, else OAuth 2.0 where the toolkit has it, else its first. A toolkit without any needs no account.
+/// Returns the selected auth scheme: the named one, else OAuth 2.0 if the toolkit offers it, else
+/// the first one. A toolkit without auth schemes needs no account.
 ///
 /// # Errors
-/// When the toolkit does not offer the scheme named.
+/// Returns an error if the toolkit does not offer the named scheme.
 pub fn scheme<'a>(release: &'a Release, named: Option<&str>) -> Result<(AuthMode, Option<&'a AuthScheme>)> {
     let oauth = || release.scheme(AuthMode::Oauth2).or(release.auth.first());
     let found = match named {
@@ -63,10 +65,11 @@ pub fn scheme<'a>(release: &'a Release, named: Option<&str>) -> Result<(AuthMode
     }
 }
 
-/// The scopes to ask for when some tools of a toolkit are to run.
+/// Returns the scopes to request so that some tools of a toolkit can run.
 ///
 /// # Errors
-/// When the toolkit does not offer the scheme named, or a tool is not its own.
+/// Returns an error if the toolkit does not offer the named scheme, or does not have one of the
+/// tools.
 pub fn recommended(release: &Arc<Release>, named: Option<&str>, wanted: &Wanted) -> Result<Recommended> {
     let (mode, scheme) = scheme(release, named)?;
     let missing =
@@ -82,7 +85,7 @@ pub fn recommended(release: &Arc<Release>, named: Option<&str>, wanted: &Wanted)
     Ok(Recommended { mode, scopes: scopes.into_iter().cloned().collect() })
 }
 
-/// What each slug stands for, or a line for each that stands for nothing.
+/// Finds the item of each slug. Returns an error with one line for each slug that has none.
 fn all<T>(slugs: &[String], find: impl Fn(&str) -> Option<T>, missing: impl Fn(&str) -> String) -> Result<Vec<T>> {
     let (mut found, mut problems) = (Vec::new(), Vec::new());
     for slug in slugs {

@@ -1,7 +1,8 @@
-//! Lists over the catalogue.
+//! Lists of tools and toolkits.
 //!
-//! All of it is in memory, so a list is a filter over what there is. Search is literal: every word of the question must
-//! stand in the slug, the name or the description; the more of them stand in slug and name, the earlier.
+//! The whole catalog is in memory, so a list is a filter over a snapshot. The search is literal:
+//! every word of the query must occur in the slug, the name or the description. Occurrences in the
+//! slug and the name rank higher.
 
 use std::{
     cmp::Reverse,
@@ -13,54 +14,54 @@ use store::Time;
 
 use super::{Counts, Found, Index, Release, Tool, Toolkit, versions::Unresolved};
 
-/// Which version of each toolkit a list looks at.
+/// The version of each toolkit that a list uses.
 #[derive(Debug, Clone)]
 pub struct VersionWish {
-    /// For toolkits that `each` does not name.
+    /// The version for toolkits that `each` does not name.
     pub all: String,
-    /// By toolkit.
+    /// The versions of single toolkits, by slug.
     pub each: HashMap<String, String>,
 }
 
 impl VersionWish {
-    /// One version for every toolkit.
+    /// Selects one version for every toolkit.
     #[must_use]
     pub fn all(version: &str) -> Self {
         Self { all: version.to_owned(), each: HashMap::new() }
     }
 
-    /// The version meant for a toolkit.
+    /// Returns the version selected for a toolkit.
     #[must_use]
     pub fn of(&self, toolkit: &str) -> &str {
         self.each.get(toolkit).unwrap_or(&self.all)
     }
 }
 
-/// Which tools. Empty parts ask for nothing.
+/// A filter for tools. Empty fields do not filter.
 #[derive(Debug, Clone)]
 pub struct ToolFilter {
-    /// These and no others, whatever else is asked.
+    /// The slugs to list. If not empty, all other filters except the versions are ignored.
     pub slugs: Vec<String>,
-    /// Of these toolkits.
+    /// The slugs of the toolkits.
     pub toolkits: Vec<String>,
-    /// Having one of these tags or hints.
+    /// The tags and hints, of which a tool has at least one.
     pub tags: Vec<String>,
-    /// Needing one of these scopes.
+    /// The OAuth scopes, of which a tool needs at least one.
     pub scopes: Vec<String>,
-    /// Having or not having the label.
+    /// True for important tools only, false for all others only.
     pub important: Option<bool>,
-    /// Words.
+    /// The search words.
     pub search: String,
-    /// Tools of toolkits that are deprecated as a whole too.
+    /// True if tools of completely deprecated toolkits are included.
     pub deprecated: bool,
-    /// In which version.
+    /// The versions of the toolkits.
     pub versions: VersionWish,
 }
 
-/// Who made a toolkit.
+/// The publisher of a toolkit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ToolkitKind {
-    /// Anybody.
+    /// Any publisher.
     Any,
     /// The installation.
     Native,
@@ -68,37 +69,38 @@ pub enum ToolkitKind {
     Custom,
 }
 
-/// In which order toolkits are listed.
+/// The order of a list of toolkits.
 #[derive(Debug, Clone, Default)]
 pub enum ToolkitOrder {
-    /// Those that fit the search best first, then the newest.
+    /// The best match of the search first, then the newest.
     #[default]
     Newest,
-    /// The most used first, then the newest.
+    /// The most used first, then the best match of the search, then the newest.
     Usage(Counts),
     /// By name.
     Name,
 }
 
-/// Which toolkits. Empty parts ask for nothing.
+/// A filter for toolkits. Empty fields do not filter.
 #[derive(Debug, Clone)]
 pub struct ToolkitFilter {
-    /// These.
+    /// The slugs of the toolkits.
     pub slugs: Vec<String>,
-    /// Of this category, by id or by name.
+    /// The category, by id or by name.
     pub category: String,
-    /// Words.
+    /// The search words.
     pub search: String,
-    /// Toolkits that are deprecated as a whole too.
+    /// True if completely deprecated toolkits are included.
     pub deprecated: bool,
-    /// In this order.
+    /// The order of the list.
     pub order: ToolkitOrder,
-    /// Who made them.
+    /// The publisher of the toolkits.
     pub kind: ToolkitKind,
 }
 
 impl Index {
-    /// The tools a filter lets through. Without search: newest toolkit first, then in the order of its manifest.
+    /// Returns the tools that match a filter. Without a search, the newest toolkit is first, and
+    /// its tools are in the order of its manifest.
     #[must_use]
     pub fn tools(&self, filter: &ToolFilter) -> Vec<Found> {
         if !filter.slugs.is_empty() {
@@ -126,7 +128,7 @@ impl Index {
         found.into_iter().map(|(_, found)| found).collect()
     }
 
-    /// The toolkits a filter lets through.
+    /// Returns the toolkits that match a filter.
     #[must_use]
     pub fn find_toolkits(&self, filter: &ToolkitFilter) -> Vec<Arc<Toolkit>> {
         if filter.kind == ToolkitKind::Custom {
@@ -156,7 +158,7 @@ impl Index {
         found.into_iter().map(|(_, toolkit)| toolkit).collect()
     }
 
-    /// Every category in use, by name.
+    /// Returns all categories in use, in alphabetical order.
     #[must_use]
     pub fn categories(&self) -> Vec<String> {
         let mut all: Vec<_> = self.toolkits().flat_map(|toolkit| toolkit.current().categories.clone()).collect();
@@ -165,8 +167,8 @@ impl Index {
         all
     }
 
-    /// What it was when its newest release was `moment`: a list that is read page by page stays one list, whatever is published
-    /// meanwhile.
+    /// Returns the snapshot as of the time when its newest release was published. The pages of a
+    /// list stay consistent in this way, even if versions are published between them.
     #[must_use]
     pub fn at(&self, moment: Time) -> Self {
         let known = |toolkit: &Arc<Toolkit>| {
@@ -181,7 +183,7 @@ impl Index {
         Self { toolkits: toolkits.collect(), tools: self.tools.clone() }
     }
 
-    /// When its newest release was published.
+    /// Returns the publication time of the newest release.
     #[must_use]
     pub fn moment(&self) -> Time {
         self.toolkits().map(|toolkit| toolkit.updated_at()).max().unwrap_or_default()
@@ -205,7 +207,7 @@ impl ToolFilter {
 }
 
 impl Tool {
-    /// Its tags, and its hints by their names in the Model Context Protocol.
+    /// Returns the tags, and the hints by their names in the Model Context Protocol.
     pub fn labels(&self) -> impl Iterator<Item = &str> {
         let hints = [
             ("readOnlyHint", self.hints.read_only),
@@ -218,7 +220,7 @@ impl Tool {
     }
 }
 
-/// The version to list; a toolkit deprecated as a whole is listed in its newest.
+/// Returns the release to list. For a completely deprecated toolkit, this is the newest one.
 fn listed<'a>(toolkit: &'a Toolkit, version: &str) -> Option<&'a Arc<Release>> {
     match toolkit.release(version) {
         Ok(release) => Some(release),
@@ -231,7 +233,8 @@ fn named(wanted: &[String], slug: &str) -> bool {
     wanted.is_empty() || wanted.iter().any(|one| one.eq_ignore_ascii_case(slug))
 }
 
-/// `developer-tools` is also found by the name it has for people, `Developer tools`.
+/// Compares categories so that `developer-tools` is also found by its display name, `Developer
+/// tools`.
 fn in_category(release: &Release, category: &str) -> bool {
     let folded = |text: &str| text.replace(['-', '_'], " ").to_lowercase();
     release.categories.iter().any(|own| folded(own) == folded(category))
@@ -241,7 +244,7 @@ fn words(search: &str) -> Vec<String> {
     search.split_whitespace().map(str::to_lowercase).collect()
 }
 
-/// How well a text fits; `None` when a word is missing.
+/// Rates the match of a text with the search words. Returns `None` if a word is missing.
 fn score(words: &[String], slug: &str, name: &str, description: &str) -> Option<u32> {
     if words.is_empty() {
         return Some(0);

@@ -1,17 +1,19 @@
-//! Who may sign what is published.
+//! Verification of the signatures of components.
 //!
-//! A signature is a minisign file over the component's bytes. When the operator lists keys, nothing is published without a
-//! signature by one of them; without a list nobody is asked. Keys are told apart by the id that `minisign` prints.
+//! A signature is a minisign file over the bytes of the component. If the operator lists trusted
+//! keys, a component is published only with a signature by one of them. Without such a list, no
+//! signature is required. Keys are identified by the id that `minisign` prints.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use minisign_verify::{Error as Verdict, PublicKey, Signature};
 
 use crate::{Error, Result};
 
-/// Where the eight bytes of the id stand in a decoded key or signature, least significant first.
+/// The position of the eight bytes of the id in a decoded key or signature, least significant byte
+/// first.
 const ID: std::ops::Range<usize> = 2..10;
 
-/// Public keys of those who may sign; empty when signatures are not required.
+/// The public keys of trusted signers. If empty, no signature is required.
 #[derive(Debug, Clone, Default)]
 pub struct TrustedKeys(Vec<Trusted>);
 
@@ -22,10 +24,11 @@ struct Trusted {
 }
 
 impl TrustedKeys {
-    /// Reads minisign public keys: the line of letters, or the whole file with its comment.
+    /// Parses minisign public keys. Each text is the line with the key, or the whole file with its
+    /// comment.
     ///
     /// # Errors
-    /// With the first text that is no such key.
+    /// Returns the first text that is not a public key.
     pub fn read<T: AsRef<str>>(keys: &[T]) -> std::result::Result<Self, String> {
         let one = |text: &str| {
             let line = text.trim().lines().last()?.trim();
@@ -35,10 +38,12 @@ impl TrustedKeys {
         all.collect::<std::result::Result<_, _>>().map(Self)
     }
 
-    /// The id of the key that signed the component; none when signatures are not required.
+    /// Verifies the signature of a component. Returns the id of the key that signed it, or `None`
+    /// if no signature is required.
     ///
     /// # Errors
-    /// When one is required and missing, unreadable, of other bytes or by somebody else.
+    /// Returns an error if a required signature is missing, cannot be read, belongs to other bytes,
+    /// or is by an untrusted key.
     pub(super) fn check(&self, component: &[u8], signature: Option<&str>) -> Result<Option<String>> {
         if self.0.is_empty() {
             return Ok(None);
@@ -48,7 +53,7 @@ impl TrustedKeys {
         let signer = text.lines().nth(1).and_then(id).ok_or_else(unreadable)?;
         let signature = Signature::decode(text).map_err(|_| unreadable())?;
         let mut verdict = None;
-        // Whoever makes a key chooses its id: two may have the same.
+        // The id of a key is chosen by its creator, so that two keys may have the same id.
         for trusted in self.0.iter().filter(|trusted| trusted.id == signer) {
             match trusted.key.verify(component, &signature, false) {
                 Ok(()) => return Ok(Some(signer)),
@@ -72,7 +77,7 @@ fn id(line: &str) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// Made by the `minisign` command, as is everything here.
+    /// Public key made by the `minisign` command, like all keys and signatures in these tests.
     const KEY: &str = "RWSzCa9XNNJDY/2B/4Ce5J1cRsiyoMpb44jVuoHH/xnNauAkQu+rwqti";
     const OTHER_KEY: &str = "untrusted comment: minisign public key D9A05A072A2C13DF\n\
         RWTfEywqB1qg2WI3U1XP3/vXq1IxO6890MxHdEwyqzXpti3b8oJso+WH\n";

@@ -1,9 +1,10 @@
-//! Schemas as text, kept out of memory.
+//! The file that holds the texts of schemas outside memory.
 //!
-//! The description of a large application has megabytes of schemas, of which calls use a few, and the memory of a server at
-//! rest is not to grow with the others. So they lie in a file and are read when somebody asks; what is asked for often the
-//! system has at hand. The file has no name: nobody else opens it, and it goes with the process. It only grows, and what was
-//! written does not change, so readers take no lock.
+//! A large provider's toolkit has megabytes of schemas, of which calls use only a few. The idle
+//! memory of a server must not grow with the others. The schemas are therefore kept in a file and
+//! read on demand, and frequently read parts are in the operating system's page cache. The file has
+//! no name, so no other process opens it, and it disappears with the process. It only grows and its
+//! content never changes, so readers need no lock.
 
 use std::{fs::File, io, os::unix::fs::FileExt, path::Path, sync::Arc};
 
@@ -12,19 +13,19 @@ use serde_json::value::RawValue;
 use super::validators::Validators;
 use crate::{Error, Result};
 
-/// Where texts are put.
+/// The file of schema texts.
 #[derive(Debug)]
 pub struct Texts {
     file: Arc<File>,
-    /// Bytes in the file.
+    /// The number of bytes in the file.
     end: u64,
-    /// What comes after them.
+    /// The texts that were added and not yet written to the file.
     fresh: Vec<u8>,
-    /// Validators of the schemas among the texts.
+    /// The validators of the schemas in the file.
     validators: Arc<Validators>,
 }
 
-/// A text in the file, once it was written.
+/// A text in the file. It can be read after it was written.
 #[derive(Debug, Clone)]
 pub(super) struct Text {
     file: Arc<File>,
@@ -33,10 +34,10 @@ pub(super) struct Text {
 }
 
 impl Texts {
-    /// An empty file in a folder.
+    /// Creates an empty file in a folder.
     ///
     /// # Errors
-    /// When it cannot be made.
+    /// Returns an error if the file cannot be created.
     pub fn within(folder: &Path) -> io::Result<Self> {
         Ok(Self {
             file: Arc::new(tempfile::tempfile_in(folder)?),
@@ -46,7 +47,7 @@ impl Texts {
         })
     }
 
-    /// Puts a text behind the others. It can be read after [`Texts::write`].
+    /// Appends a text. It can be read after [`Texts::write`].
     pub(super) fn add(&mut self, text: &RawValue) -> Text {
         let at = self.end + self.fresh.len() as u64;
         self.fresh.extend_from_slice(text.get().as_bytes());
@@ -57,7 +58,7 @@ impl Texts {
         &self.validators
     }
 
-    /// Writes what was added.
+    /// Writes the added texts to the file.
     pub(super) fn write(&mut self) -> Result<()> {
         let fresh = std::mem::take(&mut self.fresh);
         let at = self.end;

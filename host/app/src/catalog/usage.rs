@@ -1,7 +1,8 @@
-//! How often toolkits run: what lists that ask for it are ordered by, and nothing else.
+//! The number of executions per toolkit, used only to order lists by usage.
 //!
-//! Runs are counted in memory where the log writes them, and added to one record once a minute and at the end. So a call pays
-//! nothing for it, several servers share the count, and a killed server loses at most what it counted last.
+//! Executions are counted in memory where the log writes them, and added to one record once a
+//! minute and at shutdown. Counting therefore costs a call nothing, several servers share the
+//! counts, and a killed server loses at most the counts since its last write.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -13,11 +14,11 @@ use store::{Batch, Collection, Document, Store, Time};
 
 use crate::{App, Error, INSTALLATION, Result};
 
-/// The collection of the one record.
+/// The collection of the single record.
 pub(crate) static USAGE: Collection = Collection { name: "toolkit_usage", fields: &[] };
 const ID: &str = "runs";
 
-/// Runs by toolkit.
+/// The number of executions by toolkit.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Counts {
     runs: BTreeMap<String, u64>,
@@ -28,7 +29,7 @@ impl Document for Counts {
 }
 
 impl Counts {
-    /// How often a toolkit has run.
+    /// Returns the number of executions of a toolkit.
     #[must_use]
     pub fn of(&self, toolkit: &str) -> u64 {
         self.runs.get(toolkit).copied().unwrap_or(0)
@@ -41,12 +42,12 @@ impl Counts {
     }
 }
 
-/// What this server has counted and not yet added to the record.
+/// The counts of this server that are not yet in the record.
 #[derive(Debug, Default)]
 pub(crate) struct Usage(Mutex<HashMap<Arc<str>, u64>>);
 
 impl Usage {
-    /// Counts a run.
+    /// Counts one execution.
     pub(crate) fn count(&self, toolkit: &Arc<str>) {
         let mut counted = self.lock();
         match counted.get_mut(toolkit) {
@@ -55,7 +56,7 @@ impl Usage {
         }
     }
 
-    /// Adds what was counted to the record. What cannot be added is kept for the next time.
+    /// Adds the counts to the record. Counts that cannot be added are kept for the next attempt.
     pub(crate) async fn save(&self, store: &Store, now: Time) -> Result<()> {
         let counted = self.lock().clone();
         if counted.is_empty() {
@@ -84,10 +85,11 @@ impl Usage {
     }
 }
 
-/// How often each toolkit has run, with what this server has not written yet.
+/// Returns the number of executions of each toolkit, including counts of this server that are not
+/// yet written.
 ///
 /// # Errors
-/// When the store cannot be read.
+/// Returns an error if the store cannot be read.
 pub async fn usage(app: &App) -> Result<Counts> {
     let record = app.store.get::<Counts>(INSTALLATION, ID).await?;
     let mut counts = record.map(|record| record.body).unwrap_or_default();

@@ -1,7 +1,9 @@
-//! Compiled validators, and the threads that do what is too long for those that answer requests.
+//! The cache of compiled validators, and the threads for checks that take too long for request
+//! threads.
 //!
-//! A validator takes many times the memory of its schema, most of it for patterns. So those not used for longest are let go when
-//! there are too many or they take too much together, and are compiled anew when they are needed.
+//! A validator takes many times the memory of its schema, most of it for patterns. If the cached
+//! validators are too many or take too much memory, the least recently used ones are dropped, and
+//! compiled again when they are needed.
 
 use std::{
     sync::{
@@ -20,20 +22,21 @@ use tokio::{
 use super::check::Check;
 use crate::{Error, Result};
 
-/// Validators that are kept.
+/// Maximum number of cached validators.
 pub const MAX_VALIDATORS: usize = 4_000;
-/// Estimated memory of the validators that are kept, in bytes.
+/// Maximum estimated memory of the cached validators, in bytes.
 pub const MAX_VALIDATOR_BYTES: usize = 256 << 20;
-/// Largest value that is checked by the thread that answers the request, in bytes.
+/// Maximum size of a value that is checked on the thread of its request, in bytes.
 pub const MAX_INLINE_CHECK_BYTES: usize = 64 << 10;
-/// Larger values that are checked at once.
+/// Maximum number of larger values that are checked at the same time.
 pub const MAX_LARGE_CHECKS: usize = 4;
-/// Time in which a larger value has to be checked, waiting for a place included.
+/// Time within which a larger value must be checked, including the wait for a permit.
 pub const LARGE_CHECK_DEADLINE: Duration = Duration::from_secs(20);
-/// Validators that may be compiled at once; one schema is never compiled twice at once.
+/// Maximum number of validators that are compiled at the same time. One schema is never compiled
+/// twice at the same time.
 const LANES: usize = 4;
 
-/// Where a schema's validator is while it is kept.
+/// The place of a schema's validator while it is cached.
 pub(super) type Slot = ArcSwapOption<Loaded>;
 
 /// A compiled schema.
@@ -43,11 +46,12 @@ pub(super) struct Loaded {
     used: AtomicU64,
 }
 
-/// All validators of a catalogue.
+/// All validators of a catalog.
 #[derive(Debug)]
 pub(crate) struct Validators {
     kept: Mutex<Kept>,
-    /// Counts what was compiled; tells roughly which validator was used last.
+    /// The number of compilations so far, which serves as a coarse clock for the last use of
+    /// validators.
     now: AtomicU64,
     lanes: [AsyncMutex<()>; LANES],
     large_checks: Arc<Semaphore>,
@@ -56,13 +60,13 @@ pub(crate) struct Validators {
 #[derive(Debug, Default)]
 struct Kept {
     entries: Vec<Entry>,
-    /// Of all entries, in bytes.
+    /// The total weight of all entries, in bytes.
     weight: usize,
 }
 
 #[derive(Debug)]
 struct Entry {
-    /// Gone together with its version of a toolkit.
+    /// The slot of the schema, which is dropped together with its version of a toolkit.
     slot: Weak<Slot>,
     weight: usize,
 }
@@ -85,21 +89,23 @@ impl Loaded {
 }
 
 impl Validators {
-    /// Notes that a validator is used.
+    /// Records the use of a validator.
     pub(super) fn touch(&self, loaded: &Loaded) {
         let now = self.now.load(Relaxed);
-        // Most calls find it noted already, and write nothing that other threads read.
+        // Most calls find the use already recorded, and avoid a write to memory that other threads
+        // read.
         if loaded.used.load(Relaxed) != now {
             loaded.used.store(now, Relaxed);
         }
     }
 
-    /// The lock that is held while the schema of a slot is compiled.
+    /// Returns the lock that is held while the schema of a slot is compiled.
     pub(super) fn lane(&self, slot: &Arc<Slot>) -> &AsyncMutex<()> {
         &self.lanes[(Arc::as_ptr(slot) as usize / align_of::<Slot>()) % LANES]
     }
 
-    /// Keeps a validator, and lets others go for it. `weight` is its estimated memory in bytes, zero for one that takes none.
+    /// Caches a validator, and drops others to make room for it. `weight` is its estimated memory
+    /// in bytes, or zero if it takes none.
     pub(super) fn keep(&self, slot: &Arc<Slot>, loaded: Arc<Loaded>, weight: usize) {
         loaded.used.store(self.now.fetch_add(1, Relaxed), Relaxed);
         if weight > MAX_VALIDATOR_BYTES {
@@ -114,10 +120,11 @@ impl Validators {
         slot.store(Some(loaded));
     }
 
-    /// Does work whose length goes with the size of a value: at once for a small one, on a thread of its own for a larger one.
+    /// Runs work that grows with the size of a value: directly for a small value, on a separate
+    /// thread for a larger one.
     ///
     /// # Errors
-    /// When too many larger ones are worked on for too long.
+    /// Returns an error if too many larger values are being checked for too long.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         size: usize,
@@ -129,7 +136,8 @@ impl Validators {
         let places = self.large_checks.clone();
         let done = async {
             let place = places.acquire_owned().await;
-            // The thread gives the place back, since the request may be gone before it is done.
+            // The thread releases the permit, because the request may be gone before the work is
+            // done.
             let work = move || {
                 let _place = place;
                 work()
@@ -144,7 +152,7 @@ impl Validators {
 }
 
 impl Kept {
-    /// Lets go of those not used for longest until one more fits.
+    /// Drops the least recently used validators until one more fits.
     fn make_room(&mut self, weight: usize) {
         self.entries.retain(|entry| entry.slot.strong_count() > 0);
         self.weight = self.entries.iter().map(|entry| entry.weight).sum();

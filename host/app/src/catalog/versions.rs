@@ -1,28 +1,30 @@
-//! Which version of a toolkit a caller means. This is the only place that decides it.
+//! Resolution of the version of a toolkit. No other module decides which version a caller gets.
 
 use std::collections::BTreeMap;
 
-/// The greatest version.
+/// The selector of the greatest version.
 pub const LATEST: &str = "latest";
-/// The first version: every toolkit has it.
+/// The selector of the first version, which every toolkit has.
 pub const BASE: &str = "00000000_00";
 
-/// Why no version answers.
+/// The reason why no version was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unresolved {
     /// The toolkit has no such version.
     Unknown,
-    /// Every version that could answer is deprecated; an exact version still would.
+    /// Every candidate version is deprecated. An exact version could still be used.
     Deprecated,
 }
 
-/// Finds the version meant by `latest`, by an exact `YYYYMMDD_NN`, or by the base version `00000000_00`.
+/// Finds the version selected by `latest`, by an exact `YYYYMMDD_NN`, or by the base version
+/// `00000000_00`.
 ///
-/// Versions compare as text. `latest` is the greatest and the base version the oldest one that is not deprecated; an exact
-/// version answers even when it is deprecated.
+/// Versions compare as text. `latest` is the greatest version that is not deprecated, and the base
+/// version is the oldest one that is not deprecated. An exact version is found even if it is
+/// deprecated.
 ///
 /// # Errors
-/// See [`Unresolved`].
+/// Returns [`Unresolved`] if no version was found.
 pub(super) fn resolve<'a, R>(
     releases: &'a BTreeMap<String, R>,
     wanted: &str,
