@@ -1,4 +1,5 @@
-//! What was exported comes back equal, and a file that was changed or cut anywhere does not come back at all.
+//! An exported store is restored unchanged, and a file that was changed or truncated anywhere is
+//! refused.
 
 #![expect(clippy::unwrap_used, reason = "a test that meets an error it does not expect has failed")]
 
@@ -17,7 +18,7 @@ use proptest::{collection::vec, prelude::*, test_runner::Config};
 use store::{Batch, Row, Store, Time};
 use tempfile::TempDir;
 
-/// A folder with a key file and an identity, and what is locked for it.
+/// A folder with a key file and an identity, and the lock for that identity.
 struct Place {
     folder: TempDir,
     key: KeyFile,
@@ -61,7 +62,7 @@ impl Place {
     }
 }
 
-/// All there is, in order.
+/// Returns all records and blobs of a store, in order.
 async fn content(store: &Store) -> (Vec<(&'static str, Row)>, Vec<(String, Vec<u8>)>) {
     let (mut rows, mut blobs) = (Vec::new(), Vec::new());
     for at in COLLECTIONS {
@@ -76,7 +77,7 @@ async fn content(store: &Store) -> (Vec<(&'static str, Row)>, Vec<(String, Vec<u
 
 fn row() -> impl Strategy<Value = (usize, Row)> {
     let ids = ("[a-zA-Z0-9_é]{1,12}", "[a-z]{0,3}", any::<i32>(), any::<i32>(), any::<Option<i32>>());
-    // The first holds the keys of the vault, which have to open.
+    // The first collection holds the keys of the vault, which must be openable.
     (1..COLLECTIONS.len(), ids, 1..9_i64, "\\PC{0,40}", 0..60_000_usize).prop_map(
         |(at, (id, project, created, updated, deleted), revision, text, long)| {
             let time = |time: i32| Time(time.into());
@@ -105,7 +106,7 @@ proptest! {
             let place = Place::new();
             let from = place.store("from");
             for (at, row) in rows {
-                // The same id may come twice.
+                // The same id may occur twice.
                 from.commit(Batch::at(Time(0)).restore(COLLECTIONS[at], row)).await.ok();
             }
             for (number, bytes) in blobs.into_iter().enumerate() {

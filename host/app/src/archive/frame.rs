@@ -1,4 +1,4 @@
-//! What is inside an archive, format 1: frames, one after the other.
+//! The content of an archive in format 1: a sequence of frames.
 //!
 //! A frame is a kind (one byte), the length of its content (four bytes, little-endian) and the content.
 //!
@@ -18,9 +18,9 @@ use store::{Row, Time};
 
 use super::Counts;
 
-/// The only format there is.
+/// The only format so far.
 pub(super) const FORMAT: u32 = 1;
-/// A content's length at most. Components and records have limits far below.
+/// Maximum length of a frame's content, in bytes. Components and records have limits far below.
 const LONGEST: u32 = 256 << 20;
 
 pub(super) const START: u8 = b'S';
@@ -28,13 +28,13 @@ pub(super) const RECORD: u8 = b'R';
 pub(super) const BLOB: u8 = b'B';
 pub(super) const END: u8 = b'E';
 
-/// What the beginning of an archive of any format says.
+/// The part of the start frame that every format has.
 #[derive(Deserialize)]
 pub(super) struct Format {
     pub format: u32,
 }
 
-/// The beginning of an archive.
+/// The start frame of an archive.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Start {
     pub format: u32,
@@ -42,7 +42,7 @@ pub(super) struct Start {
     pub key: String,
 }
 
-/// The end of an archive.
+/// The end frame of an archive.
 #[derive(Serialize, Deserialize)]
 pub(super) struct End {
     pub records: u64,
@@ -87,7 +87,7 @@ impl<'a> Entry<'a> {
     }
 }
 
-/// A frame, or a part of one that is not decoded yet.
+/// A frame, whose content is not decoded yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Frame {
     pub kind: u8,
@@ -105,7 +105,7 @@ impl Frame {
         Self { kind: BLOB, content }
     }
 
-    /// Key and bytes of a blob.
+    /// Returns the key and the bytes of a blob.
     pub(super) fn as_blob(&self) -> Option<(&str, Bytes)> {
         let (length, rest) = self.content.split_first()?;
         let key = std::str::from_utf8(rest.get(..usize::from(*length))?).ok()?;
@@ -122,7 +122,7 @@ impl Frame {
         bytes.freeze()
     }
 
-    /// Reads the next frame; its end missing is an error.
+    /// Reads the next frame. Returns an error if the frame is incomplete.
     pub(super) fn read(from: &mut impl Read) -> std::io::Result<Self> {
         let mut head = [0; 5];
         from.read_exact(&mut head)?;
@@ -131,7 +131,7 @@ impl Frame {
         if length > LONGEST || ![START, RECORD, BLOB, END].contains(&kind) {
             return Err(Error::new(ErrorKind::InvalidData, "a part of it has no known form"));
         }
-        // Not made at once: a length alone must not cost memory.
+        // The buffer is not allocated in advance, so that a false length alone costs no memory.
         let mut content = Vec::new();
         if from.take(length.into()).read_to_end(&mut content)? < length as usize {
             return Err(ErrorKind::UnexpectedEof.into());
@@ -141,7 +141,7 @@ impl Frame {
 }
 
 impl Counts {
-    /// Counts a record or blob.
+    /// Counts a record or a blob.
     pub(super) fn add(&mut self, frame: &Frame) {
         self.records += u64::from(frame.kind == RECORD);
         self.blobs += u64::from(frame.kind == BLOB);

@@ -1,4 +1,4 @@
-//! What an archive is locked and unlocked with.
+//! The keys and passphrases that encrypt and decrypt archives.
 
 use std::{
     fs::File,
@@ -16,35 +16,37 @@ use zeroize::Zeroizing;
 
 use super::ArchiveError;
 
-/// Characters of a passphrase at least.
+/// Minimum length of a passphrase, in characters.
 pub const PASSPHRASE: usize = 12;
-/// Work of making a key out of a passphrase, as a power of two: a second and 256 MiB.
+/// Work factor for deriving a key from a passphrase, as a power of two. It costs about a second and
+/// 256 MiB.
 const WORK: u8 = 18;
-/// Most of it that is done for an archive: 16 times as much. Both are numbers and not what this machine can do in a given
-/// time: what a quick machine has locked, a busy one must open.
+/// Maximum work factor that is accepted when an archive is opened: 16 times the work. Both factors
+/// are constants and not measured on the machine, because a busy machine must open an archive of a
+/// fast one.
 const MOST_WORK: u8 = WORK + 4;
 
-/// What locks an archive.
+/// The method that encrypts an archive.
 pub enum Lock {
-    /// Whoever knows it can read the archive.
+    /// A passphrase. Every holder of it can read the archive.
     Passphrase(SecretString),
-    /// Whoever has its identity can.
+    /// An age recipient. Every holder of its identity can read the archive.
     Recipient(x25519::Recipient),
 }
 
-/// What unlocks one.
+/// The method that decrypts an archive.
 pub enum Unlock {
-    /// The passphrase it was locked with.
+    /// The passphrase that encrypted the archive.
     Passphrase(SecretString),
-    /// Identities, of which one is the recipient's.
+    /// Identities, one of which belongs to the recipient.
     Identities(Vec<x25519::Identity>),
 }
 
 impl Lock {
-    /// A passphrase.
+    /// Creates a lock with a passphrase.
     ///
     /// # Errors
-    /// When it is too short.
+    /// Returns an error if the passphrase is too short.
     pub fn passphrase(text: &str) -> Result<Self, ArchiveError> {
         if text.chars().count() < PASSPHRASE {
             return Err(ArchiveError::Weak);
@@ -52,10 +54,10 @@ impl Lock {
         Ok(Self::Passphrase(SecretString::from(text)))
     }
 
-    /// An age recipient, `age1…`.
+    /// Creates a lock for an age recipient, `age1…`.
     ///
     /// # Errors
-    /// When it is none.
+    /// Returns an error if the text is not a recipient.
     pub fn recipient(text: &str) -> Result<Self, ArchiveError> {
         let parsed = text.trim().parse().map_err(|_| ArchiveError::Recipient(text.to_owned()));
         parsed.map(Self::Recipient)
@@ -75,16 +77,16 @@ impl Lock {
 }
 
 impl Unlock {
-    /// A passphrase.
+    /// Creates the counterpart of a passphrase lock.
     #[must_use]
     pub fn passphrase(text: &str) -> Self {
         Self::Passphrase(SecretString::from(text))
     }
 
-    /// The identities in a file as `age-keygen` writes it.
+    /// Reads the identities of a file written by `age-keygen`.
     ///
     /// # Errors
-    /// When it cannot be read or holds none.
+    /// Returns an error if the file cannot be read or holds no identity.
     pub fn identities(path: &Path) -> Result<Self, ArchiveError> {
         let read = std::fs::read_to_string(path).map(Zeroizing::new);
         let text = read.map_err(|cause| ArchiveError::Io { what: "read", file: path.to_owned(), cause })?;

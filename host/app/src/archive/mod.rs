@@ -1,16 +1,20 @@
-//! A whole installation in one encrypted file: backup, restore, and the way from one kind of store to another.
+//! A whole installation in one encrypted file, for backup, restore, and migration from one kind of
+//! store to another.
 //!
-//! The file is an age file (age-encryption.org/v1), for a passphrase or for an age recipient; what is in it is told in
-//! [`frame`]. Age authenticates every byte and the end, so a file that was changed or cut anywhere does not read. Importing
-//! reads it twice: once to the end, changing nothing, and only then to put back what it holds.
+//! The file is an age file (age-encryption.org/v1) for a passphrase or an age recipient. Its
+//! content is described in [`frame`]. Age authenticates every byte and the end of the file, so a
+//! file that was changed or truncated anywhere cannot be read. An import reads the file twice:
+//! first to the end without changing anything, and only then to restore its content.
 //!
-//! **The master key is in the file.** An operator who has lost a machine has lost the key file with it, and without it the
-//! rest is worth nothing. A thief of the file alone has nothing either way; a thief of file and passphrase has everything
-//! either way, but for an operator who keeps the key apart. So a passphrase may not be short, and a machine that writes
-//! backups by itself should hold a recipient only, with which nothing can be read.
+//! **The master key is in the file.** An operator who has lost a machine has also lost its key
+//! file, and without the key the rest is worthless. A thief of the file alone gets nothing, with or
+//! without the key in it. A thief of the file and the passphrase gets everything in both cases,
+//! unless the operator keeps the key elsewhere. A passphrase must therefore not be short. A machine
+//! that writes backups automatically should hold only a recipient, which cannot decrypt anything.
 //!
-//! What is read out is of one moment: commits of the process that reads wait while records (not blobs) are read. Nodes on a
-//! shared database do not wait: of what they write meanwhile each record is whole, and which are in the file is open.
+//! The exported records are a consistent snapshot of this process: its commits wait while records
+//! (not blobs) are read. Other nodes on a shared database do not wait. Each record that they write
+//! in the meantime is complete, but it is undefined which of these records are in the file.
 
 mod frame;
 mod lock;
@@ -25,78 +29,78 @@ pub use pack::{Checked, check, pack};
 pub use read_out::read_out;
 pub use restore::{is_empty, restore};
 
-/// What an archive holds, or what of it was moved so far.
+/// The content of an archive, or the part of it that was processed so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Records, removed ones included.
+    /// The number of records, including deleted ones.
     pub records: u64,
-    /// Components and other large values.
+    /// The number of blobs: components, files and other large values.
     pub blobs: u64,
-    /// Bytes of both.
+    /// The number of bytes of records and blobs.
     pub bytes: u64,
 }
 
-/// Why an archive was not made, not read or not put back.
+/// The reason why an archive was not written, not read or not restored.
 #[derive(Debug, thiserror::Error)]
 pub enum ArchiveError {
-    /// The passphrase is too short for a file that holds everything.
+    /// The passphrase is too short for a file that holds every secret.
     #[error(
         "the passphrase is shorter than {PASSPHRASE} characters, and the file holds every secret; choose a longer one"
     )]
     Weak,
-    /// No recipient.
+    /// The text is not an age recipient.
     #[error("`{0}` is not an age recipient: it begins with `age1`, and `age-keygen` makes one")]
     Recipient(String),
-    /// No identity.
+    /// The file holds no age identity.
     #[error("{} holds no age identity: a line that begins with `AGE-SECRET-KEY-1`", .0.display())]
     Identity(PathBuf),
-    /// The file does not open.
+    /// The archive cannot be decrypted.
     #[error("{} does not open: {reason}; nothing was changed", file.display())]
     Locked {
-        /// The archive.
+        /// The path of the archive.
         file: PathBuf,
-        /// What was found.
+        /// The problem found.
         reason: String,
     },
-    /// The file opens, and is damaged further on.
+    /// The archive can be decrypted, but is damaged further on.
     #[error("{} is damaged or cut off: {reason}; nothing was changed, use another backup", file.display())]
     Damaged {
-        /// The archive.
+        /// The path of the archive.
         file: PathBuf,
-        /// What was found.
+        /// The problem found.
         reason: String,
     },
-    /// Made by a version that knows more.
+    /// The archive was made by a newer version.
     #[error("{} cannot be put back here: {reason}; use the version of toolhost that made it, or a newer one", file.display())]
     Newer {
-        /// The archive.
+        /// The path of the archive.
         file: PathBuf,
-        /// What is not known here.
+        /// The part that this version does not know.
         reason: String,
     },
-    /// The store has something already.
+    /// The store is not empty.
     #[error("the store holds records already; an import needs an empty one: name another data directory with --data")]
     NotEmpty,
-    /// The key file is another installation's, or was replaced meanwhile.
+    /// The key file belongs to another installation, or was replaced in the meantime.
     #[error(
         "the key file does not open what the store holds, so nobody could use the file: put the right one back, or \
              export again when it was just replaced"
     )]
     OtherKey,
-    /// What was read out came to no end.
+    /// The export ended early.
     #[error("what was to be written broke off: {0}")]
     BrokenOff(String),
-    /// The system refuses.
+    /// The operating system refused the access.
     #[error("cannot {what} {}: {cause}", file.display())]
     Io {
-        /// `read` or `write`.
+        /// The operation: `read` or `write`.
         what: &'static str,
-        /// Which file.
+        /// The path of the file.
         file: PathBuf,
-        /// The system's word.
+        /// The error of the operating system.
         cause: std::io::Error,
     },
-    /// The store refuses.
+    /// The store could not be read or written.
     #[error(transparent)]
     Store(#[from] crate::Error),
 }

@@ -1,4 +1,4 @@
-//! The file: writing one, and reading one to its end.
+//! The archive file: writing, and complete reading.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -18,11 +18,13 @@ use crate::{
     vault::{KeyFile, Opener},
 };
 
-/// Writes a new archive of what [`read_out`](super::read_out) gives, durably, readable by its owner alone. Blocks.
+/// Writes a new archive of the frames that [`read_out`](super::read_out) gives. The file is durable
+/// and readable by its owner only. This function blocks.
 ///
 /// # Errors
-/// When there is such a file, it cannot be written, what is read out breaks off, or the key is not the one of what is read
-/// out: a backup that nobody can use is none. No file is left then.
+/// Returns an error if the file exists already or cannot be written, if the frames end early, or if
+/// the key does not open the exported data keys, because such a backup would be useless. No file is
+/// left in these cases.
 pub fn pack<R: Read>(
     from: impl FnOnce() -> Result<R, String>,
     file: &Path,
@@ -45,7 +47,7 @@ pub fn pack<R: Read>(
         moved.map(|()| counts).map_err(Broken::Writing)
     });
     written.map_err(|broken| {
-        // What cannot be removed either is named as partial.
+        // If the removal fails as well, the file's name still marks it as partial.
         let _ = fs::remove_file(&partial);
         match broken {
             Broken::Reading(reason) => ArchiveError::BrokenOff(reason),
@@ -72,7 +74,8 @@ fn write<R: Read>(
     let start = Start { format: FORMAT, made_by: env!("CARGO_PKG_VERSION").into(), key: key.render().to_string() };
     let start = Frame::json(START, &start).map_err(|cause| Broken::Reading(cause.to_string()))?;
     sealed.write_all(&start.encode()).map_err(Broken::Writing)?;
-    // Only now: making a key of a passphrase takes a second, for which nobody's writes should wait.
+    // The export starts only now, because deriving a key from a passphrase takes a second, and
+    // writers wait during the export.
     let mut from = from().map_err(Broken::Reading)?;
     let opener = Opener::new(key);
     let mut counts = Counts::default();
@@ -97,21 +100,22 @@ fn write<R: Read>(
     finished.map(|()| counts).map_err(Broken::Writing)
 }
 
-/// An archive that was read to its end and is whole.
+/// An archive that was read to its end and is complete.
 pub struct Checked {
     file: PathBuf,
-    /// What it holds.
+    /// The content of the archive.
     pub counts: Counts,
-    /// The master key of what it holds.
+    /// The master key of the content.
     pub key: KeyFile,
-    /// Version of toolhost that made it.
+    /// The version of toolhost that made the archive.
     pub made_by: String,
 }
 
-/// Reads an archive to its end and says what it holds. Blocks.
+/// Reads an archive to its end and returns its content. This function blocks.
 ///
 /// # Errors
-/// When it does not open, is damaged or cut off anywhere, or holds what this version does not know.
+/// Returns an error if the archive cannot be decrypted, is damaged or truncated, or holds data that
+/// this version does not know.
 pub fn check(file: &Path, unlock: &Unlock, progress: &mut dyn FnMut(Counts)) -> Result<Checked, ArchiveError> {
     let damaged = |reason: &str| ArchiveError::Damaged { file: file.to_owned(), reason: reason.to_owned() };
     let newer = |reason: String| ArchiveError::Newer { file: file.to_owned(), reason };
@@ -158,7 +162,7 @@ pub fn check(file: &Path, unlock: &Unlock, progress: &mut dyn FnMut(Counts)) -> 
 }
 
 impl Checked {
-    /// Reads the records and blobs once more.
+    /// Reads the records and blobs again.
     pub(super) fn frames(&self, unlock: &Unlock) -> Result<Frames, ArchiveError> {
         let mut frames = Frames::open(&self.file, unlock)?;
         frames.next()?;

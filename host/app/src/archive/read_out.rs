@@ -1,4 +1,4 @@
-//! Reading a store out, as frames without the first.
+//! Export of a store as frames, without the start frame.
 
 use std::{io::ErrorKind, time::Duration};
 
@@ -14,15 +14,16 @@ use super::{
 };
 use crate::{COLLECTIONS, Error, Result};
 
-/// Records read at once.
+/// Number of records that are read in one query.
 const ROWS: u64 = 256;
-/// How long whoever takes the frames may keep us waiting: writers wait, too.
+/// Maximum time for which the reader of the frames may block the export, because writers wait as
+/// well.
 const TAKES: Duration = Duration::from_secs(10);
 
-/// Writes all records, of one moment, then all blobs, then the end.
+/// Writes a consistent snapshot of all records, then all blobs, then the end frame.
 ///
 /// # Errors
-/// When the store cannot be read, or nobody takes what was read.
+/// Returns an error if the store cannot be read, or if the frames are not consumed.
 pub async fn read_out(store: &Store, to: &mut (impl AsyncWrite + Unpin)) -> Result<()> {
     let mut counts = Counts::default();
     let pause = store.pause().await;
@@ -41,7 +42,7 @@ pub async fn read_out(store: &Store, to: &mut (impl AsyncWrite + Unpin)) -> Resu
         }
     }
     drop(pause);
-    // No blob that a record names ever goes, so these need no moment.
+    // Blobs need no snapshot, because a blob that a record names is never removed.
     for key in store.blobs().keys().await? {
         if let Some(bytes) = store.blobs().get(&key).await? {
             give(to, &Frame::blob(&key, &bytes), &mut counts).await?;

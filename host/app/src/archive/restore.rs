@@ -1,7 +1,7 @@
-//! Putting an archive into an empty store.
+//! Restoration of an archive into an empty store.
 //!
-//! The keys of the vault come last: without them a store is not one that was used, and a start that finds other records
-//! but no keys says so instead of making new ones.
+//! The data keys of the vault are restored last. Without them, a store does not count as used. A
+//! start that finds other records but no data keys reports this instead of creating new keys.
 
 use std::sync::Arc;
 
@@ -14,16 +14,17 @@ use super::{
 };
 use crate::{COLLECTIONS, Error, Result, vault};
 
-/// Records and bytes of a batch at most, unless one record alone has more.
+/// Maximum number of records in a batch.
 const RECORDS: usize = 256;
+/// Maximum size of a batch in bytes, unless a single record has more.
 const BYTES: usize = 4 << 20;
-/// Frames that wait.
+/// Maximum number of frames that wait to be written.
 const WAITING: usize = 16;
 
-/// Whether a store holds no record.
+/// Returns true if a store holds no record.
 ///
 /// # Errors
-/// When it cannot be read.
+/// Returns an error if the store cannot be read.
 pub async fn is_empty(store: &Store) -> Result<bool> {
     for at in COLLECTIONS {
         if !store.scan(at, "", 1).await?.is_empty() {
@@ -33,11 +34,12 @@ pub async fn is_empty(store: &Store) -> Result<bool> {
     Ok(true)
 }
 
-/// Puts what a checked archive holds into an empty store.
+/// Restores the content of a checked archive into an empty store.
 ///
 /// # Errors
-/// When the store is not empty, the archive has changed since, or the store refuses; then it is not whole, and must be
-/// emptied before the next try.
+/// Returns an error if the store is not empty, the archive was changed after the check, or the
+/// store refuses. In the last two cases the store is incomplete and must be emptied before another
+/// attempt.
 pub async fn restore(
     store: &Store,
     archive: Checked,
@@ -62,7 +64,8 @@ pub async fn restore(
     while let Some(frame) = waiting.recv().await {
         counts.add(&frame);
         if frame.kind == BLOB {
-            // The records come first, so that a store is never one with blobs alone: that looks like one nobody has used.
+            // The records are written before the blobs, because a store with blobs alone would look
+            // unused.
             batch.commit(store).await?;
             let (key, bytes) = frame.as_blob().ok_or_else(|| unreadable("blob"))?;
             store.blobs().put(key, bytes).await.map_err(Error::from)?;
@@ -83,7 +86,7 @@ pub async fn restore(
     keys.commit(store).await
 }
 
-/// A batch on its way.
+/// A batch that is being filled.
 struct Filling {
     batch: Batch,
     bytes: usize,
@@ -91,7 +94,7 @@ struct Filling {
 
 impl Filling {
     fn new() -> Self {
-        // The time of a batch is in no record that it restores.
+        // Restored records keep their own times, so the time of the batch is not used.
         Self { batch: Batch::at(Time(0)), bytes: 0 }
     }
 
@@ -111,7 +114,7 @@ impl Filling {
     }
 }
 
-/// It could be read before.
+/// Returns the error for a part of the archive that was readable during the check.
 fn unreadable(what: &str) -> ArchiveError {
     ArchiveError::BrokenOff(format!(
         "a {what} of the archive cannot be read any more; empty the store before the next try"

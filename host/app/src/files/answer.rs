@@ -1,5 +1,5 @@
-//! Files in answers: those that a tool made and names in its answer are kept, and links stand where their names stood. An answer
-//! that is too large to be answered is kept as a file itself.
+//! Files in results. Files that a tool made and named in its result are stored, and links replace
+//! their names. A result that is too large for a response is itself stored as a file.
 
 use bytes::Bytes;
 use sandbox::File as MadeFile;
@@ -8,13 +8,14 @@ use serde_json::{Value, json};
 use super::{Link, Made, get_link, keep, record};
 use crate::{App, Error, Result, catalog::Found, clock::iso, ids::FileId, projects::Project};
 
-/// Where an answer names a file.
+/// The member of a result that names a file.
 const PLACE: &str = "s3url";
 
-/// A tool's answer with links to its files: those that it made, and those that it was given.
+/// Returns a tool's result with links to its files: those that the tool made, and those that it was
+/// given.
 ///
 /// # Errors
-/// When a file cannot be kept.
+/// Returns an error if a file cannot be stored.
 pub(crate) async fn linked(
     app: &App,
     project: &Project,
@@ -52,10 +53,11 @@ pub(crate) async fn linked(
     Ok(value.to_string().into())
 }
 
-/// A tool's answer kept as a file: what is answered in its place, and what a record keeps of that, which opens nothing.
+/// Stores a tool's result as a file. Returns the result for the caller, and the data for the log
+/// record, which contains no link.
 ///
 /// # Errors
-/// When the store refuses.
+/// Returns an error if the project has no room or the store refuses.
 pub(crate) async fn offloaded(app: &App, project: &Project, found: &Found, data: Bytes) -> Result<[Bytes; 2]> {
     const NAME: &str = "result.json";
     const MEDIA_TYPE: &str = "application/json";
@@ -70,7 +72,7 @@ pub(crate) async fn offloaded(app: &App, project: &Project, found: &Found, data:
     Ok([json!({ "result_file": file }).to_string().into(), record.into()])
 }
 
-/// Does something with every place that may name a file.
+/// Calls a function with every value that may name a file.
 fn named(value: &mut Value, act: &mut impl FnMut(&mut Value)) {
     match value {
         Value::Object(members) => {

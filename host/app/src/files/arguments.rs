@@ -1,4 +1,5 @@
-//! Files in arguments: found where the tool's schema says that a file stands, and handed to the call by their keys.
+//! Files in arguments. They are found where the tool's schema allows a file, and passed to the call
+//! by their keys.
 
 use std::collections::HashSet;
 
@@ -8,20 +9,21 @@ use serde_json::Value;
 
 use crate::{App, Error, Result, catalog::Tool, json, projects::Project};
 
-/// What marks a node of a schema.
+/// The schema keyword that marks a file.
 const MARK: &str = "file_uploadable";
-/// How deep arguments are followed.
+/// Maximum nesting depth at which arguments are searched.
 const DEPTH: usize = 32;
-/// Files of one call.
+/// Maximum number of files of one call.
 pub const MOST: usize = 32;
-/// Pairs of a value and a schema that are looked at for the files of one call.
+/// Maximum number of pairs of a value and a schema that are examined for the files of one call.
 pub const MAX_SEARCH_STEPS: usize = 1_000_000;
 
-/// The arguments without empty texts where files may stand, and the files that they name.
+/// Returns the arguments without empty texts where the schema allows files, and the files that they
+/// name.
 ///
 /// # Errors
-/// When a key is none of the project's, its file was never uploaded, or the files are too many or too large together, or the schema has
-/// too many places for them.
+/// Returns an error if a key is not of the project, its file was never uploaded, the files are too
+/// many or too large together, or the schema allows files in too many places.
 pub(crate) async fn given(app: &App, project: &Project, tool: &Tool, arguments: Bytes) -> Result<(Bytes, Vec<Given>)> {
     let invalid = |problem: String| Error::ArgumentsInvalid { tool: tool.slug.to_string(), problems: vec![problem] };
     let schema = tool.input.text()?;
@@ -44,12 +46,13 @@ pub(crate) async fn given(app: &App, project: &Project, tool: &Tool, arguments: 
     Ok((arguments, files))
 }
 
-/// Whether a tool takes files at all.
+/// Returns true if a tool takes files at all.
 pub(crate) fn takes(input: &str) -> bool {
     input.contains(MARK)
 }
 
-/// Finds the keys of files; the arguments come back without empty texts where files may stand.
+/// Finds the keys of files. Returns the arguments without empty texts where the schema allows
+/// files, and the keys.
 fn found(schema: &str, arguments: Bytes) -> std::result::Result<(Bytes, Vec<String>), String> {
     let mut value = json::read(&arguments).map_err(|cause| format!("not acceptable JSON: {cause}"))?;
     let schema: Value = serde_json::from_str(schema).unwrap_or_default();
@@ -63,7 +66,7 @@ struct Search<'a> {
     root: &'a Value,
     keys: Vec<String>,
     dropped: bool,
-    /// Pairs of a value and a schema that may yet be looked at.
+    /// The remaining number of pairs of a value and a schema that may be examined.
     steps: usize,
 }
 
@@ -72,7 +75,7 @@ impl<'a> Search<'a> {
         Self { root, keys: Vec::new(), dropped: false, steps: MAX_SEARCH_STEPS }
     }
 
-    /// Looks for files in a value that these schemas describe.
+    /// Searches for files in a value that these schemas describe.
     fn visit(&mut self, schemas: &[&'a Value], value: &mut Value, depth: usize) -> std::result::Result<(), String> {
         if depth > DEPTH || !(value.is_object() || value.is_array()) {
             return Ok(());
@@ -111,7 +114,7 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
-    /// Removes empty texts where files may stand.
+    /// Removes empty texts where the schema allows files.
     fn drop_empty_texts(
         &mut self,
         schemas: &[&'a Value],
@@ -130,7 +133,8 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
-    /// The schemas with those that describe the same value, references followed, each once.
+    /// Returns the schemas and their alternatives for the same value, with references resolved.
+    /// Each schema occurs once.
     fn with_alternatives(&mut self, schemas: &[&'a Value]) -> std::result::Result<Vec<&'a Value>, String> {
         let mut seen = HashSet::new();
         let mut all = Vec::new();

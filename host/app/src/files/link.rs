@@ -1,7 +1,8 @@
-//! Links to one file, for one method, until one moment.
+//! Signed links to one file, for one method, until an expiry time.
 //!
-//! Whoever has a link may do what it says and nothing else: it names method, file, digest, media type, size and end, and
-//! carries a keyed hash over all of them. The key is derived from the vault's and stored nowhere.
+//! A link allows its holder exactly one operation. It contains method, file, digest, media type,
+//! size and expiry time, and a keyed hash over all of them. The key is derived from the vault's key
+//! and stored nowhere.
 
 use std::sync::OnceLock;
 
@@ -17,72 +18,72 @@ use crate::{
     vault::Vault,
 };
 
-/// A link and what it leads to.
+/// A link and the properties of its file.
 #[derive(Debug, Clone)]
 pub struct Link {
-    /// With everything it needs.
+    /// The URL, with all parameters.
     pub url: String,
-    /// Headers that a request must have, where the bucket itself answers it.
+    /// The headers that a request must have if the bucket answers it directly.
     pub headers: Vec<(String, String)>,
-    /// Of the file.
+    /// The media type of the file.
     pub media_type: String,
-    /// Of the file in bytes, where it is known.
+    /// The size of the file in bytes, if it is known.
     pub size: Option<u64>,
-    /// Then it ends.
+    /// The expiry time.
     pub expires_at: Time,
 }
 
-/// What a link allows.
+/// The rights that a link grants.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ticket {
-    /// The owner of the file.
+    /// The project that owns the file.
     pub project: ProjectId,
-    /// The file.
+    /// The id of the file.
     pub id: FileId,
-    /// Then it ends.
+    /// The expiry time.
     pub expires_at: Time,
 }
 
-/// Makes links to this server, and reads them.
+/// The signer and verifier of links to this server.
 pub struct Links {
     key: Zeroizing<[u8; 32]>,
     address: OnceLock<String>,
 }
 
-/// Parameters of a link's query, in the order in which they are written.
+/// The query parameters of a link, in the order in which they are written.
 #[derive(Debug, Clone, Default)]
 pub struct Parameters {
-    /// Milliseconds since 1970.
+    /// The expiry time, in epoch milliseconds.
     pub expires: String,
-    /// Of the file.
+    /// The MD5 of the file.
     pub md5: String,
-    /// Media type of the file.
+    /// The media type of the file.
     pub media_type: String,
-    /// Bytes that a request may carry.
+    /// The maximum size of a request body, in bytes.
     pub size: String,
-    /// Over everything, in hexadecimal.
+    /// The keyed hash over all parts, in hexadecimal.
     pub signature: String,
 }
 
 impl Links {
-    /// Derives the key.
+    /// Creates a signer whose key is derived from the vault.
     #[must_use]
     pub fn new(vault: &Vault) -> Self {
         Self { key: vault.derive("links to files"), address: OnceLock::new() }
     }
 
-    /// Says where clients reach this server, once it is known.
+    /// Sets the base URL of this server, once it is known.
     pub fn lead_to(&self, address: &str) {
-        // Said once, at the start.
+        // The base URL is set only once, at start.
         let _ = self.address.set(address.to_owned());
     }
 
-    /// Where clients reach this server; empty before it is known.
+    /// Returns the base URL of this server, or an empty text before it is known.
     pub(crate) fn address(&self) -> &str {
         self.address.get().map(String::as_str).unwrap_or_default()
     }
 
-    /// Writes a link.
+    /// Returns a signed link.
     pub(super) fn sign(&self, way: Signed, ticket: &Ticket, file: &File, size: u64) -> String {
         let mut parameters = Parameters {
             expires: ticket.expires_at.0.to_string(),
@@ -104,13 +105,14 @@ impl Links {
         format!("{address}/files/{project}/{id}?{query}")
     }
 
-    /// Reads a link. Answers what it allows, and how many bytes.
+    /// Verifies a link. Returns the rights that it grants, and the maximum size of the body in
+    /// bytes.
     ///
     /// # Errors
-    /// When it is not one of ours as it stands, or has ended.
+    /// Returns an error if the link was not made by this server, was changed, or has expired.
     pub fn read(&self, way: Signed, project: &str, id: &str, given: &Parameters, now: Time) -> Result<(Ticket, u64)> {
         let signature = hex::decode(&given.signature).map_err(|_| Error::LinkInvalid)?;
-        // Compares in constant time.
+        // The comparison takes constant time.
         self.mac(way, project, id, given).verify_slice(&signature).map_err(|_| Error::LinkInvalid)?;
         let number = |text: &str| text.parse::<i64>().map_err(|_| Error::LinkInvalid);
         let expires_at = Time(number(&given.expires)?);
@@ -121,7 +123,8 @@ impl Links {
         Ok((Ticket { project: ProjectId::parse(project)?, id: FileId::parse(id)?, expires_at }, size))
     }
 
-    /// Each part with its length, so that no two links read the same.
+    /// Computes the keyed hash. Each part is preceded by its length, so that no two links give the
+    /// same input.
     fn mac(&self, way: Signed, project: &str, id: &str, parameters: &Parameters) -> Hmac<Sha256> {
         let mut mac = Hmac::<Sha256>::new_from_slice(&*self.key).expect("this hash takes keys of every length");
         let Parameters { expires, md5, media_type, size, .. } = parameters;

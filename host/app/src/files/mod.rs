@@ -1,8 +1,9 @@
-//! Files: what callers upload for tools, and what tools and applications answer that is no text.
+//! Files: uploads of callers for tools, and binary results of tools and providers.
 //!
-//! A record says whose a file is and what it is; its bytes are a blob. They travel by signed links, so that clients need no key
-//! for them: see `link`. An upload is known by project, toolkit, tool and digest: the same content again is not sent again.
-//! The bytes lie as they came, not sealed: a bucket may hand them out itself.
+//! A record holds the owner and the properties of a file. Its bytes are a blob. Callers transfer
+//! them with signed links, so that they need no key, see `link`. An upload is identified by
+//! project, toolkit, tool and digest, so that the same content is not sent twice. The bytes are
+//! stored as received and are not sealed, because a bucket may serve them directly.
 
 mod answer;
 mod arguments;
@@ -41,22 +42,23 @@ use crate::{
     projects::{self, Project},
 };
 
-/// What stands in a header's parameter as it is, besides letters and digits.
+/// The characters that stand unencoded in a header parameter, in addition to letters and digits.
 const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
-/// How often it is looked for what is old.
+/// Interval at which old files are erased.
 pub(crate) const EVERY: Duration = Duration::from_secs(3_600);
-/// Large results of tools that are held in memory twice at once.
+/// Maximum number of large results of tools that are held in memory twice at the same time.
 const LARGE_RESULTS: usize = 16;
-/// How long a transfer waits for a place; at most half the time that it may take.
+/// Maximum time for which a transfer waits for a permit. A transfer waits at most half of its own
+/// timeout.
 const TRANSFER_WAIT: Duration = Duration::from_secs(30);
-/// Bytes from which a digest is computed on another thread.
+/// Size from which a digest is computed on a separate thread, in bytes.
 const LARGE: usize = 256 << 10;
-/// Records looked at together.
+/// Number of records that are read in one query.
 const TOGETHER: u64 = 64;
-/// Characters of a name, bytes of a media type.
+/// Maximum length of a file name in characters, and of a media type in bytes.
 pub const NAME: usize = 255;
 
-/// The collection this room owns.
+/// The collection of files.
 pub(crate) static COLLECTION: Collection = Collection {
     name: "files",
     fields: &[
@@ -67,31 +69,31 @@ pub(crate) static COLLECTION: Collection = Collection {
     ],
 };
 
-/// A file, as stored.
+/// A file as stored.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct File {
-    /// Slug of the toolkit it is for, or from.
+    /// The slug of the toolkit that the file is for, or comes from.
     pub toolkit: String,
-    /// Slug of the tool it is for, or from.
+    /// The slug of the tool that the file is for, or comes from.
     pub tool: String,
-    /// For people; never a path.
+    /// The display name, which is never a path.
     pub name: String,
-    /// For example `text/csv`.
+    /// The media type, for example `text/csv`.
     pub media_type: String,
-    /// Of its bytes, in hexadecimal.
+    /// The MD5 of the bytes, in hexadecimal.
     pub md5: String,
-    /// Bytes of it that count for its project.
+    /// The number of bytes that count against the quota of the project.
     #[serde(default)]
     size: u64,
     state: State,
-    /// What makes an upload the same as another: absent for what tools made.
+    /// The identity of an upload's content. Files made by tools have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     content: Option<String>,
 }
 
 impl File {
-    /// The `Content-Disposition` with which it is read: to be saved, and its name with every byte that is not plain
-    /// percent-encoded (RFC 6266).
+    /// Returns the `Content-Disposition` for downloads: an attachment, with every byte of its name
+    /// that is not unreserved percent-encoded (RFC 6266).
     #[must_use]
     pub fn disposition(&self) -> String {
         format!("attachment; filename*=UTF-8''{}", utf8_percent_encode(&self.name, PLAIN))
@@ -102,7 +104,7 @@ impl Document for File {
     const COLLECTION: &'static Collection = &COLLECTION;
 }
 
-/// Whether the bytes are there.
+/// The state of the bytes of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum State {
@@ -110,36 +112,37 @@ enum State {
     Kept,
 }
 
-/// What the operator decides about files.
+/// The operator's settings of files.
 #[derive(Debug, Clone, Copy)]
 pub struct Settings {
-    /// Bytes of one.
+    /// Maximum size of a file, in bytes.
     pub size: u64,
-    /// How long one is kept; none for ever.
+    /// Time for which a file is kept, or `None` for no limit.
     pub keep: Option<Duration>,
-    /// Files that are sent or received at once; each is held in memory.
+    /// Maximum number of files that are sent or received at the same time. Each is held in memory.
     pub transfers: usize,
-    /// Of them, files of one project.
+    /// Maximum number of files of one project that are sent or received at the same time.
     pub transfers_per_project: usize,
-    /// How long one may take.
+    /// Timeout of one transfer.
     pub transfer: Duration,
-    /// Bytes of all files of a project; none for no limit.
+    /// Maximum total size of the files of a project in bytes, or `None` for no limit.
     pub quota: Option<u64>,
 }
 
-/// The room's part of the app.
+/// The state of this module in the app.
 pub struct Files {
-    /// Makes and reads links.
+    /// The signer of links.
     pub links: Links,
-    /// What the operator decides.
+    /// The operator's settings.
     pub settings: Settings,
     transfers: Arc<Semaphore>,
-    /// Transfers of each project that has any.
+    /// The permits of each project that has transfers.
     per_project: Mutex<HashMap<ProjectId, Arc<Semaphore>>>,
     large_results: Semaphore,
 }
 
-/// A place to hold a file in memory: one of all transfers and one of its project's.
+/// A permit to hold a file in memory. It counts against the limit of all transfers and against that
+/// of its project.
 #[derive(Debug)]
 pub struct TransferPlace {
     _all: OwnedSemaphorePermit,
@@ -153,7 +156,7 @@ impl Files {
         Self { links, settings, transfers, per_project: Mutex::default(), large_results }
     }
 
-    /// Waits for a place to check and keep a large result. No client is waited for meanwhile.
+    /// Waits for a permit to check and store a large result. The wait does not depend on a client.
     pub(crate) async fn large_result(&self) -> Option<SemaphorePermit<'_>> {
         self.large_results.acquire().await.ok()
     }
@@ -169,17 +172,17 @@ impl Files {
         places
     }
 
-    /// Takes a place to hold a file in memory, if one is free.
+    /// Takes a permit to hold a file in memory, if one is free.
     pub fn try_place(&self, project: &ProjectId) -> Option<TransferPlace> {
         let of_project = self.of_project(project).try_acquire_owned().ok()?;
         Some(TransferPlace { _of_project: of_project, _all: self.transfers.clone().try_acquire_owned().ok()? })
     }
 
-    /// Waits for a place to hold a file in memory. The project's comes first, so that a project at its limit waits without one of
-    /// those for all.
+    /// Waits for a permit to hold a file in memory. The permit of the project is taken first, so
+    /// that a project at its limit does not occupy one of the shared permits while it waits.
     ///
     /// # Errors
-    /// [`Error::ProjectBusy`] or [`Error::NodeBusy`] when none becomes free in time.
+    /// Returns [`Error::ProjectBusy`] or [`Error::NodeBusy`] if no permit becomes free in time.
     pub async fn place(&self, project: &ProjectId) -> Result<TransferPlace> {
         let end = Instant::now() + TRANSFER_WAIT.min(self.settings.transfer / 2);
         let of_project = timeout_at(end, self.of_project(project).acquire_owned()).await;
@@ -190,33 +193,33 @@ impl Files {
     }
 }
 
-/// A file that somebody wants to upload.
+/// A requested upload of a file.
 #[derive(Debug)]
 pub struct Wanted {
-    /// Slug.
+    /// The slug of the toolkit.
     pub toolkit: String,
-    /// Slug.
+    /// The slug of the tool.
     pub tool: String,
-    /// For people.
+    /// The display name.
     pub name: String,
-    /// For example `text/csv`.
+    /// The media type, for example `text/csv`.
     pub media_type: String,
-    /// In hexadecimal.
+    /// The MD5 of the bytes, in hexadecimal.
     pub md5: String,
 }
 
-/// What to do to upload a file.
+/// The instructions for an upload.
 #[derive(Debug)]
 pub struct Upload {
-    /// Names it in arguments of tools.
+    /// The id that names the file in arguments of tools.
     pub id: FileId,
-    /// Where to put it.
+    /// The link for the upload.
     pub put: Link,
-    /// Where it is, when it is there already.
+    /// The link to the file, if its bytes are already stored.
     pub existing: Option<Link>,
 }
 
-/// Bytes that became a file here.
+/// A file whose bytes were made on the server.
 pub(crate) struct Made<'a> {
     pub toolkit: &'a str,
     pub tool: &'a str,
@@ -225,10 +228,11 @@ pub(crate) struct Made<'a> {
     pub bytes: Bytes,
 }
 
-/// Makes a place for a file, or finds the one with the same content.
+/// Creates a record for an upload, or finds the one with the same content.
 ///
 /// # Errors
-/// When toolkit or tool are unknown, name, media type or digest are not what they must be, or the project has no room.
+/// Returns an error if the toolkit or tool is unknown, the name, media type or digest is invalid,
+/// or the project has no room.
 pub async fn request(app: &App, project: &Project, wanted: Wanted) -> Result<Upload> {
     let file = checked(app, wanted)?;
     let content = file.content.clone().unwrap_or_default();
@@ -238,7 +242,7 @@ pub async fn request(app: &App, project: &Project, wanted: Wanted) -> Result<Upl
             total::check(app, project.id.as_str(), 1).await?;
             let id = FileId::random();
             match projects::insert(app, project, id.as_str(), &file).await {
-                // Somebody else asked for the same at the same time.
+                // Another request for the same content was made at the same time.
                 Ok(()) | Err(EditError::Commit(CommitError::Taken { .. })) => {}
                 Err(cause) => return Err(cause.into()),
             }
@@ -291,7 +295,8 @@ fn checked(app: &App, wanted: Wanted) -> Result<File> {
     })
 }
 
-/// `type/subtype`, parameters allowed (RFC 9110, 8.3.1), and able to stand in a header.
+/// Returns true for `type/subtype` with optional parameters (RFC 9110, 8.3.1) that is valid as a
+/// header value.
 fn is_media_type(text: &str) -> bool {
     let token =
         |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_alphanumeric() || b"!#$&^_.+-".contains(&b));
@@ -305,10 +310,10 @@ async fn same(app: &App, project: &Project, content: &str) -> Result<Option<Reco
     Ok(app.store.find::<File>(&query).await?.records.into_iter().next())
 }
 
-/// A page of the project's files, newest first, with their total.
+/// Returns a page of the project's files, newest first, and their total number.
 ///
 /// # Errors
-/// When the store cannot be read.
+/// Returns an error if the store cannot be read.
 pub async fn list(
     app: &App,
     project: &Project,
@@ -326,10 +331,11 @@ pub async fn list(
     Ok(app.store.list(&query).await?)
 }
 
-/// Keeps the bytes of an upload, as its link allows.
+/// Stores the bytes of an upload, as permitted by its link.
 ///
 /// # Errors
-/// When the file is gone, the bytes are not those that were announced, or the project has no room.
+/// Returns an error if the file does not exist, the bytes differ from those announced, or the
+/// project has no room.
 pub async fn put(app: &App, ticket: &Ticket, bytes: Bytes) -> Result<()> {
     let record = linked_record(app, ticket).await?;
     let found = digest(bytes.clone()).await?;
@@ -344,10 +350,10 @@ pub async fn put(app: &App, ticket: &Ticket, bytes: Bytes) -> Result<()> {
     let_go_unless_kept(app, &record.id, kept(app, &record, size).await).await
 }
 
-/// A file and its bytes, as its link allows.
+/// Returns a file and its bytes, as permitted by its link.
 ///
 /// # Errors
-/// When the file is gone.
+/// Returns an error if the file does not exist.
 pub async fn get(app: &App, ticket: &Ticket) -> Result<(File, Bytes)> {
     let record = linked_record(app, ticket).await?;
     let bytes = app.store.blobs().get(&blob(&record.id)).await?;
@@ -355,10 +361,10 @@ pub async fn get(app: &App, ticket: &Ticket) -> Result<(File, Bytes)> {
     Ok((record.body, bytes))
 }
 
-/// Keeps bytes as a file of the project and answers where they are.
+/// Stores bytes as a file of the project and returns a link to it.
 ///
 /// # Errors
-/// When the project has no room, or the store refuses.
+/// Returns an error if the project has no room or the store refuses.
 pub(crate) async fn keep(app: &App, project: &Project, made: Made<'_>) -> Result<Link> {
     let id = FileId::random();
     let file = File {
@@ -372,7 +378,7 @@ pub(crate) async fn keep(app: &App, project: &Project, made: Made<'_>) -> Result
         state: State::Kept,
         content: None,
     };
-    // The record first: bytes without one would never be let go.
+    // The record is written first, because bytes without a record would never be erased.
     let size = file.size;
     let made_room = app.store.change(&total::TOTALS, project.id.as_str(), async || {
         let owner = projects::record(app, &project.organisation, &project.id).await?;
@@ -388,13 +394,13 @@ pub(crate) async fn keep(app: &App, project: &Project, made: Made<'_>) -> Result
     Ok(Link { size: Some(size), ..link })
 }
 
-/// A name from outside as one that is no path.
+/// Converts a name from outside to one that is not a path.
 fn named(given: &str) -> String {
     let name: String = given.chars().filter(|c| !c.is_control() && !matches!(c, '/' | '\\')).take(NAME).collect();
     if name.trim_matches('.').is_empty() { "file".to_owned() } else { name }
 }
 
-/// The file that arguments name, with its bytes.
+/// Returns the file that arguments name, with its bytes.
 async fn read(app: &App, project: &Project, key: &str) -> Result<(Record<File>, Bytes)> {
     let id = FileId::parse(key)?;
     let record = record(app, project.id.as_str(), &id).await?;
@@ -406,13 +412,13 @@ async fn read(app: &App, project: &Project, key: &str) -> Result<(Record<File>, 
     Ok((record, bytes))
 }
 
-/// Takes what was put past this server, where that can be: into a bucket that gives links of its own.
+/// Accepts bytes that were uploaded directly to the bucket, if the bucket issues its own links.
 async fn adopt(app: &App, project: &Project, record: &Record<File>) -> Result<Option<Bytes>> {
     let found = match app.store.blobs().get(&blob(&record.id)).await {
         Ok(None) => return Ok(None),
         Ok(Some(bytes)) if bytes.len() as u64 > app.files.settings.size => None,
         Ok(Some(bytes)) => (digest(bytes.clone()).await? == record.body.md5).then_some(bytes),
-        // Not what its own metadata promise.
+        // The bytes do not match their own metadata.
         Err(store::Error::Damaged { .. }) => None,
         Err(cause) => return Err(cause.into()),
     };
@@ -425,7 +431,7 @@ async fn adopt(app: &App, project: &Project, record: &Record<File>) -> Result<Op
     Ok(Some(bytes))
 }
 
-/// Erases bytes that were written when their record had been erased already.
+/// Erases bytes that were written after their record had been erased.
 async fn let_go_unless_kept(app: &App, id: &str, kept: Result<()>) -> Result<()> {
     if matches!(kept, Err(Error::FileNotFound(_))) {
         app.store.blobs().remove(&blob(id)).await?;
@@ -433,7 +439,8 @@ async fn let_go_unless_kept(app: &App, id: &str, kept: Result<()>) -> Result<()>
     kept
 }
 
-/// Notes that the bytes of a file are there. They are, so they count even where they go over the quota.
+/// Records that the bytes of a file are stored. They already exist, so they count even if they
+/// exceed the quota.
 async fn kept(app: &App, awaited: &Record<File>, size: u64) -> Result<()> {
     let id = FileId::parse(&awaited.id)?;
     let kept = app.store.change(&total::TOTALS, &awaited.project, async || {
@@ -453,7 +460,7 @@ async fn record(app: &App, project: &str, id: &FileId) -> Result<Record<File>> {
     found.ok_or_else(|| Error::FileNotFound(id.to_string()))
 }
 
-/// The file of a link, unless its project has been deleted.
+/// Returns the file of a link, unless its project has been deleted.
 async fn linked_record(app: &App, ticket: &Ticket) -> Result<Record<File>> {
     if !projects::is_live(&app.store, ticket.project.as_str()).await? {
         return Err(Error::FileNotFound(ticket.id.to_string()));
@@ -469,7 +476,7 @@ async fn put_link(app: &App, project: &Project, record: &Record<File>) -> Result
     link(app, project, &record.id, &record.body, Signed::Put).await
 }
 
-/// The bucket's own link where it gives any, or else one of this server.
+/// Returns the bucket's own link if it issues any, or else one of this server.
 async fn link(app: &App, project: &Project, id: &str, file: &File, way: Signed) -> Result<Link> {
     let seconds = project.stored.config.file_url_expiry;
     let lasts = Duration::from_secs(seconds.into());
@@ -492,7 +499,7 @@ fn blob(id: &str) -> String {
 }
 
 async fn digest(bytes: Bytes) -> Result<String> {
-    // A small one is computed sooner than handed over.
+    // Computing a small digest is faster than passing it to another thread.
     if bytes.len() < LARGE {
         return Ok(hex::encode(Md5::digest(&bytes)));
     }
@@ -500,15 +507,16 @@ async fn digest(bytes: Bytes) -> Result<String> {
     computed.map_err(|cause| Error::Internal(format!("a digest could not be computed: {cause}")))
 }
 
-/// Lets go of all files of a project.
+/// Erases all files of a project.
 ///
 /// # Errors
-/// When the store refuses.
+/// Returns an error if the store refuses.
 pub(crate) async fn forget(app: &App, project: &ProjectId, fence: &(dyn Fn(Batch) -> Batch + Sync)) -> Result<()> {
     erase(app, project.as_str(), Time(i64::MAX), fence).await
 }
 
-/// Lets old files go, and all that is left of deleted projects: a job, run by one server at a time.
+/// Erases old files, and all remaining data of deleted projects. This is a job that one server at a
+/// time runs.
 pub(crate) async fn retain(app: &App, lease: &Lease) -> Result<()> {
     let age = |keep: Duration| i64::try_from(keep.as_millis()).unwrap_or(i64::MAX);
     let old = app.files.settings.keep.map_or(i64::MIN, |keep| app.clock.now().0.saturating_sub(age(keep)));
@@ -527,7 +535,7 @@ pub(crate) async fn retain(app: &App, lease: &Lease) -> Result<()> {
     }
 }
 
-/// Erases a project's files that were made before a time, oldest first.
+/// Erases the files of a project that were created before a time, oldest first.
 async fn erase(app: &App, project: &str, before: Time, fence: &(dyn Fn(Batch) -> Batch + Sync)) -> Result<()> {
     loop {
         let oldest = app.store.find::<File>(&Query::of(project).page(0, TOGETHER)).await?.records;
@@ -541,11 +549,11 @@ async fn erase(app: &App, project: &str, before: Time, fence: &(dyn Fn(Batch) ->
         let total = total::of(app, project).await?.less(old.iter().map(|record| record.body.size).sum());
         let batch = old.iter().fold(total.batch(app.clock.now()), |batch, record| batch.purge(record));
         match app.store.commit(fence(batch)).await {
-            // Somebody else was at it: the next look shows what is left.
+            // Another server has changed the records. The next query returns what is left.
             Ok(()) | Err(CommitError::Stale | CommitError::Taken { .. }) => tokio::task::yield_now().await,
             Err(cause) => return Err(cause.into()),
         }
-        // An upload that found its record a moment ago has put the bytes back.
+        // An upload that read its record before the commit may have written the bytes again.
         for record in &old {
             app.store.blobs().remove(&blob(&record.id)).await?;
         }

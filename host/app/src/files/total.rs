@@ -1,15 +1,17 @@
-//! How many bytes of files each project has: one record, changed by the batches that make and erase files, so that it is right
-//! after any kill and for any number of servers, and nothing is added up.
+//! The total size of each project's files. It is one record, changed by the batches that create and
+//! erase files, so that it is correct after a crash and with any number of servers, and needs no
+//! summation.
 //!
-//! An upload counts when its bytes have arrived, or, put into a bucket past the server, when the server first sees them. Files
-//! of releases that did not count them have no size here, and go without changing the total.
+//! An upload counts when its bytes have arrived. An upload directly to a bucket counts when the
+//! server first sees it. Files of earlier versions without a recorded size count as zero and are
+//! erased without a change of the total.
 
 use serde::{Deserialize, Serialize};
 use store::{Batch, Collection, Document, Record, Time};
 
 use crate::{App, Error, Result};
 
-/// Totals, under the id of the project.
+/// The collection of totals, under the id of the project.
 pub(crate) static TOTALS: Collection = Collection { name: "file_totals", fields: &[] };
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -21,7 +23,7 @@ impl Document for Stored {
     const COLLECTION: &'static Collection = &TOTALS;
 }
 
-/// The bytes of a project's files, on their way from what is stored to what will be.
+/// The total size of a project's files, with the stored value that it will replace.
 pub(super) struct Total {
     project: String,
     stored: Option<Record<Stored>>,
@@ -29,10 +31,10 @@ pub(super) struct Total {
 }
 
 impl Total {
-    /// With so many bytes more.
+    /// Returns the total plus a number of bytes.
     ///
     /// # Errors
-    /// When that is past the quota.
+    /// Returns an error if the new total exceeds the quota.
     pub(super) fn and(self, size: u64, quota: Option<u64>) -> Result<Self> {
         let bytes = self.bytes.saturating_add(size);
         match quota {
@@ -41,12 +43,13 @@ impl Total {
         }
     }
 
-    /// With so many bytes less.
+    /// Returns the total minus a number of bytes.
     pub(super) fn less(self, size: u64) -> Self {
         Self { bytes: self.bytes.saturating_sub(size), ..self }
     }
 
-    /// A batch that stores it: stale or taken when another one was faster. A project without files has no record.
+    /// Returns a batch that stores the total. Its commit is stale or taken if another change came
+    /// first. A project without files has no record.
     pub(super) fn batch(self, now: Time) -> Batch {
         let batch = Batch::at(now);
         let body = Stored { bytes: self.bytes };
@@ -59,13 +62,13 @@ impl Total {
     }
 }
 
-/// What is stored.
+/// Returns the stored total of a project.
 pub(super) async fn of(app: &App, project: &str) -> Result<Total> {
     let stored = app.store.get::<Stored>(project, project).await?;
     Ok(Total { project: project.to_owned(), bytes: stored.as_ref().map_or(0, |stored| stored.body.bytes), stored })
 }
 
-/// Refuses so many bytes for which a project has no room now.
+/// Refuses a number of bytes for which the project has no room now.
 pub(super) async fn check(app: &App, project: &str, size: u64) -> Result<()> {
     match app.files.settings.quota {
         None => Ok(()),

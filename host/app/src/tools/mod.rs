@@ -1,4 +1,4 @@
-//! Running a tool. [`execute`] is the only way to do it.
+//! Execution of tools. [`execute`] is the only way to run a tool.
 
 pub mod log;
 mod proxy;
@@ -23,49 +23,50 @@ use crate::{
     projects::{Project, SharedProject},
 };
 
-/// Bytes of a result that stand in an answer; a larger one becomes a file, and its answer a link to it.
+/// Maximum size of a result in a response, in bytes. A larger result becomes a file, and the
+/// response contains a link to it.
 pub const INLINE: usize = 4 << 20;
 
-/// A tool to be run.
+/// A request to execute a tool.
 #[derive(Debug)]
 pub struct Execute {
-    /// Slug, in any case.
+    /// The slug, in upper or lower case.
     pub tool: String,
-    /// `latest`, an exact version, or the base version.
+    /// The version selector: `latest`, an exact version, or the base version.
     pub version: String,
-    /// On whose behalf; absent for the default user.
+    /// The user, or `None` for the default user.
     pub user_id: Option<String>,
-    /// With this account; absent for the user's newest.
+    /// The connected account to use, or `None` for the user's newest one.
     pub account: Option<AccountId>,
-    /// With a credential that came along.
+    /// A credential sent with the request.
     pub custom: Option<Custom>,
-    /// With what.
+    /// The input of the tool.
     pub input: Input,
-    /// Names the request in the log.
+    /// The id of the request, for the log.
     pub request_id: String,
 }
 
-/// What a tool is run with.
+/// The input of an execution.
 #[derive(Debug)]
 pub enum Input {
-    /// The arguments, a JSON object as it came.
+    /// The arguments, a JSON object as received.
     Arguments(Bytes),
-    /// What a language model is to make arguments of.
+    /// A prompt that a language model turns into arguments.
     Sentence(text::Sentence),
 }
 
-/// What running a tool came to. A tool that failed is one of these too.
+/// The result of an execution. A failure of the tool is also a result.
 #[derive(Debug)]
 pub struct Execution {
-    /// Names the record of it.
+    /// The id of the log record.
     pub log_id: LogId,
-    /// What the tool answered, as JSON; of a failure, what is known about it.
+    /// The data that the tool returned, as JSON, or the details of a failure.
     pub data: Bytes,
-    /// `kind: message` of a failure.
+    /// The failure, as `kind: message`.
     pub error: Option<String>,
 }
 
-/// What of a failure is told beside its message.
+/// The details of a failure that callers receive.
 #[derive(Serialize)]
 struct FailureData<'a> {
     kind: &'a str,
@@ -78,11 +79,12 @@ struct FailureData<'a> {
     details: Option<&'a RawValue>,
 }
 
-/// Runs a tool for a user of a project and keeps a record of it.
+/// Executes a tool for a user of a project and records the execution.
 ///
 /// # Errors
-/// Only before the tool ran: unknown tool or account, arguments that do not fit or cannot be made, no room. After that everything is an
-/// [`Execution`].
+/// Returns an error only before the tool runs: if the tool or account is unknown, the arguments do
+/// not match the schema or cannot be made from the prompt, or no capacity is free. After that,
+/// every outcome is an [`Execution`].
 pub async fn execute(app: &App, project: &SharedProject, request: Execute) -> Result<Execution> {
     let found = app.catalog.tool(&request.tool, &request.version)?;
     let mut files = Vec::new();
@@ -102,7 +104,7 @@ pub async fn execute(app: &App, project: &SharedProject, request: Execute) -> Re
     let user = connections::user(request.user_id.clone())?;
     let choice = Choice { user_id: request.user_id, account: request.account, custom: request.custom };
     let granted = connections::grant(app, project, &found, &user, choice).await?;
-    // Last of what may refuse the call: a model costs money.
+    // The language model is called after all other checks of the call, because it costs money.
     let (arguments, tokens) = match input {
         Input::Arguments(arguments) => (arguments, None),
         Input::Sentence(sentence) => {
@@ -130,10 +132,12 @@ pub async fn execute(app: &App, project: &SharedProject, request: Execute) -> Re
     };
     let recorded = app.log.recorder.room(project);
     let (mut outcome, cassette) = run(app, &found.release, call, recorded).await?;
-    // Held until a large result is checked and kept: only so many are in memory twice.
+    // The permit is held until a large result is checked and stored, to limit the number of results
+    // that are in memory twice.
     let _place = if is_large(&outcome) { app.files.large_result().await } else { None };
     let mut told = told(&found, &outcome).await;
-    // The record keeps the names of files: links open them for whoever reads it.
+    // The record keeps the names of files. Links in it would open the files for every reader of the
+    // log.
     let mut data = told.data.clone();
     let made = std::mem::take(&mut outcome.files);
     let memory = outcome.memory.take();
@@ -177,10 +181,11 @@ pub async fn execute(app: &App, project: &SharedProject, request: Execute) -> Re
     Ok(Execution { log_id, data: told.data, error })
 }
 
-/// Makes arguments for a tool of a sentence, and runs nothing.
+/// Turns a prompt into arguments for a tool without executing the tool.
 ///
 /// # Errors
-/// When there is no such tool, no model is configured, or it finds no arguments that fit.
+/// Returns an error if the tool does not exist, no model is configured, or the model finds no valid
+/// arguments.
 pub async fn input(
     app: &App,
     project: &Project,
@@ -192,7 +197,7 @@ pub async fn input(
     Ok(text::arguments(app, project, &found.tool, sentence).await?.0)
 }
 
-/// Calls the sandbox; prepares the component first on a node that does not have it yet.
+/// Calls the sandbox. If this node does not have the component yet, prepares it first.
 async fn run(
     app: &App,
     release: &Release,
@@ -238,18 +243,19 @@ pub(crate) fn refused(refusal: Refusal, release: &Release) -> Error {
     }
 }
 
-/// Data and error as callers see them.
+/// The data and the error as callers receive them.
 struct Told {
     data: Bytes,
     error: Option<String>,
 }
 
-/// Whether a tool answered what will not stand in an answer.
+/// Returns true if a tool returned a result that is too large for a response.
 fn is_large(outcome: &Outcome) -> bool {
     matches!(&outcome.answer, Ok(Answer::Data(data)) if data.len() > INLINE)
 }
 
-/// A result as a file, and what the record keeps of it, which opens nothing.
+/// Stores a result as a file. Returns the result for the caller, and the data for the log record,
+/// which contains no link.
 async fn offloaded(app: &App, project: &SharedProject, found: &Found, data: Bytes) -> (Told, Bytes) {
     let (size, most) = (data.len(), app.files.settings.size);
     if size as u64 > most {
@@ -296,7 +302,8 @@ fn failed(kind: &str, message: &str, failure: Option<&Failure>) -> Told {
     Told { data, error: Some(format!("{kind}: {message}")) }
 }
 
-/// Clients want an object in `data`: anything else becomes its member `result`.
+/// Returns the data as an object, because clients expect one in `data`. Any other value becomes its
+/// member `result`.
 fn as_object(data: &Bytes) -> Bytes {
     let start = data.iter().position(|byte| !byte.is_ascii_whitespace()).unwrap_or(0);
     if data.get(start) == Some(&b'{') {
@@ -313,8 +320,9 @@ mod tests {
     use crate::catalog::Texts;
     use store::Time;
 
-    /// Nothing a client sends makes the host panic, so this answer is not asked for over HTTP. That the third panic is followed by
-    /// the refusal is held by the sandbox's tests, how a row of the table is answered by those of every other row.
+    /// Tests the refusal directly, because no client request can make the host panic. The tests of
+    /// the sandbox check that the refusal follows the third panic, and other tests check how errors
+    /// of the table are sent.
     #[test]
     fn a_component_in_quarantine_is_refused_by_name_and_version() {
         let manifest = serde_json::json!({

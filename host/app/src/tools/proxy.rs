@@ -1,8 +1,9 @@
-//! A request of the caller's own to an application, with the credential of an account.
+//! Proxy requests: requests of a caller to a provider, with the credential of a connected account.
 //!
-//! The credential must not leave the application it belongs to: a request goes below the account's base URL, to a host of the
-//! same registrable domain, or to one that the toolkit itself may reach; anything else is refused before something is sent.
-//! It leaves through the sandbox as a guest's request does, so guard, injection and redaction are the same.
+//! The credential must not be sent to any other provider. A request may go below the account's base
+//! URL, to a host of the same registrable domain, or to a host that the toolkit may reach. Any
+//! other request is refused before anything is sent. The request leaves through the sandbox like a
+//! request of a guest, so network policy, credential injection and redaction are the same.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -22,80 +23,80 @@ use crate::{
     projects::SharedProject,
 };
 
-/// Names these requests in the execution log, and where an auth config lists the tools it allows.
+/// The name of proxy requests in the execution log and in the allowed tools of an auth config.
 const NAME: &str = "PROXY_EXECUTE";
-/// Bytes of a body that comes with the request.
+/// Maximum size of a request body, in bytes.
 pub const BODY: usize = 4 << 20;
-/// Bytes of text in an answer; more becomes a file.
+/// Maximum size of text in a response, in bytes. Longer text becomes a file.
 const TEXT: usize = 4 << 20;
-/// Families of media types that are no text, whatever their bytes look like.
+/// Prefixes of media types that are treated as binary, even if the bytes are valid text.
 const BINARY: [&str; 7] =
     ["image/", "audio/", "video/", "font/", "application/octet-stream", "application/pdf", "application/zip"];
 
-/// A request to be sent.
+/// A proxy request.
 #[derive(Debug)]
 pub struct Proxy {
-    /// On whose behalf; absent for the account's own user.
+    /// The user, or `None` for the user of the account.
     pub user_id: Option<String>,
-    /// With this account's credential.
+    /// The connected account whose credential is used.
     pub account: Option<AccountId>,
-    /// With a credential that came along, a whole one.
+    /// A complete credential sent with the request.
     pub custom: Option<Custom>,
-    /// A path below the account's base URL, or an absolute URL.
+    /// The path below the account's base URL, or an absolute URL.
     pub endpoint: String,
-    /// Upper case.
+    /// The HTTP method, in upper case.
     pub method: String,
-    /// Names and values.
+    /// The names and values of headers.
     pub headers: Vec<(String, String)>,
-    /// Names and values.
+    /// The names and values of query parameters.
     pub query: Vec<(String, String)>,
-    /// What to send.
+    /// The request body.
     pub body: Option<ProxyBody>,
-    /// Names the request in the log.
+    /// The id of the request, for the log.
     pub request_id: String,
 }
 
-/// The body of such a request.
+/// The body of a proxy request.
 #[derive(Debug)]
 pub enum ProxyBody {
     /// JSON text.
     Json(Bytes),
-    /// Sent as it is, at most 4 MiB; with its media type.
+    /// Bytes that are sent unchanged, at most 4 MiB, with their media type.
     Bytes(Bytes, Option<String>),
-    /// What this address answers to everybody; with its media type, if it is not to be the address's own.
+    /// The content of a public URL, with a media type that replaces the one of its response.
     From(String, Option<String>),
 }
 
-/// What the application answered, whatever its status.
+/// The response of the provider, with any status.
 #[derive(Debug)]
 pub struct Answered {
-    /// Names the record of it.
+    /// The id of the log record.
     pub log_id: LogId,
-    /// The application's.
+    /// The HTTP status code of the provider.
     pub status: u16,
-    /// Names in lower case.
+    /// The response headers, with names in lower case.
     pub headers: Vec<(String, String)>,
-    /// The body.
+    /// The response body.
     pub said: Said,
 }
 
-/// The body of an answer.
+/// The body of a response.
 #[derive(Debug)]
 pub enum Said {
-    /// It was empty.
+    /// An empty body.
     Nothing,
-    /// It was JSON.
+    /// A JSON body.
     Json(Value),
-    /// It was another text.
+    /// A text body that is not JSON.
     Text(String),
-    /// It was neither, or large, and is kept as a file.
+    /// A binary or large body, which is stored as a file.
     File(Link),
 }
 
-/// Sends a request with the credential of an account and keeps a record of it.
+/// Sends a request with the credential of an account and records it.
 ///
 /// # Errors
-/// When nothing may be sent, or the application gave no answer.
+/// Returns an error if the request is refused or the provider does not respond.
 pub async fn proxy(app: &App, project: &SharedProject, request: Proxy) -> Result<Answered> {
     let choice = Choice { user_id: request.user_id, account: request.account, custom: request.custom };
     let Passage { release, user, base, granted } = connections::passage(app, project, NAME, choice).await?;
@@ -162,13 +163,13 @@ pub async fn proxy(app: &App, project: &SharedProject, request: Proxy) -> Result
     if !written.await {
         return Err(Error::Unavailable("the request was sent, but its record could not be written".into()));
     }
-    // The memory is held until the body has become a file or a part of the answer.
+    // The memory permit is held until the body has become a file or a part of the response.
     let PassedAnswer { status, headers, body, memory: _memory } = answer.map_err(unanswered)?;
     let said = said(app, project, &toolkit, &headers, body).await?;
     Ok(Answered { log_id, status, headers, said })
 }
 
-/// Where a request goes, and where it may be redirected.
+/// Returns the URL of a request, and the policy that also limits its redirects.
 fn target(release: &Release, base: Option<&str>, endpoint: &str) -> Result<(Url, Policy)> {
     let mismatch =
         || Error::OriginMismatch { endpoint: crate::cut(shown(endpoint)), toolkit: release.slug.to_string() };
@@ -187,17 +188,19 @@ fn target(release: &Release, base: Option<&str>, endpoint: &str) -> Result<(Url,
     if plain && policy.reaches(&url) { Ok((url, policy)) } else { Err(mismatch()) }
 }
 
-/// Without its query, which may hold what nobody else should read.
+/// Removes the query and the fragment of a URL, which may contain secrets.
 fn shown(endpoint: &str) -> &str {
     endpoint.split(['?', '#']).next().unwrap_or_default()
 }
 
-/// The hosts that a credential of the toolkit may be sent to, when the application's API is at `base`.
+/// Returns the hosts that a credential of the toolkit may be sent to if the provider's API is at
+/// `base`.
 pub(crate) fn origins(release: &Release, base: Option<&str>) -> Vec<EgressRule> {
     rules(release, base.and_then(|base| Url::parse(base).ok()).as_ref())
 }
 
-/// Those: the toolkit's own, and all of the base URL's registrable domain.
+/// Returns the egress rules: the toolkit's own hosts, and all hosts of the base URL's registrable
+/// domain.
 fn rules(release: &Release, base: Option<&Url>) -> Vec<EgressRule> {
     let rule = |host: String, port: Option<u16>| EgressRule { host, port, methods: Vec::new(), path_prefix: None };
     let mut rules: Vec<_> = release.egress.iter().map(|own| rule(own.host.clone(), own.port)).collect();
@@ -213,7 +216,7 @@ fn rules(release: &Release, base: Option<&Url>) -> Vec<EgressRule> {
     rules
 }
 
-/// The bytes to send; their media type goes to the headers unless one stands there.
+/// Returns the bytes to send. Adds their media type to the headers unless the caller has set one.
 async fn content(
     app: &App,
     project: &SharedProject,
@@ -239,7 +242,7 @@ async fn content(
     Ok(bytes)
 }
 
-/// What an address answers to a request without a credential.
+/// Downloads a URL without a credential. Returns its content and media type.
 async fn download(app: &App, project: &SharedProject, address: &str) -> Result<(Bytes, Option<String>)> {
     let invalid = |why: &str| Error::invalid(format!("binary_body.url: {why}"));
     let url = Url::parse(address).map_err(|_| invalid("is not a URL"))?;
@@ -271,7 +274,7 @@ fn header<'a>(headers: &'a [(String, String)], name: &str) -> Option<&'a str> {
     headers.iter().find(|(own, _)| own == name).map(|(_, value)| value.as_str())
 }
 
-/// The body of an answer as callers get it.
+/// Converts a response body to the form that callers receive.
 async fn said(
     app: &App,
     project: &SharedProject,
@@ -307,7 +310,8 @@ fn unanswered(failed: PassedFailure) -> Error {
     }
 }
 
-/// Stands where a run has its answer: the log of such a request does not read it.
+/// Returns a placeholder for the result of an execution. The log does not read the result of a
+/// proxy request.
 fn unused() -> Failure {
     Failure {
         cause: Cause::Host,

@@ -1,9 +1,10 @@
-//! Arguments from a sentence, by a language model.
+//! Arguments made from a prompt by a language model.
 //!
-//! The model is the operator's: an endpoint of chat completions, and reached like everything outside, through `net`. It is given
-//! the sentence and what the catalogue says of the tool, and nothing else: no credential, no account, no earlier call. The
-//! tool's schema is the form of its answer, which is checked as all arguments are; what does not fit it may mend once.
-//! Time, tokens, sizes and how many are asked at once have limits.
+//! The operator configures the model: a chat completions endpoint, which is called through `net`
+//! like everything outside. The model receives the prompt and the tool's entry in the catalog, and
+//! nothing else: no credential, no account, no earlier call. The tool's schema is the format of its
+//! output, which is validated like all arguments. If the output is invalid, the model may correct
+//! it once. Time, tokens, sizes and concurrent requests are limited.
 
 use std::{
     collections::HashMap,
@@ -23,37 +24,37 @@ use zeroize::Zeroizing;
 
 use crate::{App, Error, Result, catalog::Tool, projects::Project};
 
-/// Characters of a sentence, of a description and of a prompt.
+/// Maximum length of a prompt text, a description and a system prompt, in characters.
 pub const TEXT: usize = 16_384;
-/// Bytes of the model's answer, with all that endpoints add.
+/// Maximum size of the endpoint's response, in bytes.
 const ANSWER: u64 = 1 << 20;
-/// Characters of the model's answer that a refusal shows.
+/// Maximum length of the model's output in an error, in characters.
 const SHOWN: usize = 2_000;
-/// Times it is asked: once, and once more when its answer does not fit.
+/// Number of attempts: the first one, and one correction of invalid output.
 const ROUNDS: usize = 2;
 
 const PROMPT: &str = "You fill in the arguments of one call of one tool. Answer with one JSON object that fits the schema, and \
                       with nothing else. Take values from the request alone, and leave out what it does not say.";
 
-/// Where the model is, and what it may cost.
+/// The settings of the language model and its limits.
 pub struct Settings {
-    /// The way out.
+    /// The HTTP client.
     pub client: net::Client,
-    /// The address of the endpoint's `chat/completions`.
+    /// The URL of the endpoint's `chat/completions`.
     pub url: Url,
-    /// Its name there.
+    /// The name of the model at the endpoint.
     pub model: String,
-    /// Sent as a bearer token.
+    /// The API key, sent as a bearer token.
     pub key: Option<Zeroizing<String>>,
-    /// Headers of a caller's that are passed on, in lower case.
+    /// The names of caller headers that are forwarded, in lower case.
     pub headers: Vec<String>,
-    /// For both rounds together.
+    /// The timeout of both attempts together.
     pub timeout: Duration,
-    /// Tokens of each answer.
+    /// Maximum number of tokens of each output.
     pub max_tokens: u32,
-    /// Sentences that are turned into arguments at once.
+    /// Maximum number of prompts that are processed at the same time.
     pub at_once: usize,
-    /// Of them, sentences of one project.
+    /// Maximum number of prompts of one project that are processed at the same time.
     pub at_once_per_project: usize,
 }
 
@@ -61,37 +62,37 @@ pub struct Settings {
 pub(crate) struct Model {
     settings: Settings,
     places: Semaphore,
-    /// Sentences under way, by project.
+    /// The number of prompts in progress, by project.
     projects: Mutex<HashMap<Arc<str>, usize>>,
 }
 
-/// A project's place among those of the model.
+/// A permit of a project to use the model. It is released on drop.
 struct Place<'a> {
     model: &'a Model,
     project: Arc<str>,
 }
 
-/// What is to become arguments.
+/// A prompt that is to become arguments.
 #[derive(Debug, Default)]
 pub struct Sentence {
-    /// The sentence.
+    /// The text of the prompt.
     pub text: String,
-    /// In place of the tool's description.
+    /// A description that replaces that of the tool.
     pub description: Option<String>,
-    /// In place of the instructions.
+    /// A system prompt that replaces the default instructions.
     pub prompt: Option<String>,
-    /// Headers for the endpoint; those that the operator lets through are sent.
+    /// Headers for the endpoint. Only those that the operator allows are sent.
     pub headers: Vec<(String, String)>,
 }
 
-/// What a model was asked and answered, in its own counting.
+/// The tokens used by a model, as counted by its endpoint.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tokens {
-    /// Which model.
+    /// The name of the model.
     pub model: String,
-    /// Of what was asked.
+    /// The number of input tokens.
     pub prompt: u64,
-    /// Of what was answered.
+    /// The number of output tokens.
     pub completion: u64,
 }
 
@@ -128,7 +129,7 @@ impl Model {
         Self { settings, places, projects: Mutex::default() }
     }
 
-    /// Takes one of the places that a project has.
+    /// Takes a permit of a project, if it has one left.
     fn place(&self, project: &Project) -> Result<Place<'_>> {
         let mut projects = self.projects();
         let taken = projects.entry(project.tenant.clone()).or_default();
@@ -156,10 +157,11 @@ impl Drop for Place<'_> {
     }
 }
 
-/// Turns a sentence into arguments that fit the tool's schema.
+/// Turns a prompt into arguments that match the tool's schema.
 ///
 /// # Errors
-/// When no model is configured, too much is asked at once, it does not answer, or twice answers what does not fit.
+/// Returns an error if no model is configured, a concurrency limit is reached, the model does not
+/// respond, or its output is invalid twice.
 pub(super) async fn arguments(
     app: &App,
     project: &Project,
@@ -245,7 +247,7 @@ async fn ask(model: &Model, tool: &Tool, sentence: &Sentence, schema: &RawValue,
         url: settings.url.clone(),
         headers: headers(settings, sentence)?,
         body: Body::Bytes(body.to_string().into()),
-        // The conversation as a whole is cut first.
+        // The timeout of the whole conversation is shorter than these timeouts and ends first.
         limits: Limits {
             first_byte: 2 * settings.timeout,
             total: 2 * settings.timeout,
@@ -255,7 +257,7 @@ async fn ask(model: &Model, tool: &Tool, sentence: &Sentence, schema: &RawValue,
     };
     let sent = settings.client.send(request).await;
     let answer = sent.map_err(|cause| {
-        // Where it is concerns the operator alone.
+        // Only the operator may learn the address of the endpoint.
         tracing::warn!(cause = cause.message, "the language model does not answer");
         Error::ModelFailed("its endpoint does not answer".into())
     })?;

@@ -1,8 +1,10 @@
-//! Cassettes of runs: sealed like what was said, one record each, and only when the operator asks for them.
+//! Cassettes of executions. They are sealed like other execution data, have one record each, and
+//! are kept only if the operator enables them.
 //!
-//! A cassette holds what the external application answered, so it is kept only for projects that let their data be stored,
-//! it is bounded in size, and those that wait to be written take room that records do, too: where there is none left a run
-//! leaves no cassette, and loses nothing else.
+//! A cassette contains responses of the provider. It is therefore kept only for projects that store
+//! their data, and its size is limited. Cassettes that wait to be written share the buffer with log
+//! records. If the buffer has no room left, an execution leaves no cassette, but loses nothing
+//! else.
 
 use std::sync::Arc;
 
@@ -20,19 +22,19 @@ use crate::{
     vault::{Place, Sealed},
 };
 
-/// Cassettes, under the id of the run.
+/// The collection of cassettes, under the id of the execution.
 pub(crate) static CASSETTES: Collection = Collection { name: "execution_cassettes", fields: &[] };
 
-/// Which runs leave a cassette.
+/// The executions that leave a cassette.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Keep {
-    /// None.
+    /// No execution.
     #[default]
     Off,
-    /// Those that failed.
+    /// Failed executions.
     Failed,
-    /// Each.
+    /// All executions.
     All,
 }
 
@@ -46,15 +48,15 @@ impl Document for Stored {
     const COLLECTION: &'static Collection = &CASSETTES;
 }
 
-/// Decides what is recorded and what of it is kept.
+/// The component that decides which executions are recorded and which cassettes are kept.
 pub(crate) struct Recorder {
     keep: Keep,
     most: usize,
-    /// Bytes that are free for records and cassettes that wait.
+    /// The bytes of the buffer that are free for waiting records and cassettes.
     waiting: Arc<Semaphore>,
 }
 
-/// A cassette on its way into the store.
+/// A cassette that waits to be written.
 pub(crate) struct Kept {
     cassette: Cassette,
     _room: OwnedSemaphorePermit,
@@ -65,13 +67,14 @@ impl Recorder {
         Self { keep, most, waiting }
     }
 
-    /// Bytes that a run of this project may record; none when it is not to be recorded.
+    /// Returns the number of bytes that an execution of this project may record, or `None` if it is
+    /// not recorded.
     pub(crate) fn room(&self, project: &Project) -> Option<usize> {
         let stored = project.stored.config.log_visibility == LogVisibility::ShowAll;
         (self.keep != Keep::Off && stored).then_some(self.most)
     }
 
-    /// The cassette, when it is one to be kept and there is room.
+    /// Returns the cassette for writing, if it is to be kept and the buffer has room.
     pub(crate) fn keep(&self, cassette: Cassette, failed: bool) -> Option<Kept> {
         let wanted = self.keep == Keep::All || failed;
         let room = u32::try_from(self.most).unwrap_or(u32::MAX);
@@ -81,7 +84,8 @@ impl Recorder {
 }
 
 impl Writer {
-    /// Writes the cassettes of a group. One that cannot be written is said to be lost: the record of its run counts more.
+    /// Writes the cassettes of a group. A cassette that cannot be written is lost with a warning,
+    /// because the execution's log record is more important.
     pub(super) async fn keep_cassettes(&self, entries: &[Pending]) {
         for entry in entries {
             if let Some(kept) = &entry.cassette
@@ -104,10 +108,10 @@ impl Writer {
     }
 }
 
-/// The cassette of a run.
+/// Returns the cassette of an execution.
 ///
 /// # Errors
-/// When there is no such run, or it left none.
+/// Returns an error if the execution does not exist or has no cassette.
 pub async fn cassette(app: &App, project: &Project, id: &LogId) -> Result<Cassette> {
     let (run, _) = get(app, project, id).await?;
     let project = project.id.as_str();
@@ -117,7 +121,7 @@ pub async fn cassette(app: &App, project: &Project, id: &LogId) -> Result<Casset
     key.open(place(project, id.as_str()), &stored.body.sealed)
 }
 
-/// Where the cassette of a run is sealed.
+/// Returns the location at which the cassette of an execution is sealed.
 fn place<'a>(project: &'a str, run: &'a str) -> Place<'a> {
     Place { collection: CASSETTES.name, project, id: run, field: "sealed" }
 }

@@ -1,13 +1,15 @@
-//! The execution log: what ran, for whom, and what came of it.
+//! The execution log: a record of each execution, its user and its outcome.
 //!
-//! Writing a record durably by itself costs far more than running a small tool. So records are written in groups, at most
-//! 20 ms or 256 behind, and runs of one project that ended together share one stored *page*: a page costs the store what a
-//! single record would. None is dropped: a call takes its place in the buffer before its tool runs, and waits, or is refused
-//! with nothing started, while the buffer is full. A place is one of a number of records, and room for the bytes of one: a
-//! run is cut down to its record before that waits, see `pending`. A reader first waits until everything entered before is written, so that
-//! an answer's `log_id` can be looked up at once.
+//! A separate durable write per record costs far more than the execution of a small tool. Records
+//! are therefore written in groups, at most 20 ms late and at most 256 at a time. Executions of one
+//! project that ended together share one stored *page*, which costs the store as much as a single
+//! record. No record is dropped: a call reserves a slot in the buffer before its tool runs. While
+//! the buffer is full, the call waits, or is refused before anything starts. A slot is one of a
+//! number of records, and room for the bytes of one record. An execution is cut down to its record
+//! before it waits, see `pending`. A reader first waits until all earlier entries are written, so
+//! that the `log_id` of a response can be looked up at once.
 //!
-//! A run may also leave a cassette, with which it can be run again: see `cassette`.
+//! An execution may also leave a cassette, with which it can be replayed, see `cassette`.
 
 mod cassette;
 mod page;
@@ -57,14 +59,14 @@ use crate::{
     vault::Vault,
 };
 
-/// Records that are written together at most.
+/// Maximum number of records that are written together.
 const GROUP: usize = 256;
-/// How long a call waits for a place in a full buffer.
+/// Time for which a call waits for a slot in a full buffer.
 const PLACE: Duration = Duration::from_secs(2);
-/// Bytes of room that a run takes for its record, besides arguments and data, before it starts.
+/// Room that an execution reserves for its record in addition to arguments and data, in bytes.
 pub const RECORD: usize = 16 << 10;
 
-/// A finished run, before it is cut down to what its record keeps.
+/// A finished execution, before it is cut down to the data that its record keeps.
 pub(crate) struct Entry {
     pub id: LogId,
     pub project: SharedProject,
@@ -78,36 +80,36 @@ pub(crate) struct Entry {
     pub started_at: Time,
     pub ended_at: Time,
     pub arguments: Bytes,
-    /// When a model made the arguments.
+    /// The tokens used, if a language model made the arguments.
     pub tokens: Option<Tokens>,
     pub data: Bytes,
     pub error: Option<String>,
     pub outcome: Outcome,
-    /// When it was recorded, and is to be kept.
+    /// The cassette, if the execution was recorded and the cassette is to be kept.
     pub cassette: Option<Kept>,
 }
 
 enum Message {
     Entry(Box<Pending>, Option<oneshot::Sender<()>>),
-    /// Answered when everything before it is written.
+    /// A request for a notification when all earlier entries are written.
     Settle(oneshot::Sender<()>),
 }
 
-/// The way into the log.
+/// The execution log, as used by callers and readers.
 pub struct Log {
     to: mpsc::Sender<Message>,
     bell: Arc<Bell>,
     wait: bool,
-    /// Bytes that are free for records and cassettes that wait.
+    /// The bytes of the buffer that are free for waiting records and cassettes.
     room: Arc<Semaphore>,
-    /// Bytes of it that a run takes before it starts.
+    /// The bytes of the buffer that an execution reserves before it starts.
     share: u32,
     payload: usize,
     pub(crate) recorder: Recorder,
     retention: Retention,
 }
 
-/// A place in the buffer.
+/// A reserved slot in the buffer.
 pub(crate) struct Slot {
     permit: mpsc::OwnedPermit<Message>,
     room: OwnedSemaphorePermit,
@@ -116,29 +118,30 @@ pub(crate) struct Slot {
     wait: bool,
 }
 
-/// Wakes the writer before its time: a group is full, or somebody waits. Without it every record would wake it.
+/// A signal that wakes the writer early, because a group is full or a caller waits. Without it,
+/// every record would wake the writer.
 #[derive(Default)]
 struct Bell {
     entered: AtomicUsize,
     rung: Notify,
 }
 
-/// What the operator decides about the log.
+/// The operator's settings of the log.
 #[derive(Debug, Clone, Copy)]
 pub struct Settings {
-    /// A call answers only when its record is durable.
+    /// True if a call responds only after its record is durable.
     pub wait: bool,
-    /// Records that may wait to be written.
+    /// Maximum number of records that wait to be written.
     pub buffer: usize,
-    /// Bytes of records and cassettes that may wait to be written.
+    /// Maximum size of the records and cassettes that wait to be written, in bytes.
     pub buffer_bytes: usize,
-    /// Bytes kept of arguments and of data.
+    /// Maximum size of the stored arguments and of the stored data, in bytes.
     pub payload: usize,
-    /// Which runs leave a cassette.
+    /// The executions that leave a cassette.
     pub cassettes: Keep,
-    /// Bytes of content that one holds at most.
+    /// Maximum size of the content of a cassette, in bytes.
     pub cassette: usize,
-    /// What stays.
+    /// The retention of records.
     pub retention: Retention,
 }
 
@@ -161,7 +164,7 @@ pub(crate) fn open(
 }
 
 impl Log {
-    /// Takes a place in the buffer, before anything is started.
+    /// Reserves a slot in the buffer, before the execution starts.
     pub(crate) async fn reserve(&self) -> Result<Slot> {
         let taken = async {
             let room = self.room.clone().acquire_many_owned(self.share).await.map_err(|_| stopping())?;
@@ -172,7 +175,7 @@ impl Log {
         timeout(PLACE, taken).await.unwrap_or_else(|_| Err(full()))
     }
 
-    /// Waits until everything entered before is written.
+    /// Waits until all earlier entries are written.
     async fn settle(&self) -> Result<()> {
         let (done, written) = oneshot::channel();
         self.to.send(Message::Settle(done)).await.map_err(|_| stopping())?;
@@ -182,7 +185,8 @@ impl Log {
 }
 
 impl Slot {
-    /// Enters a record. False when the call was to wait for it and it could not be written.
+    /// Enters a record. Returns false if the settings require the call to wait for the record and
+    /// the record could not be written.
     pub(crate) async fn enter(self, entry: Entry) -> bool {
         let (done, written) = if self.wait { Some(oneshot::channel()).unzip() } else { (None, None) };
         self.permit.send(Message::Entry(Box::new(Pending::new(entry, self.payload, self.room)), done));

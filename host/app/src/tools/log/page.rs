@@ -1,8 +1,9 @@
-//! How runs are stored: in pages of one project, with what was said beside them under seal.
+//! Storage of executions in pages of one project, with sealed details beside them.
 //!
-//! A page holds runs that ended within a second of each other and was created, by its own account, when the last of them
-//! did. So the time in a run's id leads to its page: it was created soon after the run began ([`SLOW`] and [`SPAN`]), or the
-//! page names the run as slow.
+//! A page holds executions that ended within a second of each other. Its creation time is the end
+//! of the last of them. The time in an execution's id therefore leads to its page: either the page
+//! was created soon after the execution began ([`SLOW`] and [`SPAN`]), or the page lists the
+//! execution as slow.
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -16,16 +17,17 @@ use crate::{
     vault::{Place, Sealed},
 };
 
-/// Runs on a page at most. Larger pages cost the store more when they are moved than they save.
+/// Maximum number of executions on a page. Moving larger pages costs the store more than they save.
 pub(super) const RUNS: usize = 64;
-/// Bytes of what was said on a page, unless one run alone has more.
+/// Maximum size of the details of a page, in bytes, unless a single execution has more.
 pub(super) const SAID: usize = 32 << 10;
-/// Milliseconds between the end of the first run that came to a page and any other's.
+/// Maximum time between the end of the first execution on a page and the end of any other, in
+/// milliseconds.
 pub(super) const SPAN: i64 = 1_000;
-/// Milliseconds from which a run is named by its page.
+/// Duration from which a page lists an execution as slow, in milliseconds.
 pub(super) const SLOW: i64 = 2_000;
 
-/// Pages of runs. Lists hold each value once.
+/// The collection of pages. Each list contains a value once.
 pub(crate) static PAGES: Collection = Collection {
     name: "execution_pages",
     fields: &[
@@ -39,10 +41,10 @@ pub(crate) static PAGES: Collection = Collection {
     ],
 };
 
-/// What was said, under the id of the page.
+/// The collection of details, under the id of the page.
 pub(crate) static DETAILS: Collection = Collection { name: "execution_details", fields: &[] };
 
-/// Runs of one project, in the order of their ids.
+/// The executions of one project on a page, in the order of their ids.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Page {
     pub runs: Vec<Executed>,
@@ -59,7 +61,8 @@ impl Document for Page {
     const COLLECTION: &'static Collection = &PAGES;
 }
 
-/// What was said by the runs of a page, in the same order; nothing for runs whose project keeps no data.
+/// The details of the executions on a page, in the same order. Executions of projects that store no
+/// data have none.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Details {
     pub sealed: Sealed<Vec<Option<Detail>>>,
@@ -69,65 +72,65 @@ impl Document for Details {
     const COLLECTION: &'static Collection = &DETAILS;
 }
 
-/// A run, as stored.
+/// An execution as stored.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Executed {
-    /// Its name.
+    /// The id of the log record.
     pub id: LogId,
-    /// Slug.
+    /// The slug of the tool.
     pub tool: String,
-    /// Slug.
+    /// The slug of the toolkit.
     pub toolkit: String,
-    /// Exact.
+    /// The exact version of the toolkit.
     pub version: String,
-    /// How it ended.
+    /// The outcome.
     pub status: Status,
-    /// On whose behalf.
+    /// The user of the execution.
     pub user: String,
-    /// With which account.
+    /// The connected account that was used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account: Option<AccountId>,
-    /// How that was connected.
+    /// The auth config of the account.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub auth_config: Option<AuthConfigId>,
-    /// Where the credential came from.
+    /// The source of the credential.
     pub source: Source,
-    /// The request that asked for it.
+    /// The id of the request that started the execution.
     pub request: String,
-    /// When it began.
+    /// The start time.
     pub started_at: Time,
-    /// When it ended.
+    /// The end time.
     pub ended_at: Time,
-    /// Processor time in microseconds.
+    /// The processor time, in microseconds.
     pub cpu_us: u64,
-    /// Wall-clock time in microseconds.
+    /// The elapsed time, in microseconds.
     pub wall_us: u64,
-    /// Bytes of guest memory at most.
+    /// The maximum size of the guest's memory, in bytes.
     pub memory: u64,
-    /// Calls of host functions.
+    /// The number of host function calls.
     pub host_calls: u32,
-    /// Requests to the external application.
+    /// The number of requests to the provider.
     pub requests: usize,
-    /// What a model used that made the arguments.
+    /// The tokens used, if a language model made the arguments.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<Tokens>,
-    /// Kind of the failure.
+    /// The kind of the failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
 }
 
-/// How a run ended.
+/// The outcome of an execution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
-    /// The tool answered.
+    /// The tool returned a result.
     Success,
     /// The tool failed or was stopped.
     Failed,
 }
 
 impl Status {
-    /// The name on the wire.
+    /// Returns the name used by the API.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -137,56 +140,56 @@ impl Status {
     }
 }
 
-/// What was said, in and out.
+/// The input and output of an execution.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Detail {
-    /// As they came, or a note that they were too large to keep.
+    /// The arguments as received, or a note that they were too large to keep.
     pub arguments: Box<RawValue>,
-    /// As it was answered, or such a note.
+    /// The data as returned, or a note that it was too large to keep.
     pub data: Box<RawValue>,
-    /// Of a failure.
+    /// The error of a failed execution.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// What the tool wrote.
+    /// The lines that the tool logged.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub log: Vec<Line>,
-    /// What it sent.
+    /// The requests that the tool sent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub requests: Vec<Sent>,
 }
 
-/// A line the tool wrote.
+/// A line that the tool logged.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Line {
-    /// `debug`, `info`, `warn` or `error`.
+    /// The level: `debug`, `info`, `warn` or `error`.
     pub level: String,
-    /// Milliseconds since the start.
+    /// The time since the start, in milliseconds.
     pub at_ms: u64,
     /// The text.
     pub message: String,
 }
 
-/// A request the tool sent.
+/// A request that the tool sent.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Sent {
-    /// GET, POST and so on.
+    /// The HTTP method.
     pub method: String,
-    /// Without secrets.
+    /// The URL, without secrets.
     pub url: String,
-    /// What the application answered.
+    /// The HTTP status code of the provider's response.
     pub status: Option<u16>,
-    /// Why it was not sent or not answered.
+    /// The reason why the request was not sent or got no response.
     pub error: Option<String>,
-    /// How long it took.
+    /// The duration, in milliseconds.
     pub elapsed_ms: u64,
-    /// Bytes of the request's body.
+    /// The size of the request body, in bytes.
     pub sent: u64,
-    /// Bytes of the answer's body.
+    /// The size of the response body, in bytes.
     pub received: u64,
 }
 
 impl Page {
-    /// A page of runs, which are in the order of their ids.
+    /// Creates a page of executions, which are in the order of their ids.
     pub(super) fn of(runs: Vec<Executed>) -> Self {
         let list = |value: fn(&Executed) -> Option<&str>| {
             let mut values: Vec<_> = runs.iter().filter_map(value).map(str::to_owned).collect();
@@ -208,13 +211,14 @@ impl Page {
 }
 
 impl Executed {
-    /// Whether its page may lie further from its beginning than the others'. A clock set back counts too.
+    /// Returns true if the execution took so long that its page must list it. This includes
+    /// executions during which the clock was set back.
     fn is_slow(&self) -> bool {
         !(0..SLOW).contains(&(self.ended_at.0 - self.started_at.0))
     }
 }
 
-/// Cuts entries of one project, in order of arrival, into pages.
+/// Divides the entries of one project, in order of arrival, into pages.
 pub(super) fn cut<'a>(entries: &[&'a Pending]) -> Vec<Vec<&'a Pending>> {
     let mut pages: Vec<Vec<&Pending>> = Vec::new();
     let (mut said, mut first) = (0, Time(0));
@@ -238,7 +242,7 @@ pub(super) fn cut<'a>(entries: &[&'a Pending]) -> Vec<Vec<&'a Pending>> {
     pages
 }
 
-/// Where the details of a page are sealed.
+/// Returns the location at which the details of a page are sealed.
 pub(super) fn place<'a>(project: &'a str, page: &'a str) -> Place<'a> {
     Place { collection: DETAILS.name, project, id: page, field: "sealed" }
 }

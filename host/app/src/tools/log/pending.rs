@@ -1,8 +1,10 @@
-//! A run that waits to be written: cut down to what its record keeps, so that nothing larger waits.
+//! Executions that wait to be written. They are cut down to the data that their records keep, so
+//! that nothing larger waits.
 //!
-//! It holds room in the buffer for its bytes until it is written. A run took room for arguments, data and an error before it
-//! started, and gives back here what it does not need. Lines and requests of a tool that said much take more if there is more,
-//! and are left out otherwise.
+//! A pending record holds room in the buffer for its bytes until it is written. An execution
+//! reserves room for arguments, data and an error before it starts, and releases the unused part
+//! here. If the log lines and requests of a tool need more, they take more room if it is free, and
+//! are left out otherwise.
 
 use std::{mem, sync::Arc, time::Duration};
 
@@ -24,7 +26,7 @@ use crate::{
     tools::text::Tokens,
 };
 
-/// Line of a record that had no room for what the tool wrote and sent.
+/// Log line of a record that had no room for the lines and requests of the tool.
 const NO_ROOM: &str = "lines and requests are left out: too many records wait to be written";
 
 /// A record that waits to be written.
@@ -33,9 +35,9 @@ pub(super) struct Pending {
     pub(super) project: SharedProject,
     pub(super) release: Arc<Release>,
     pub(super) ended_at: Time,
-    /// Nothing for projects that keep no data.
+    /// The details, or `None` for projects that store no data.
     pub(super) said: Option<Detail>,
-    /// Bytes that it takes in memory, about as many as it takes when written.
+    /// The size in memory, in bytes, which is about the size when written.
     pub(super) size: usize,
     pub(super) cassette: Option<Kept>,
     tool: Arc<str>,
@@ -53,7 +55,8 @@ pub(super) struct Pending {
 }
 
 impl Pending {
-    /// Cuts a run down to its record, with at most so many bytes of arguments and of data.
+    /// Cuts an execution down to its record, with at most `payload` bytes of arguments and of data
+    /// each.
     pub(super) fn new(entry: Entry, payload: usize, room: OwnedSemaphorePermit) -> Self {
         let Outcome { requests, log, usage, .. } = entry.outcome;
         let sent = requests.len();
@@ -91,7 +94,7 @@ impl Pending {
         }
     }
 
-    /// The run as it is stored.
+    /// Returns the execution as it is stored.
     pub(super) fn record(&self) -> Executed {
         Executed {
             id: self.id.clone(),
@@ -117,8 +120,8 @@ impl Pending {
     }
 }
 
-/// Room for a record of so many bytes besides what was said: less than was taken, or more if there is more, or what was taken
-/// for a record without lines and requests.
+/// Adjusts the room to a record of `own` bytes in addition to its details. It releases unused room,
+/// or takes more if it is free. Otherwise it keeps the room and leaves out lines and requests.
 fn fitted(mut room: OwnedSemaphorePermit, own: usize, said: &mut Option<Detail>) -> OwnedSemaphorePermit {
     let size = own + said.as_ref().map_or(0, Detail::size);
     let taken = room.num_permits();
@@ -135,7 +138,7 @@ fn fitted(mut room: OwnedSemaphorePermit, own: usize, said: &mut Option<Detail>)
 }
 
 impl Detail {
-    /// Bytes that it takes in memory, about as many as it takes when written.
+    /// Returns the size in memory, in bytes, which is about the size when written.
     pub(super) fn size(&self) -> usize {
         let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
         let log: usize = self.log.iter().map(|line| mem::size_of::<Line>() + line.message.len()).sum();
@@ -144,13 +147,14 @@ impl Detail {
         self.arguments.get().len() + self.data.get().len() + text(&self.error) + log + requests
     }
 
-    /// Puts one line that says why in place of all lines and requests.
+    /// Replaces all lines and requests by one line with the reason.
     fn leave_out_trace(&mut self, why: &str) {
         self.requests = Vec::new();
         self.log = vec![Line { level: "warn".to_owned(), at_ms: 0, message: why.to_owned() }];
     }
 
-    /// Leaves out all but the error, and says why. What is shorter than a note in its place stays.
+    /// Leaves out everything except the error, and gives the reason. Values that are shorter than
+    /// the note that would replace them stay.
     pub(super) fn leave_out(&mut self, why: &str) {
         for json in [&mut self.arguments, &mut self.data] {
             let note = note(json.get().len());
@@ -175,13 +179,13 @@ impl From<RequestRecord> for Sent {
     }
 }
 
-/// JSON text as it is, or a note in its place.
+/// Returns the JSON text unchanged, or a note if it is larger than `most` bytes or not JSON.
 fn bounded(json: &Bytes, most: usize) -> Box<RawValue> {
     let kept = if json.len() <= most { serde_json::from_slice(json).ok() } else { None };
     kept.unwrap_or_else(|| note(json.len()))
 }
 
-/// The note that stands for JSON text of so many bytes.
+/// Returns the note that replaces JSON text of this size.
 fn note(bytes: usize) -> Box<RawValue> {
     let note = serde_json::json!({"omitted": true, "bytes": bytes});
     serde_json::value::to_raw_value(&note).unwrap_or_default()
@@ -217,7 +221,8 @@ pub(super) mod tests {
         Arc::new(Project { id, tenant, organisation, stored, created_at: Time(0), updated_at: Time(0) })
     }
 
-    /// A run with a MiB of arguments, of which the record keeps a note, and so many lines of log.
+    /// Returns an execution with a MiB of arguments, of which the record keeps only a note, and
+    /// with this many log lines.
     pub(in crate::tools::log) fn entry(log_visibility: LogVisibility, lines: usize) -> Entry {
         let manifest = serde_json::json!({
             "abi": "1.0.0", "sdk": "s", "slug": "acme", "name": "n", "description": "d", "version": "20260101_00", "tools": [],
@@ -263,7 +268,8 @@ pub(super) mod tests {
         }
     }
 
-    /// The record of a run that has taken so much of this room, and what of it is then free.
+    /// Returns the record of an execution that has reserved `taken` of `room` bytes, and the bytes
+    /// that are free afterwards.
     pub(in crate::tools::log) fn pending(entry: Entry, taken: u32, room: usize) -> (Pending, usize) {
         let room = Arc::new(Semaphore::new(room));
         let taken = room.clone().try_acquire_many_owned(taken).unwrap();

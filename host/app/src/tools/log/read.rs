@@ -1,7 +1,7 @@
-//! Reading the log: lists by condition, and one run by its id.
+//! Queries of the log: filtered lists, and one execution by its id.
 //!
-//! A page says which tools, users and so on its runs have, so a condition that equals finds pages by index; which runs of
-//! them are meant is decided here.
+//! A page lists the tools, users and other values of its executions. An equality condition
+//! therefore finds pages by index, and this module selects the matching executions on them.
 
 use store::{Query, Record};
 
@@ -12,84 +12,86 @@ use crate::{
     projects::Project,
 };
 
-/// Pages read at once.
+/// Number of pages that are read in one query.
 pub(super) const PAGES: u64 = 64;
-/// Milliseconds a run may take at most, with the wait for its place and for its record.
+/// Maximum duration of an execution, in milliseconds, including the waits for its slot and for its
+/// record.
 const LONGEST: i64 = 600_000;
 
-/// A field of the log that can be asked for.
+/// A field of the log that conditions can use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Field {
-    /// Slug of the tool.
+    /// The slug of the tool.
     Tool,
-    /// Slug of the toolkit.
+    /// The slug of the toolkit.
     Toolkit,
-    /// The account.
+    /// The connected account.
     Account,
     /// The auth config.
     AuthConfig,
-    /// `success` or `failed`.
+    /// The status: `success` or `failed`.
     Status,
     /// The user.
     User,
-    /// The request.
+    /// The id of the request.
     Request,
-    /// The run itself.
+    /// The id of the log record.
     Id,
-    /// Something no run has yet: nothing equals it.
+    /// A field that no execution has yet. No value equals it.
     Absent,
 }
 
-/// How a field is compared.
+/// A comparison operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operator {
     /// Equal.
     Is,
     /// Not equal.
     IsNot,
-    /// Has the text as a part.
+    /// Contains the text.
     Contains,
-    /// Does not.
+    /// Does not contain the text.
     ContainsNot,
 }
 
-/// One condition.
+/// A condition on one field.
 #[derive(Debug, Clone)]
 pub struct Condition {
-    /// Field.
+    /// The field.
     pub field: Field,
-    /// Operator.
+    /// The operator.
     pub operator: Operator,
-    /// Value.
+    /// The value to compare with.
     pub value: String,
-    /// Whether upper and lower case are the same.
+    /// True if upper and lower case are equal.
     pub folded: bool,
 }
 
-/// Which part of a list.
+/// A part of a list.
 #[derive(Debug, Clone)]
 pub struct Part {
-    /// What comes after this run; from the beginning without one.
+    /// The execution after which the part begins, or `None` for the beginning of the list.
     pub after: Option<LogId>,
-    /// Runs passed over there.
+    /// The number of executions to skip.
     pub skip: u64,
-    /// Runs at most.
+    /// Maximum number of executions.
     pub limit: u64,
 }
 
-/// Which runs.
+/// A filter for executions.
 #[derive(Debug, Default)]
 pub struct Filter {
-    /// All of these.
+    /// The conditions, all of which must hold.
     pub conditions: Vec<Condition>,
-    /// Begun at this millisecond or later.
+    /// The earliest start time, inclusive, in epoch milliseconds.
     pub from: Option<i64>,
-    /// Begun at this millisecond or before.
+    /// The latest start time, inclusive, in epoch milliseconds.
     pub to: Option<i64>,
 }
 
 impl Field {
-    /// The list of a page that holds it.
+    /// Returns the list of a page that holds the field's values, or `None` if pages do not list
+    /// them.
     fn list(self) -> Option<&'static str> {
         match self {
             Self::Tool => Some("tools"),
@@ -146,7 +148,7 @@ impl Filter {
             && self.conditions.iter().all(|condition| condition.holds(run))
     }
 
-    /// Finds every page that may have such a run.
+    /// Returns a query for all pages that may have matching executions.
     pub(super) fn query(&self, project: &Project) -> Query {
         let mut query = Query::of(project.id.as_str()).newest();
         for Condition { field, operator, value, .. } in self.conditions.iter().filter(|condition| !condition.folded) {
@@ -165,7 +167,7 @@ impl Filter {
         query
     }
 
-    /// The run that is asked for by its id.
+    /// Returns the id of an execution, if the filter asks for a single one.
     fn only(&self) -> Option<&str> {
         let only = |condition: &&Condition| {
             condition.field == Field::Id && condition.operator == Operator::Is && !condition.folded
@@ -174,11 +176,12 @@ impl Filter {
     }
 }
 
-/// Runs, the last that ended first, and whether there are more. A part that begins after a run of another part neither repeats
-/// nor passes over what was there then, whatever has run or gone meanwhile.
+/// Returns executions, the last to end first, and true if more follow. A part that begins after an
+/// execution of another part neither repeats nor skips executions that existed then, even if others
+/// were added or erased in the meantime.
 ///
 /// # Errors
-/// When the store does not answer.
+/// Returns an error if the store does not answer.
 pub async fn list(app: &App, project: &Project, filter: &Filter, part: &Part) -> Result<(Vec<Executed>, bool)> {
     app.log.settle().await?;
     let mut taken = Taken { skip: part.skip, limit: part.limit, runs: Vec::new() };
@@ -193,7 +196,7 @@ pub async fn list(app: &App, project: &Project, filter: &Filter, part: &Part) ->
     }
     let mut reached = None;
     if let Some(id) = &part.after {
-        // The oldest go first: what came after a run that is gone is gone, too.
+        // The oldest executions are erased first, so all later items of the list are gone as well.
         let Some((mut page, index)) = locate(app, project, id).await? else { return Ok((Vec::new(), false)) };
         let rest = page.body.runs.drain(..index).rev().filter(|run| filter.holds(run));
         if taken.fill(rest) {
@@ -201,7 +204,7 @@ pub async fn list(app: &App, project: &Project, filter: &Filter, part: &Part) ->
         }
         reached = Some((page.created_at, page.id));
     }
-    // Pages of the millisecond reached that were read already.
+    // The number of pages with the creation time reached so far that were already read.
     let mut ties = 0;
     loop {
         let mut query = filter.query(project);
@@ -227,7 +230,7 @@ pub async fn list(app: &App, project: &Project, filter: &Filter, part: &Part) ->
     }
 }
 
-/// What a part has so far.
+/// The executions collected for a part.
 struct Taken {
     skip: u64,
     limit: u64,
@@ -235,7 +238,7 @@ struct Taken {
 }
 
 impl Taken {
-    /// Takes what is wanted of these; true when there is more than that.
+    /// Collects executions. Returns true if there are more than the part may have.
     fn fill(&mut self, runs: impl Iterator<Item = Executed>) -> bool {
         for run in runs {
             if self.skip > 0 {
@@ -250,10 +253,10 @@ impl Taken {
     }
 }
 
-/// A run with what was said, as far as it was kept.
+/// Returns an execution with its details, if they were kept.
 ///
 /// # Errors
-/// When there is none, or it does not open.
+/// Returns an error if the execution does not exist, or its details do not open.
 pub async fn get(app: &App, project: &Project, id: &LogId) -> Result<(Executed, Option<Detail>)> {
     app.log.settle().await?;
     let found = locate(app, project, id).await?;
@@ -267,7 +270,7 @@ pub async fn get(app: &App, project: &Project, id: &LogId) -> Result<(Executed, 
     Ok((run, detail))
 }
 
-/// The page of a run, and its place on it.
+/// Returns the page of an execution and its position on the page.
 async fn locate(app: &App, project: &Project, id: &LogId) -> Result<Option<(Record<Page>, usize)>> {
     let Some(began) = id.time() else { return Ok(None) };
     let of = || Query::of(project.id.as_str());

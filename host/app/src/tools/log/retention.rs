@@ -1,8 +1,8 @@
-//! Letting old records of the log go, by age and by number.
+//! Retention of the log by age and by number of executions.
 //!
-//! A project's pages are in the order of their age, so the oldest are read and erased, a few at a time, until one is to stay.
-//! Between two batches everybody else gets their turn. What was said, and cassettes, are as old as the page they belong to,
-//! and go by the same time.
+//! The pages of a project are ordered by age. The oldest are read and erased in small batches until
+//! one must stay. Between two batches, other tasks get their turn. Details and cassettes have the
+//! creation time of their page or execution, and are erased by the same limit.
 
 use std::time::Duration;
 
@@ -14,19 +14,19 @@ use super::{
 };
 use crate::{App, Result, jobs::Lease, projects};
 
-/// Records erased in one batch.
+/// Maximum number of records that are erased in one batch.
 const BATCH: u64 = 32;
-/// Projects and pages read at once.
+/// Number of projects or pages that are read in one query.
 const READ: u64 = 256;
-/// How often it is looked for what is old.
+/// Interval at which old records are erased.
 pub(crate) const EVERY: Duration = Duration::from_secs(3_600);
 
-/// What stays in the log.
+/// The retention settings of the log.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Retention {
-    /// Runs that ended so long ago go.
+    /// Executions that ended longer ago than this are erased.
     pub age: Option<Duration>,
-    /// Of each project so many of the newest runs stay, and up to a page more.
+    /// The number of newest executions of each project that stay. Up to one page more may stay.
     pub runs: Option<u64>,
 }
 
@@ -36,7 +36,7 @@ impl Retention {
     }
 }
 
-/// Lets old records go: a job, run by one server at a time.
+/// Erases old records. This is a job that one server at a time runs.
 pub(crate) async fn retain(app: &App, lease: &Lease) -> Result<()> {
     let retention = app.log.retention;
     if retention.keeps_all() {
@@ -45,10 +45,10 @@ pub(crate) async fn retain(app: &App, lease: &Lease) -> Result<()> {
     pass(&app.store, &|batch| lease.fence(batch), retention, app.clock.now()).await
 }
 
-/// What a batch has to go through before it is committed.
+/// A function that every batch passes through before it is committed.
 type Fence<'a> = &'a (dyn Fn(Batch) -> Batch + Sync);
 
-/// Goes through all projects once, removed ones included.
+/// Goes through all projects once, including deleted ones.
 async fn pass(store: &Store, fence: Fence<'_>, retention: Retention, now: Time) -> Result<()> {
     let mut after = String::new();
     loop {
@@ -64,7 +64,7 @@ async fn pass(store: &Store, fence: Fence<'_>, retention: Retention, now: Time) 
     }
 }
 
-/// What is older than this goes.
+/// Returns the creation time before which records of a project are erased.
 async fn before(store: &Store, project: &str, retention: Retention, now: Time) -> Result<Time> {
     let age = |age: Duration| now.0.saturating_sub(i64::try_from(age.as_millis()).unwrap_or(i64::MAX));
     let by_age = Time(retention.age.map_or(i64::MIN, age));
@@ -75,7 +75,8 @@ async fn before(store: &Store, project: &str, retention: Retention, now: Time) -
     Ok(by_number.map_or(by_age, |time| time.max(by_age)))
 }
 
-/// The time of the page that has the last of so many runs, counted from the newest; none when there are not so many.
+/// Returns the creation time of the page with the last of the `runs` newest executions, or `None`
+/// if the project has no more than these.
 async fn oldest_kept(store: &Store, project: &str, runs: u64) -> Result<Option<Time>> {
     let query = Query::of(project).newest();
     let pages = store.find::<Page>(&query.clone().page(0, 1)).await?.total;
@@ -99,7 +100,7 @@ async fn oldest_kept(store: &Store, project: &str, runs: u64) -> Result<Option<T
     Ok(None)
 }
 
-/// Erases the records of a project that were made before a time, oldest first.
+/// Erases the records of a project that were created before a time, oldest first.
 async fn erase<T: Document>(store: &Store, fence: Fence<'_>, project: &str, before: Time, now: Time) -> Result<()> {
     loop {
         let oldest = store.find::<T>(&Query::of(project).page(0, BATCH)).await?.records;
@@ -109,7 +110,7 @@ async fn erase<T: Document>(store: &Store, fence: Fence<'_>, project: &str, befo
         }
         let batch = old.iter().fold(Batch::at(now), |batch, record| batch.purge(record));
         match store.commit(fence(batch)).await {
-            // Another node was at it: the next look shows what is left.
+            // Another node has changed the records. The next query returns what is left.
             Ok(()) | Err(CommitError::Stale) => tokio::task::yield_now().await,
             Err(cause) => return Err(cause.into()),
         }
@@ -128,7 +129,7 @@ mod tests {
 
     const DAY: i64 = 86_400_000;
 
-    /// A store with a page of two runs for each day, and what was said in them.
+    /// Creates a store with one page of two executions per day, and their details.
     async fn store(folder: &std::path::Path, days: i64) -> Store {
         let store = Store::open(&folder.join("store"), COLLECTIONS).unwrap();
         let key = KeyFile::create(&folder.join("key")).unwrap();
@@ -146,7 +147,7 @@ mod tests {
         store
     }
 
-    /// The days whose page is left, and of which what was said is.
+    /// Returns the days whose pages are left, and the days whose details are left.
     async fn left(store: &Store) -> (Vec<i64>, Vec<i64>) {
         let days = |times: Vec<Time>| times.into_iter().map(|time| time.0 / DAY).collect();
         let all = Query::of("p");

@@ -1,4 +1,4 @@
-//! How much ran, counted from the log: as far back as it is kept.
+//! Usage counts, computed from the log as far back as it is kept.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{App, Result, projects::Project};
 
-/// What runs are counted by.
+/// The property by which executions are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum By {
     /// Slug of the tool.
@@ -17,9 +17,9 @@ pub enum By {
     Toolkit,
     /// The user.
     User,
-    /// How they ended.
+    /// The outcome.
     Status,
-    /// Their project.
+    /// The project.
     Project,
 }
 
@@ -35,10 +35,11 @@ impl By {
     }
 }
 
-/// Adds up the runs of a project that meet the filter and belong to one of the users; no users stand for all.
+/// Adds the executions of a project that match the filter and belong to one of the users. An empty
+/// list of users means all users.
 ///
 /// # Errors
-/// When the store does not answer.
+/// Returns an error if the store does not answer.
 pub async fn count(
     app: &App,
     project: &Project,

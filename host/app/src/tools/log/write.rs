@@ -1,4 +1,4 @@
-//! The writer: takes what was entered, a group at a time, and makes it durable.
+//! The writer of the log, which makes entered records durable in groups.
 
 use std::{
     sync::{Arc, atomic::Ordering},
@@ -20,21 +20,23 @@ use crate::{
     vault::Vault,
 };
 
-/// Bytes of records that are written together at most, unless one alone has more.
+/// Maximum size of the records that are written together, in bytes, unless a single record has
+/// more.
 pub const GROUP_BYTES: usize = 8 << 20;
-/// Line of a record that came past its project's quota.
+/// Log line of a record that exceeds its project's quota.
 const PAST_QUOTA: &str = "arguments, data, lines and requests are left out: the project's log is past `logs.quota_mib`";
 
-/// How long a record may wait for others.
+/// Maximum time for which a record waits for others.
 const BEHIND: Duration = Duration::from_millis(20);
-/// How long the writer waits before it tries again what the store refused.
+/// Time before a failed write is retried.
 const AGAIN: Duration = Duration::from_millis(500);
-/// How many milliseconds pass before the counts of runs are written again.
+/// Interval at which execution counts are written, in milliseconds.
 const COUNTS: i64 = 60_000;
-/// How often it tries when the server is stopping.
+/// Maximum number of retries while the server is stopping.
 const LAST_TRIES: u32 = 6;
 
-/// Writes what is entered. It ends when every [`Log`](super::Log) is gone and everything is written.
+/// The writer of entered records. It ends when every [`Log`](super::Log) is dropped and everything
+/// is written.
 pub struct Writer {
     pub(super) from: mpsc::Receiver<Message>,
     pub(super) bell: Arc<Bell>,
@@ -43,28 +45,29 @@ pub struct Writer {
     pub(super) clock: Clock,
     pub(super) usage: Arc<Usage>,
     pub(super) quotas: Arc<Quotas>,
-    /// When the counts of runs were last written.
+    /// The time at which the execution counts were last written.
     pub(super) counted: Time,
 }
 
-/// What became of a group.
+/// The outcome of writing a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Written {
     Yes,
-    /// The store will never take it.
+    /// The store refuses the records permanently.
     Refused,
-    /// The server stopped first.
+    /// The server stopped before the records were written.
     No,
 }
 
 impl Writer {
-    /// Writes until there is nothing more to come.
+    /// Writes entries until no more can come.
     pub async fn run(mut self) {
         let mut group = Vec::with_capacity(GROUP);
         while self.from.recv_many(&mut group, GROUP).await > 0 {
-            // Closed and empty means that nobody will ring; what came is written at once.
+            // If the channel is closed, no signal can follow, so the received entries are written
+            // at once.
             if group.len() < GROUP && !group.iter().any(Message::hurries) && !self.from.is_closed() {
-                // Time is up or the bell has rung: either way it is time to write.
+                // The group is written in either case, on timeout or on the signal.
                 let _ = timeout(BEHIND, self.bell.rung.notified()).await;
             }
             while group.len() < GROUP
@@ -79,7 +82,7 @@ impl Writer {
             }
         }
         self.save_counts().await;
-        // The work that does it every minute has ended before.
+        // The job that does this every minute has ended before.
         self.quotas.save(&self.store, self.counted).await;
     }
 
@@ -125,13 +128,14 @@ impl Writer {
         }
         if written {
             for done in waiting {
-                // Whoever waited may have gone.
+                // The waiting caller may have gone.
                 let _ = done.send(());
             }
         }
     }
 
-    /// One record that the store refuses must not take the others with it.
+    /// Writes records one by one, so that a record that the store refuses does not affect the
+    /// others.
     async fn one_by_one(&self, entries: &[Pending]) -> bool {
         let mut all = true;
         for entry in entries {
@@ -140,14 +144,14 @@ impl Writer {
         all
     }
 
-    /// Commits, and tries again for as long as the server runs.
+    /// Commits records, and retries for as long as the server runs.
     async fn commit(&self, entries: &[Pending]) -> Written {
         let mut last_tries = 0;
         loop {
             let cause = match self.batch(entries).await {
                 Ok(batch) => match self.store.commit(batch).await {
                     Ok(()) => return Written::Yes,
-                    // Trying again cannot help.
+                    // A retry cannot succeed.
                     Err(cause @ (CommitError::Taken { .. } | CommitError::Stale | CommitError::Invalid(_))) => {
                         tracing::error!(%cause, records = entries.len(), "log records were refused");
                         return Written::Refused;
@@ -200,13 +204,13 @@ impl Writer {
 }
 
 impl Message {
-    /// Somebody waits for it.
+    /// Returns true if a caller waits for the message to be processed.
     fn hurries(&self) -> bool {
         !matches!(self, Self::Entry(_, None))
     }
 }
 
-/// How many of the first records are written together.
+/// Returns the number of first records that are written together.
 fn together(entries: &[Pending]) -> usize {
     let mut bytes = 0;
     let fits = |entry: &&Pending| {
