@@ -1,13 +1,14 @@
 //! The content of an archive in format 1: a sequence of frames.
 //!
-//! A frame is a kind (one byte), the length of its content (four bytes, little-endian) and the content.
+//! A frame is a kind (one byte), the length of its content (four bytes, little-endian), and the
+//! content.
 //!
 //! | kind | content |
 //! |---|---|
 //! | `S` | first: JSON `{"format": 1, "made_by": version, "key": content of the key file}` |
 //! | `R` | a record: JSON, see [`Entry`] |
 //! | `B` | a blob: length of its key (one byte), its key, its bytes |
-//! | `E` | last: JSON `{"records": number, "blobs": number, "bytes": number}`, for what came before |
+//! | `E` | last: JSON `{"records": number, "blobs": number, "bytes": number}` of all before |
 
 use std::io::{Error, ErrorKind, Read};
 

@@ -42,7 +42,7 @@ pub async fn read_out(store: &Store, to: &mut (impl AsyncWrite + Unpin)) -> Resu
         }
     }
     drop(pause);
-    // Blobs need no snapshot, because a blob that a record names is never removed.
+    // Blobs need no snapshot, because the component that a version names is never removed.
     for key in store.blobs().keys().await? {
         if let Some(bytes) = store.blobs().get(&key).await? {
             give(to, &Frame::blob(&key, &bytes), &mut counts).await?;

@@ -1,7 +1,7 @@
 //! The organization, its projects, and their API keys.
 //!
 //! The id of a key's record is the keyed hash of its secret. Authentication is therefore one
-//! lookup, and a stolen store holds no secret that authenticates. Key holders are cached in memory.
+//! lookup, and a stolen store holds nothing that authenticates. Key holders are cached in memory.
 //! Every operation that ends a key also removes it from the cache in the same step.
 
 mod keys;

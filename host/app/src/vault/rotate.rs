@@ -6,7 +6,7 @@
 //!
 //! 1. The key file gets the new key and keeps the old one beside it.
 //! 2. The data keys are sealed again in batches. A reader opens each data key with the master key
-//!   it names.
+//!    it names.
 //! 3. When no data key names the old key, the key file drops it.
 //!
 //! A restarted rotation continues with the keys it finds in the file. Other processes on the same
