@@ -1,4 +1,5 @@
-//! The right to act, as an argument: a handler without one of these does not compile into acting for anybody.
+//! Authentication as handler arguments: a handler acts for a project, an organization or a user
+//! only if it takes the matching argument.
 
 use std::sync::Arc;
 
@@ -20,16 +21,16 @@ use crate::{
     scope::{Need, needed},
 };
 
-/// The header of a project's key.
+/// Header of a project's key.
 pub(crate) const PROJECT: &str = "x-api-key";
-/// The header of an organisation's key.
+/// Header of an organization's key.
 pub(crate) const ORGANISATION: &str = "x-org-api-key";
-/// The header of a person's key.
+/// Header of a user's key.
 pub(crate) const USER: &str = "x-user-api-key";
-/// Headers that choose the project of a person's request: both or neither.
+/// Headers that select the project of a user's request. A request has both or neither.
 pub(crate) const CHOSEN: [&str; 2] = ["x-org-id", "x-project-id"];
 
-/// A request of a project: by its own key, or by that of a person who says which project is meant.
+/// Request of a project: sent with its own key, or with the key of a user who selects the project.
 pub(crate) struct ProjectKey {
     /// The project.
     pub project: SharedProject,
@@ -37,20 +38,20 @@ pub(crate) struct ProjectKey {
     pub holder: Arc<Holder>,
 }
 
-/// A request of the organisation.
+/// Request of the organization.
 pub(crate) struct OrgKey {
-    /// The organisation.
+    /// The organization.
     pub organisation: OrganisationId,
 }
 
-/// A request of a person, about no project in particular.
+/// Request of a user that selects no project.
 pub(crate) struct UserKey {
     /// The key itself.
     holder: Arc<Holder>,
 }
 
 impl UserKey {
-    /// Whose it is.
+    /// Returns the organization of the user.
     pub(crate) fn organisation(&self) -> &OrganisationId {
         self.holder.organisation()
     }
@@ -108,7 +109,7 @@ pub(crate) async fn project(server: &Server, holder: &Holder, headers: &HeaderMa
     })
 }
 
-/// The project that a person's request is about.
+/// Returns the project that a user's request is about.
 async fn chosen(server: &Server, member: &Member, headers: &HeaderMap) -> Reply<projects::Project> {
     let [organisation, project] = CHOSEN.map(|name| headers.get(name).and_then(|value| value.to_str().ok()));
     let named = match (organisation, project) {
@@ -124,7 +125,7 @@ async fn chosen(server: &Server, member: &Member, headers: &HeaderMap) -> Reply<
     Ok(projects::members::project(&server.app, member, named.as_ref()).await?)
 }
 
-/// Whether a key may do what is asked, from where it is asked.
+/// Checks that the permissions of a key cover what the request needs.
 fn may(holder: &Holder, need: Need) -> Result<(), Error> {
     let Some(scopes) = &holder.rights.scopes else { return Ok(()) };
     let (areas, access) = match need {
@@ -137,7 +138,8 @@ fn may(holder: &Holder, need: Need) -> Result<(), Error> {
     Err(Error::KeyScope { access, area: areas.first().map_or("", |area| area.as_str()) })
 }
 
-/// Admits a request with a working key, once: judges the address that it comes from, and counts it.
+/// Admits a request with a valid key once: checks the address that it comes from and counts it
+/// against the rate limits.
 pub(crate) fn admit(server: &Server, holder: &Holder, project: Option<&Arc<str>>) -> Reply<()> {
     EXCHANGE.with(|exchange| {
         if exchange.owner.get().is_some() {
@@ -157,7 +159,7 @@ pub(crate) fn admit(server: &Server, holder: &Holder, project: Option<&Arc<str>>
     })
 }
 
-/// The one key of a request, when it came in one that the operation wants.
+/// Returns the single key of a request, if it is of a kind that the operation accepts.
 fn given<'a>(headers: &'a HeaderMap, wanted: &[&str], name: &'static str) -> Reply<&'a str> {
     let kinds = [(PROJECT, "a project"), (ORGANISATION, "an organization"), (USER, "a user")];
     let mut found = None;
@@ -177,12 +179,13 @@ fn given<'a>(headers: &'a HeaderMap, wanted: &[&str], name: &'static str) -> Rep
     }
 }
 
-/// Who has sent a request, whatever kind of key that is by.
+/// Authenticates the sender of a request with any kind of key.
 pub(crate) async fn anyone(server: &Server, headers: &HeaderMap) -> Reply<Arc<Holder>> {
     holder(server, given(headers, &[PROJECT, ORGANISATION, USER], "a")?).await
 }
 
-/// Ends a key that somebody found. Whoever tries many that are none gets no further answer.
+/// Revokes a leaked key. Wrong keys count as failed authentications of the address; past their
+/// limit, it gets an error.
 pub(crate) async fn revoke(server: &Server, secret: &str) -> Reply<()> {
     match holder(server, secret).await {
         Ok(_) => Ok(projects::revoke(&server.app, secret).await?),
@@ -191,7 +194,7 @@ pub(crate) async fn revoke(server: &Server, secret: &str) -> Reply<()> {
     }
 }
 
-/// Finds whose key it is.
+/// Returns the holder of a key, from the cache if possible.
 async fn holder(server: &Server, secret: &str) -> Reply<Arc<Holder>> {
     match server.app.keys.remembered(secret) {
         Some(holder) => Ok(holder),
@@ -199,8 +202,8 @@ async fn holder(server: &Server, secret: &str) -> Reply<Arc<Holder>> {
     }
 }
 
-/// Judges a secret that strangers may guess. An address that has shown too many wrong ones waits for its turn, so that its guesses
-/// cost little and a right secret still works.
+/// Checks a secret that strangers may guess. An address with too many wrong secrets has to wait for
+/// a turn, so that its guesses cost little and a valid secret still works.
 pub(crate) async fn judged<T>(
     server: &Server,
     kind: SecretKind,

@@ -1,7 +1,8 @@
-//! A door for the operator's commands: a socket in the data directory of a running server.
+//! Control socket for the operator's commands, in the data directory of a running server.
 //!
-//! Whoever can connect can read the data directory, which only its owner can; so there is no key. A command is one line; what
-//! is answered depends on it. The store belongs to one process, and this is how another has it read out.
+//! A process that can connect can read the data directory, which only its owner can. Therefore the
+//! socket needs no key. A command is one line, and the response depends on it. The store belongs to
+//! one process; through this socket another process reads it.
 
 use std::{
     io::{Read, Write},
@@ -27,26 +28,26 @@ use tokio::{
     time::timeout,
 };
 
-/// Where the socket lies in the data directory.
+/// Name of the socket in the data directory.
 const NAME: &str = "control.sock";
-/// How long a command may take to say what it wants, and how long it may be.
+/// Timeout for receiving the command line; below, its maximum length in bytes.
 const ASKS: Duration = Duration::from_secs(5);
 const LINE: u64 = 64;
-/// Commands served at once.
+/// Maximum number of commands served at the same time.
 const AT_ONCE: usize = 8;
 
-/// What can be asked for.
+/// A command of the control socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ask {
-    /// Everything in the store, as `app::archive` reads it out.
+    /// Export of everything in the store, as written by `app::archive`.
     Export,
     /// The master keys: one line of JSON, a [`Reply`].
     Keys,
-    /// A new master key, then the same.
+    /// Rotation to a new master key, answered as [`Self::Keys`] is.
     Rotate,
 }
 
-/// What is answered about keys, or why not.
+/// The master keys, or the reason why the command failed.
 pub(crate) type Reply = std::result::Result<Vec<Master>, String>;
 
 impl Ask {
@@ -61,13 +62,13 @@ impl Ask {
     }
 }
 
-/// The server's end.
+/// The server's side of the socket.
 pub(crate) struct Control {
     listener: UnixListener,
     path: PathBuf,
 }
 
-/// What commands work on.
+/// Parts of the server that commands work on.
 struct House {
     store: Store,
     vault: Arc<Vault>,
@@ -76,7 +77,8 @@ struct House {
 }
 
 impl Control {
-    /// Opens the door. What an earlier process left is taken away: the store is ours.
+    /// Opens the socket. A socket left by an earlier process is removed: the store is locked by
+    /// this process.
     pub(crate) fn open(data: &Path) -> Result<Self> {
         let path = data.join(NAME);
         let _ = std::fs::remove_file(&path);
@@ -142,18 +144,18 @@ async fn reply(to: &mut (impl AsyncWrite + Unpin), reply: Reply) -> Result<()> {
     Ok(to.write_all(&serde_json::to_vec(&reply)?).await?)
 }
 
-/// Replaces the master key and says which there are then.
+/// Replaces the master key and returns all master keys that exist afterwards.
 pub(crate) async fn rotate(vault: &Vault, key_file: &Path, now: Time) -> std::result::Result<Vec<Master>, RotateError> {
     vault.rotate(key_file, now).await?;
     Ok(vault.masters().await?)
 }
 
-/// Whether a server listens in a data directory.
+/// Returns true if a server listens in a data directory.
 pub(crate) fn is_there(data: &Path) -> bool {
     BlockingStream::connect(data.join(NAME)).is_ok()
 }
 
-/// The other end: asks the server of a data directory. The answer is read until it ends.
+/// Sends a command to the server of a data directory. The response is read until it ends.
 pub(crate) fn ask(data: &Path, ask: Ask) -> Result<impl Read + use<>> {
     let path = data.join(NAME);
     let connect = || {

@@ -1,4 +1,5 @@
-//! What happens around every request, in one place and without layers of boxes: id, place, deadline, panic, headers.
+//! Handles the parts common to every request in one function instead of stacked layers: request id,
+//! concurrency permit, deadline, panic and headers.
 
 use std::{net::IpAddr, panic::AssertUnwindSafe, sync::Arc};
 
@@ -22,22 +23,22 @@ use crate::{
 
 const WINDOW_TEXT: &str = "600s";
 const _: () = assert!(RATE_WINDOW.as_secs() == 600);
-/// Bytes of the request line, and of the headers.
+/// Maximum bytes of the request line, and of all headers together.
 pub(crate) const LINE: usize = 8 << 10;
 pub(crate) const HEADERS: usize = 16 << 10;
-/// Bytes of a host and its port, besides letters and digits (RFC 3986, section 3.2.2).
+/// Characters of a host and its port, besides letters and digits (RFC 3986, section 3.2.2).
 const HOST: &[u8] = b"-._~%!$&'()*+,;=:[]";
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const RATE: HeaderName = HeaderName::from_static("x-ratelimit");
 const REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
 const WINDOW: HeaderName = HeaderName::from_static("x-ratelimit-window-size");
 
-/// A path as the log has it: what opens a page stands in none.
+/// Returns a path as it is logged. Link tokens, which open a page, are left out.
 fn shown(path: &str) -> &str {
     if path.starts_with("/link/") { "/link/…" } else { path }
 }
 
-/// Answers one request that came from this address.
+/// Answers one request that came from the given address.
 pub(crate) async fn answer(
     server: Arc<Server>,
     mut router: Router,
@@ -64,7 +65,7 @@ pub(crate) async fn answer(
 }
 
 async fn guarded(server: &Arc<Server>, router: &mut Router, request: Request<Body>) -> Response<Body> {
-    // Probes are answered when every place is taken.
+    // Health probes are answered even when the server is at its concurrency limit.
     if !request.uri().path().starts_with("/health/")
         && let Err(busy) = places::enter(&server.admission).await
     {
@@ -88,7 +89,8 @@ async fn guarded(server: &Arc<Server>, router: &mut Router, request: Request<Bod
     }
 }
 
-/// What of the head is longer than it may be. Past both together the connection answers by itself.
+/// Returns the refusal for a request line or headers beyond their limits. If both are exceeded
+/// together, hyper answers by itself.
 fn too_long(request: &Request<Body>) -> Option<Wire> {
     let target = request.uri().path_and_query().map_or(0, |target| target.as_str().len());
     if request.method().as_str().len() + target + "  HTTP/1.1".len() > LINE {
@@ -98,7 +100,8 @@ fn too_long(request: &Request<Body>) -> Option<Wire> {
     (headers > HEADERS).then_some(Wire::LongHeaders)
 }
 
-/// Refuses a head without exactly one `Host` header that can name a host (RFC 9112, section 3.2). HTTP/1.0 knows no such header.
+/// Refuses a request without exactly one `Host` header that can name a host (RFC 9112, section
+/// 3.2). HTTP/1.0 does not require the header.
 fn bad_host(request: &Request<Body>) -> Option<Wire> {
     let mut hosts = request.headers().get_all(header::HOST).iter();
     let is_good = match (hosts.next(), hosts.next()) {
@@ -109,13 +112,14 @@ fn bad_host(request: &Request<Body>) -> Option<Wire> {
     (!is_good).then_some(Wire::BadHost)
 }
 
-/// A run has limits of its own, a publication those of the compiler, a file those of its transfer.
+/// Returns true if the general deadline applies. Executions, publications and file transfers have
+/// limits of their own.
 fn has_deadline(request: &Request<Body>) -> bool {
     let path = request.uri().path();
     !(path.contains("/tools/execute/") || path.contains("/versions/") || path.starts_with("/files/"))
 }
 
-/// The client's own id, when it can stand in a header and a log.
+/// Returns the client's own request id if it is safe in a header and in the log.
 fn given_id(request: &Request<Body>) -> Option<String> {
     let text = request.headers().get(REQUEST_ID)?.to_str().ok()?;
     let plain = (1..=128).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_graphic());

@@ -1,7 +1,8 @@
-//! Connections: accepted within bounds, served by HTTP/1.1, and let finish when the server stops.
+//! Accepts connections within limits, serves them by HTTP/1.1, and lets them finish when the server
+//! stops.
 //!
-//! A framework's listener gives no bound on connections per address, on header size or on slow headers; these are a few
-//! lines over hyper.
+//! The listener of a framework has no limit on connections per address, on header size or on slow
+//! headers. This module implements these limits on top of hyper.
 
 use std::{
     collections::HashMap,
@@ -26,13 +27,14 @@ use tokio::{
 
 use crate::{Server, admission::counted_as, config::PACE_WINDOW, forwarded, layers};
 
-/// Bytes of a request's headers and line together.
+/// Maximum bytes of the request line and the headers together.
 const HEAD: usize = 24 << 10;
 pub(crate) const HEADERS: usize = 100;
-/// Before accepting is tried again when the system refuses, for example for want of file descriptors.
+/// Pause before the next accept after the system refused one, for example because no file
+/// descriptors are left.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Serves until told to stop, then finishes what runs, for as long as `drain` allows.
+/// Serves until `stop` is set, then waits at most `drain` for open connections to finish.
 pub(crate) async fn serve(
     listener: TcpListener,
     server: Arc<Server>,
@@ -62,13 +64,13 @@ pub(crate) async fn serve(
                 continue;
             }
         };
-        // What listens on IPv6 shows IPv4 addresses in a form of their own.
+        // A socket that listens on IPv6 reports IPv4 clients as IPv4-mapped addresses.
         let peer = peer.ip().to_canonical();
-        // All clients of a proxy come from its address.
+        // All clients of a proxy share its address, so proxies are not counted.
         let counted = if forwarded::is_trusted(peer, &server.trusted_proxies) {
             None
         } else {
-            // Closed at once when there are too many from the address.
+            // The connection is closed at once if its address has too many.
             let Some(counted) = addresses.enter(counted_as(peer)) else { continue };
             Some(counted)
         };
@@ -93,7 +95,7 @@ async fn connection(
     router: Router,
     mut stop: watch::Receiver<bool>,
 ) {
-    // Answers are small and complete: waiting to fill a packet only adds latency.
+    // Responses are small and complete: waiting to fill a packet would only add latency.
     if let Err(cause) = stream.set_nodelay(true) {
         tracing::debug!(%cause, "cannot set TCP_NODELAY");
     }
@@ -128,8 +130,9 @@ async fn connection(
     }
 }
 
-/// A connection that ends when its client reads an answer too slowly: fewer than `pace` bytes in [`PACE_WINDOW`], or not all of it in
-/// `longest`. Time counts from when the client first made the server wait until everything is written.
+/// Connection that ends when its client reads a response too slowly: fewer than `pace` bytes in
+/// [`PACE_WINDOW`], or not everything within `longest`. The time counts from the client's first
+/// stall until everything is written.
 struct Paced {
     stream: TcpStream,
     pace: usize,
@@ -139,14 +142,14 @@ struct Paced {
     stall: Option<Stall>,
 }
 
-/// A client that makes the server wait.
+/// Stall of a client that makes the server wait.
 struct Stall {
     since: Instant,
     window: Pin<Box<Sleep>>,
 }
 
 impl Paced {
-    /// Ends a write that the client has kept waiting for too long.
+    /// Fails a write that the client has stalled for too long.
     fn judge(&mut self, cx: &mut Context<'_>, outcome: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         if let Poll::Ready(Ok(bytes)) = outcome {
             self.written += bytes;
@@ -194,7 +197,7 @@ impl AsyncWrite for Paced {
         self.stream.is_write_vectored()
     }
 
-    /// Comes when everything is written.
+    /// Resets the stall; hyper flushes when everything is written.
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.stall = None;
         Pin::new(&mut self.stream).poll_flush(cx)
@@ -205,19 +208,19 @@ impl AsyncWrite for Paced {
     }
 }
 
-/// Waits for the word to stop, or for nobody being there to give it.
+/// Waits for the stop signal, or until its sender is dropped.
 async fn stopped(stop: &mut watch::Receiver<bool>) {
-    // Whether it was said or nobody can say it any more comes to the same.
+    // A stop signal and a dropped sender have the same effect.
     let _ = stop.wait_for(|stop| *stop).await;
 }
 
-/// Open connections by address.
+/// Counts open connections by address.
 struct Addresses {
     most: usize,
     open: Mutex<HashMap<IpAddr, usize>>,
 }
 
-/// One connection counted.
+/// One counted connection.
 struct Counted {
     address: IpAddr,
     of: Arc<Addresses>,

@@ -44,12 +44,12 @@ use crate::{
     words::Words,
 };
 
-/// What handlers share.
+/// State that handlers share.
 pub(crate) struct Server {
     pub app: App,
     pub admission: Admission,
     pub words: Words,
-    /// Ranges of the proxies whose word on a client's address counts.
+    /// Address ranges of the proxies whose forwarding headers are trusted.
     pub trusted_proxies: Vec<IpNet>,
     pub config: Config,
     serving: AtomicBool,
@@ -62,7 +62,7 @@ impl Server {
         Ok(Self { app, admission, words, trusted_proxies, config, serving: AtomicBool::new(false) })
     }
 
-    /// Whether clients should be sent here.
+    /// Returns true if clients should be routed to this server.
     pub(crate) fn is_serving(&self) -> bool {
         self.serving.load(Ordering::Relaxed)
     }
@@ -91,33 +91,33 @@ enum Command {
     Doctor,
     /// Read everything in the data directory and report damage
     Verify,
-    /// Write everything into one encrypted file: a backup, or the way to another store
+    /// Write everything into one encrypted file, as a backup or to move to another store
     #[command(after_help = archive::EXPORT_EXAMPLES)]
     Export(archive::Export),
-    /// Put what `export` wrote into an empty data directory
+    /// Load what `export` wrote into an empty data directory
     #[command(after_help = archive::IMPORT_EXAMPLES)]
     Import(archive::Import),
-    /// Load the ids that clients of an older system have
+    /// Load the ids that clients of an older system use
     #[command(after_help = legacy::FORM)]
     ImportLegacy(legacy::Args),
-    /// Show the master key and replace it; list, make and end API keys
+    /// Show and replace the master key; list, create and revoke API keys
     Keys(keys::Args),
-    /// List, add and remove persons, each with a key to every project
+    /// List, add and remove members, each with a key to every project
     Members(members::Args),
-    /// List, keep or forget the operator's own clients at applications
+    /// List, set and remove the operator's OAuth apps at providers
     OauthApps(oauth_apps::Args),
-    /// Take a recorded call out of the execution log
+    /// Export the cassette of an execution from the execution log
     Logs(logs::Args),
     /// Publish toolkits from a registry, list and deprecate them
     Toolkits(toolkits::Args),
-    /// Print the description of the API, as the server answers it under /api/v3/openapi.json
+    /// Print the API description that the server answers under /api/v3/openapi.json
     Openapi,
-    /// Print every limit with its number, its setting and what happens past it
+    /// Print every limit with its value, its setting and the effect of exceeding it
     Limits,
 }
 
 fn main() -> ExitCode {
-    // The sandbox starts this very program to compile a component in a process with limits.
+    // The sandbox starts this same program to compile a component in a process with limits.
     if std::env::args_os().nth(1).is_some_and(|argument| argument == sandbox::COMPILE_ARG) {
         return sandbox::compile_child();
     }
@@ -125,7 +125,8 @@ fn main() -> ExitCode {
     match run(cli) {
         Ok(code) => code,
         Err(Stop { line, code, .. }) => {
-            // Nobody reads it: there is nobody to tell, and the code says it.
+            // An error while writing to standard error has no remedy; the exit code still reports
+            // the failure.
             let _ = writeln!(std::io::stderr(), "toolhost: {line}");
             ExitCode::from(code)
         }
@@ -169,11 +170,13 @@ fn run(cli: Cli) -> Result<ExitCode, Stop> {
 }
 
 fn start_logging(config: &Config) -> anyhow::Result<()> {
-    // sled writes whole pages at `trace`, and at a stop from threads that cannot log any more, which would end the process.
+    // At `trace`, sled logs whole pages. It also logs at shutdown from threads that can no longer
+    // log, which would abort the process.
     let filter =
         EnvFilter::try_new(format!("sled=warn,{}", config.log)).map_err(|cause| anyhow::anyhow!("`log`: {cause}"))?;
     let colour = !config.plain && std::io::stderr().is_terminal();
-    // A line that cannot be written is dropped. Saying so would go to where it could not be written, and end the process.
+    // A line that cannot be written is dropped. Reporting it would go to the same broken output and
+    // end the process.
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
@@ -186,7 +189,8 @@ fn start_logging(config: &Config) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A panic becomes one line of the log. One of reading a damaged store is told by the refusal to start.
+/// Logs a panic as one line. A panic while reading a damaged store is reported by the refusal to
+/// start.
 fn log_panics() {
     std::panic::set_hook(Box::new(|panic| {
         let thread = std::thread::current();
@@ -199,7 +203,8 @@ fn log_panics() {
     }));
 }
 
-/// Keeps keys and credentials in memory from core dumps and from other processes of the same user.
+/// Protects keys and credentials in memory from core dumps and from other processes of the same
+/// user.
 fn keep_memory_private() {
     let none = rustix::process::Rlimit { current: Some(0), maximum: Some(0) };
     if let Err(cause) = rustix::process::setrlimit(rustix::process::Resource::Core, none) {

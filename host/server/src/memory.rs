@@ -1,17 +1,20 @@
-//! The allocator, and memory that goes back to the system when a server comes to rest.
+//! The allocator, and the return of freed memory to the system when the server is idle.
 //!
-//! The allocator gives freed memory back while it is asked for more. A server that has read its catalogue or taken in a
-//! publication and is then left alone would keep what that took for good; so it is asked to look from time to time.
+//! The allocator returns freed memory only while it serves further allocations. An idle server
+//! would keep the memory that loading the catalog or receiving a publication took. Therefore a
+//! timer asks the allocator periodically.
 
 use std::time::Duration;
 
-/// A call makes many small allocations on several threads; this allocator is about a tenth quicker over a whole request.
+/// A call makes many small allocations on several threads. This allocator makes a whole request
+/// about a tenth faster.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const EVERY: Duration = Duration::from_secs(5);
 
-/// Gives back what has been free for a while, for as long as it is polled.
+/// Periodically returns memory to the system that has been free for a while, for as long as it is
+/// polled.
 pub(crate) async fn give_back() {
     loop {
         tokio::time::sleep(EVERY).await;
@@ -19,14 +22,14 @@ pub(crate) async fn give_back() {
     }
 }
 
-/// Gives back at once what this thread has freed. For a thread that reads much and then waits: what it freed is its own
-/// until it asks.
+/// Returns the memory that this thread has freed to the system at once. For a thread that reads
+/// much data and then waits: memory that it freed stays with it until it calls this.
 pub(crate) fn give_back_now() {
     collect(true);
 }
 
 #[expect(unsafe_code, reason = "the allocator's own interface, which is C")]
 fn collect(at_once: bool) {
-    // SAFETY: any thread may ask at any time, and nothing that is in use moves or goes.
+    // SAFETY: any thread may call this at any time, and memory in use is neither moved nor freed.
     unsafe { libmimalloc_sys::mi_collect(at_once) }
 }

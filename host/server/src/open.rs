@@ -1,5 +1,6 @@
-//! Opens what the server stands on: key file, store, vault, the way out, the sandbox. In this order, so that a damaged store
-//! or a wrong key is found before anything is written.
+//! Opens the parts that a server is built on: key file, store, vault, HTTP client and sandbox.
+//!
+//! The order guarantees that a damaged store or a wrong key is found before anything is written.
 
 use std::{
     fmt::Display,
@@ -21,17 +22,18 @@ use store::{Blobs, Bucket, BucketError, Folder, Store};
 
 use crate::config::{Allocator, Config};
 
-/// Exit code of a start that would lose or expose something: damaged store, wrong or unsafe key.
+/// Exit code of a start that would lose or expose data: the store is damaged, or the key is wrong
+/// or unsafe.
 const REFUSED: u8 = 78;
 
-/// Why a command ends without doing its work: one line for the operator, and the exit code.
+/// Reason why a command ends without doing its work, as one line for the operator and an exit code.
 #[derive(Debug)]
 pub(crate) struct Stop {
-    /// What was found, and what to do.
+    /// The problem and its remedy.
     pub line: String,
-    /// Exit code.
+    /// The exit code of the process.
     pub code: u8,
-    /// Another process has the store.
+    /// True if another process has locked the store.
     pub locked: bool,
 }
 
@@ -53,27 +55,28 @@ impl From<app::Error> for Stop {
     }
 }
 
-/// Everything, opened.
+/// All opened parts of a server.
 pub(crate) struct Opened {
-    /// The house.
+    /// The application.
     pub app: App,
-    /// To be run beside it.
+    /// Writer of the execution log. It has to run beside the application.
     pub writer: Writer,
-    /// To be closed at the end.
+    /// The store, which has to be closed at the end.
     pub store: Store,
-    /// Whether the data directory was empty.
+    /// True if the store was never used before this start.
     pub new: bool,
 }
 
-/// Opens everything.
+/// Opens the store, the vault, the sandbox and the application.
 ///
 /// # Errors
-/// With code 78 when starting would lose or expose something, with 1 otherwise.
+/// Exit code 78 if starting would lose or expose data, 1 otherwise.
 pub(crate) async fn open(config: &Config) -> Result<Opened, Stop> {
     let clock = Clock::system();
     let trusted = config.trusted_keys()?;
     let store = fresh_store(config).await?;
-    // In this order: another node may make the first record meanwhile, which is the vault's.
+    // The order matters: another node may write the first record in the meantime, and that record
+    // is the vault's.
     let empty = archive::is_empty(&store).await?;
     let new = !Vault::exists(&store).await?;
     if new && !empty {
@@ -122,14 +125,14 @@ pub(crate) async fn open(config: &Config) -> Result<Opened, Stop> {
 /// Opens the store alone.
 ///
 /// # Errors
-/// With code 78 when it is damaged, or is a database that cannot be used.
+/// Exit code 78 if the store is damaged or is a database that cannot be used.
 pub(crate) async fn store(config: &Config) -> Result<Store, Stop> {
     let at = store_folder(&config.data);
     let bucket = match bucket(config)? {
         Some(bucket) => {
             match bucket.probe().await {
                 Ok(()) => {}
-                // What is compiled here already runs without it.
+                // Components that are compiled on this machine already run without the bucket.
                 Err(cause @ BucketError::Away { .. }) => tracing::warn!(%cause, "started without the bucket of blobs"),
                 Err(cause) => return Err(anyhow::anyhow!(cause).into()),
             }
@@ -161,7 +164,7 @@ pub(crate) async fn store(config: &Config) -> Result<Store, Stop> {
     })
 }
 
-/// Opens the store alone, making it where it is missing.
+/// Opens the store alone and creates the data directory if it is missing.
 ///
 /// # Errors
 /// As [`store`].
@@ -170,24 +173,24 @@ pub(crate) async fn fresh_store(config: &Config) -> Result<Store, Stop> {
     store(config).await
 }
 
-/// The bucket of the blobs, if they are in one. Nothing was asked of it yet.
+/// Returns the bucket of the blobs if blobs are stored in a bucket. Sends no request to it.
 ///
 /// # Errors
-/// When the settings make no client.
+/// If no client can be built from the settings.
 pub(crate) fn bucket(config: &Config) -> Result<Option<Bucket>, Stop> {
     let settings = config.bucket()?;
     settings.map(Bucket::new).transpose().map_err(|cause| anyhow::anyhow!(cause).into())
 }
 
-/// Where the store lies in the data directory.
+/// Returns the folder of the store in the data directory.
 pub(crate) fn store_folder(data: &Path) -> PathBuf {
     data.join("store")
 }
 
-/// Opens the vault on a store that was used before.
+/// Reads the master key file, or creates it if the installation is `new`.
 ///
 /// # Errors
-/// With code 78 when the key is missing, unsafe or wrong.
+/// Exit code 78 if the key is missing, unsafe or wrong.
 fn key(path: &Path, new: bool) -> Result<KeyFile, Stop> {
     match KeyFile::read(path) {
         Ok(key) => Ok(key),
@@ -223,17 +226,18 @@ async fn sandbox(config: &Config, vault: &Vault, net: net::Client) -> Result<San
     opened.map_err(|cause| anyhow::anyhow!("open the sandbox: {cause}").into())
 }
 
-/// Makes a folder that only its owner can look into; one that is there has to be such a folder.
+/// Creates a folder that only its owner can access. An existing folder must be private already.
 fn make_private(folder: &Path) -> Result<(), Stop> {
     let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
     made.with_context(|| format!("make the data directory {}", folder.display())).map_err(Stop::from)?;
     check_private(folder)
 }
 
-/// Refuses a data directory that others can look into or write to, as a key file is refused that they can read.
+/// Refuses a data directory that other users can read or write, just as a readable key file is
+/// refused.
 ///
 /// # Errors
-/// With code 78 when they can.
+/// Exit code 78 if other users have access.
 pub(crate) fn check_private(folder: &Path) -> Result<(), Stop> {
     let found = std::fs::metadata(folder);
     let found = found.with_context(|| format!("look at the data directory {}", folder.display()))?;

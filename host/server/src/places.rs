@@ -1,7 +1,8 @@
-//! Places that the request being answered holds among the requests in flight: one of the node, and one of its project once its
-//! key was judged.
+//! Concurrency permits that the request being answered holds: one of the node, and one of its
+//! project once its key is authenticated.
 //!
-//! A request that waits for its client holds none: it leaves them, waits, and enters again.
+//! A request that waits for its client holds none: it releases its permits, waits, and acquires
+//! them again.
 
 use std::{
     cell::{Cell, OnceCell},
@@ -13,27 +14,27 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use crate::{admission::Admission, respond::EXCHANGE};
 
-/// Places of one request, given back when it is answered.
+/// Permits of one request, released when it is answered.
 #[derive(Default)]
 pub(crate) struct Places {
     node: Cell<Option<OwnedSemaphorePermit>>,
     project: Cell<Option<OwnedSemaphorePermit>>,
-    /// Project of which a place is to be held.
+    /// Project whose permit the request needs.
     tenant: OnceCell<Arc<str>>,
 }
 
 impl Places {
-    /// Moves the places elsewhere.
+    /// Moves the permits into a new value.
     pub(crate) fn take(&self) -> Self {
         Self { node: Cell::new(self.node.take()), project: Cell::new(self.project.take()), tenant: self.tenant.clone() }
     }
 }
 
-/// Takes the places of the request being answered. The project's comes first, so that a project at its limit waits without one of
-/// the node's.
+/// Acquires the permits of the request being answered. The project's permit comes first, so that a
+/// project at its limit waits without occupying a permit of the node.
 ///
 /// # Errors
-/// [`Error::ProjectBusy`] or [`Error::NodeBusy`] when none becomes free in time.
+/// [`Error::ProjectBusy`] or [`Error::NodeBusy`] if no permit becomes free in time.
 pub(crate) async fn enter(admission: &Admission) -> Result<(), Error> {
     let tenant = EXCHANGE.with(|exchange| exchange.places.tenant.get().cloned());
     if let Some(tenant) = tenant {
@@ -45,12 +46,12 @@ pub(crate) async fn enter(admission: &Admission) -> Result<(), Error> {
     Ok(())
 }
 
-/// Takes a place of a project as well, unless the request has one already.
+/// Acquires a permit of a project too, unless the request has one already.
 ///
 /// # Errors
 /// As [`enter`].
 pub(crate) async fn enter_project(admission: &Admission, tenant: &Arc<str>) -> Result<(), Error> {
-    // The first call says which project it is; later ones mean the same.
+    // The first call determines the project; later calls are for the same one.
     if EXCHANGE.with(|exchange| exchange.places.tenant.set(tenant.clone()).is_err()) {
         return Ok(());
     }
@@ -66,7 +67,7 @@ pub(crate) async fn enter_project(admission: &Admission, tenant: &Arc<str>) -> R
     }
 }
 
-/// Gives the places back, to wait for the client.
+/// Releases the permits while the request waits for its client.
 pub(crate) fn leave() {
     drop(EXCHANGE.with(|exchange| (exchange.places.node.take(), exchange.places.project.take())));
 }
