@@ -1,6 +1,6 @@
-//! Who may come in now: counters that bound what one caller can take from the others.
+//! Rate and concurrency limits, which bound what one caller can take from the others.
 //!
-//! All of it lives in this process and forgets at a restart; nothing else depends on it.
+//! All counters live in this process and are reset by a restart; nothing else depends on them.
 
 use std::{
     collections::HashMap,
@@ -22,20 +22,22 @@ use tokio::{
     time::timeout,
 };
 
-/// In which an allowance that was used up is whole again.
+/// Time in which a used-up rate limit is fully restored.
 pub(crate) const RATE_WINDOW: Duration = Duration::from_secs(600);
 const FAILURE_WINDOW: Duration = Duration::from_secs(60);
-/// Counters that have nothing to say are dropped when there are more than this.
+/// Number of counters above which expired counters are dropped.
 const KEPT: usize = 10_000;
-/// Secrets of each kind that are judged at once for addresses that have shown too many wrong ones.
+/// Concurrency limit, for each kind of secret, of checks for addresses with too many wrong secrets.
 pub(crate) const SUSPECTS_AT_ONCE: usize = 8;
-/// How long such a secret waits to be judged.
+/// Timeout of a secret that waits for such a check.
 const SUSPECT_WAIT: Duration = Duration::from_secs(5);
-/// Part of the memory of arriving bodies that one project may use, and one address without a key.
+/// Divisor of the memory for arriving bodies that one project may use; below, the one for an
+/// address without a key.
 const OWNER_PART: usize = 4;
 const ADDRESS_PART: usize = 16;
 
-/// Returns what an address is counted as: an IPv6 address as its /64, which one caller has as a whole.
+/// Returns the address that is counted: an IPv6 address counts as its /64, which belongs to one
+/// caller as a whole.
 pub(crate) fn counted_as(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V4(_) => address,
@@ -43,28 +45,28 @@ pub(crate) fn counted_as(address: IpAddr) -> IpAddr {
     }
 }
 
-/// An allowance of requests for each key: it may be used up at once, and comes back evenly. 0 is no limit. Only who has a
-/// working key is counted, so there are no more counters than keys.
+/// Rate limit of requests for each key: it may be used up at once and is restored evenly. 0 means
+/// no limit. Only requests with a valid key are counted, so there are no more counters than keys.
 struct Rate<K: Clone + Hash + Eq> {
     who: &'static str,
     limiter: Option<DefaultKeyedRateLimiter<K, StateInformationMiddleware>>,
 }
 
-/// What the tightest of the allowances that a request uses has to say.
+/// State of the tightest rate limit that applies to a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Allowance {
-    /// Requests in ten minutes; 0 for any number.
+    /// Requests in ten minutes; 0 means no limit.
     pub limit: u32,
-    /// Of them, those left.
+    /// Remaining requests of the limit.
     pub left: u32,
 }
 
-/// What counting a request came to.
+/// Outcome of counting a request.
 #[derive(Debug)]
 pub(crate) struct Counted {
-    /// What is told to the client.
+    /// Rate limit that is reported to the client.
     pub allowance: Allowance,
-    /// Why the request is not answered.
+    /// Reason why the request is refused, if it is.
     pub refused: Option<Error>,
 }
 
@@ -77,7 +79,7 @@ impl<K: Clone + Hash + Eq> Rate<K> {
         Self { who, limiter: quota.map(|quota| RateLimiter::keyed(quota).with_middleware()) }
     }
 
-    /// Takes one request from an allowance; none where there is no limit.
+    /// Takes one request from the rate limit of a key; returns none if there is no limit.
     fn take(&self, key: &K) -> Option<Result<Allowance, Error>> {
         let taken = self.limiter.as_ref()?.check_key(key);
         Some(match taken {
@@ -91,7 +93,8 @@ impl<K: Clone + Hash + Eq> Rate<K> {
     }
 }
 
-/// Counts events in a sliding window: all of this window, and of the last as much as still lies in reach.
+/// Counts events in a sliding window: all events of this window, and the share of the previous one
+/// that is still in reach.
 #[derive(Debug, Default, Clone, Copy)]
 struct Window {
     index: i64,
@@ -115,7 +118,7 @@ impl Window {
     }
 }
 
-/// One sliding counter per address, with one limit; 0 is no limit.
+/// One sliding window per address, all with the same limit; 0 means no limit.
 #[derive(Debug)]
 struct Counters {
     limit: u32,
@@ -133,7 +136,7 @@ impl Counters {
         self.windows.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many are left; `None` when there is no limit.
+    /// Returns the remaining number of events, or `None` if there is no limit.
     fn left(&self, key: &IpAddr, now: Time) -> Option<u32> {
         if self.limit == 0 {
             return None;
@@ -155,7 +158,8 @@ impl Counters {
                 window.roll(now, length);
                 window.count(now, length) > 0
             });
-            // So many addresses at once are one caller's, who would have each look at all of them again.
+            // So many addresses at once belong to one caller, who could force a scan of all
+            // counters for each one.
             if windows.len() >= KEPT {
                 windows.clear();
             }
@@ -165,24 +169,24 @@ impl Counters {
         window.current = window.current.saturating_add(1);
     }
 
-    /// When this window has passed.
+    /// Returns the time until the current window ends.
     fn after(&self, now: Time) -> Duration {
         Duration::from_millis(u64::try_from(self.length - now.0.rem_euclid(self.length)).unwrap_or(1))
     }
 }
 
-/// Kinds of secrets that strangers may guess. Each is counted for itself.
+/// Kinds of secrets that strangers may guess. Each kind is counted separately.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SecretKind {
     /// An API key.
     Key,
-    /// The token of a link.
+    /// A link token.
     Link,
     /// The state of a callback.
     Callback,
 }
 
-/// Wrong secrets of one kind, and the turns of the addresses that have shown too many.
+/// Wrong secrets of one kind, and the turns of addresses with too many of them.
 struct Suspects {
     failures: Counters,
     turns: Semaphore,
@@ -194,7 +198,7 @@ impl Suspects {
     }
 }
 
-/// Bodies that are arriving. Their requests hold no place among those in flight meanwhile.
+/// Bodies that are arriving. Their requests hold no concurrency permit in the meantime.
 pub(crate) struct Arrivals {
     per_address: usize,
     per_owner: usize,
@@ -208,7 +212,7 @@ struct Arriving {
     shares: HashMap<Payer, Share>,
 }
 
-/// Bodies of one payer, and their bytes that are there.
+/// Bodies of one payer, and their bytes that have arrived.
 #[derive(Debug, Default)]
 struct Share {
     bodies: usize,
@@ -222,7 +226,7 @@ enum Payer {
     Owner(Arc<str>),
 }
 
-/// A body that is arriving, counted until it is dropped.
+/// One arriving body, counted until it is dropped.
 pub(crate) struct Arrival<'a> {
     of: &'a Arrivals,
     address: Payer,
@@ -244,10 +248,11 @@ impl Arrivals {
         self.arriving.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts one more body. A request without a working key has no owner.
+    /// Counts one more body. A request without a valid key has no owner.
     ///
     /// # Errors
-    /// [`Error::AddressBusy`] or [`Error::ProjectBusy`] when so many of theirs are arriving already.
+    /// [`Error::AddressBusy`] or [`Error::ProjectBusy`] if the address or the owner is at its limit
+    /// of arriving bodies.
     pub(crate) fn enter(&self, address: IpAddr, owner: Option<Arc<str>>) -> Result<Arrival<'_>, Error> {
         let (address, owner) = (Payer::Address(counted_as(address)), owner.map(Payer::Owner));
         let mut arriving = self.arriving();
@@ -267,10 +272,10 @@ impl Arrivals {
 }
 
 impl Arrival<'_> {
-    /// Counts bytes that have arrived. A payer's only body may be larger than its part.
+    /// Counts bytes that have arrived. A payer's only body may exceed the payer's share.
     ///
     /// # Errors
-    /// When its payer's part of the memory is used up, or all of it.
+    /// If the memory for arriving bodies, or the payer's share of it, is used up.
     pub(crate) fn grow(&mut self, bytes: usize) -> Result<(), Error> {
         let mut arriving = self.of.arriving();
         let arriving = &mut *arriving;
@@ -313,11 +318,11 @@ impl Drop for Arrival<'_> {
 
 /// All counters.
 pub(crate) struct Admission {
-    /// Requests of an organisation, of a project, and with one key.
+    /// Requests of an organization, of a project, and with one key.
     organisations: Rate<app::ids::OrganisationId>,
     tenants: Rate<Arc<str>>,
     keys: Rate<String>,
-    /// What is told before anybody is counted.
+    /// Rate limit that is reported before a request is counted.
     pub allowance: Allowance,
     /// Failed authentications from an address, by [`SecretKind`].
     suspects: [Suspects; 3],
@@ -345,23 +350,23 @@ impl Admission {
         }
     }
 
-    /// A place among all requests.
+    /// Acquires a concurrency permit of the node.
     ///
     /// # Errors
-    /// [`Error::NodeBusy`] when none becomes free in time.
+    /// [`Error::NodeBusy`] if none becomes free in time.
     pub(crate) async fn enter(&self) -> Result<OwnedSemaphorePermit, Error> {
         place(&self.all, self.wait).await.ok_or(Error::NodeBusy)
     }
 
-    /// Takes a place among the requests of a project, if one is free.
+    /// Acquires a concurrency permit of a project, if one is free.
     pub(crate) fn try_enter_project(&self, project: &Arc<str>) -> Option<OwnedSemaphorePermit> {
         self.of_project(project).try_acquire_owned().ok()
     }
 
-    /// A place among the requests of a project.
+    /// Acquires a concurrency permit of a project.
     ///
     /// # Errors
-    /// [`Error::ProjectBusy`] when none becomes free in time.
+    /// [`Error::ProjectBusy`] if none becomes free in time.
     pub(crate) async fn enter_project(&self, project: &Arc<str>) -> Result<OwnedSemaphorePermit, Error> {
         place(&self.of_project(project), self.wait).await.ok_or(Error::ProjectBusy)
     }
@@ -379,7 +384,8 @@ impl Admission {
         places
     }
 
-    /// Counts a request: the narrower allowance first, so that what it refuses takes nothing from the wider ones.
+    /// Counts a request. The narrower limit comes first, so that a request it refuses takes nothing
+    /// from the wider ones.
     pub(crate) fn count(&self, holder: &Holder, project: Option<&Arc<str>>) -> Counted {
         let steps: [&dyn Fn() -> Option<Result<Allowance, Error>>; 3] =
             [&|| self.keys.take(&holder.key_id), &|| self.tenants.take(project?), &|| {
@@ -398,16 +404,17 @@ impl Admission {
         Counted { allowance: tightest.unwrap_or(self.allowance), refused: None }
     }
 
-    /// Returns when an address that has shown too many wrong secrets of a kind is trusted again; none for any other address.
+    /// Returns the time until an address with too many wrong secrets of a kind is trusted again;
+    /// none for any other address.
     pub(crate) fn suspected(&self, kind: SecretKind, address: IpAddr, now: Time) -> Option<Duration> {
         let failures = &self.suspects[kind as usize].failures;
         (failures.left(&counted_as(address), now) == Some(0)).then(|| failures.after(now))
     }
 
-    /// Waits until one more secret of a suspected address may be judged.
+    /// Waits until one more secret of a suspected address may be checked.
     ///
     /// # Errors
-    /// [`Error::TooManyFailures`] when too many wait.
+    /// [`Error::TooManyFailures`] if too many are waiting.
     pub(crate) async fn turn(&self, kind: SecretKind) -> Result<SemaphorePermit<'_>, Error> {
         let turn = timeout(SUSPECT_WAIT, self.suspects[kind as usize].turns.acquire()).await;
         turn.ok().and_then(Result::ok).ok_or(Error::TooManyFailures { after: SUSPECT_WAIT })

@@ -1,7 +1,8 @@
-//! Requests taken apart, with our own refusals.
+//! Extractors for requests, which fail with the errors of this API.
 //!
-//! Queries arrive in several spellings: lists comma-joined, repeated or as `name[]`; maps as `name[key]`. Bodies are read
-//! strictly (see [`app::json`]) and within a size and a time. NUL is refused everywhere, because not every store can keep it.
+//! Queries arrive in several spellings: lists are comma-joined, repeated or written as `name[]`;
+//! maps are written as `name[key]`. Bodies are parsed strictly (see [`app::json`]) and within
+//! limits of size and time. NUL is refused everywhere, because not every store can hold it.
 
 use std::{sync::Arc, time::Duration};
 
@@ -27,22 +28,22 @@ use crate::{
     routes::PREFIXES,
 };
 
-/// What is read of a body that is refused for its size, in bytes and time.
+/// Limits on reading the rest of a body that is refused for its size, in bytes and time.
 const SWALLOWED: usize = 128 << 20;
 const SWALLOWING: Duration = Duration::from_secs(10);
-/// The largest JSON body that any operation takes whatever the settings say, in bytes.
+/// The largest JSON body that any operation accepts regardless of the settings, in bytes.
 pub(crate) const LARGEST_JSON: usize = 6 << 20;
 const PAGE: u64 = 20;
 pub(crate) const LARGEST_PAGE: u64 = 1_000;
-/// Characters of what a list adds to its cursors: a moment, and the last key of the page.
+/// Maximum characters that a list adds to its cursors: a time, and the last key of the page.
 const MARK: usize = 128;
-/// Parts of a list, characters of a text.
+/// Maximum number of parts of a list, and of characters of a text.
 pub(crate) const LIST: usize = 100;
 pub(crate) const TEXT: usize = 256;
-/// Lists of tool slugs may be longer: clients send all they know.
+/// Maximum length of lists of tool slugs. It is higher because clients send all slugs they know.
 pub(crate) const LONG_LIST: usize = 1_000;
 
-/// A JSON body of at most `limits.body_kib`.
+/// JSON body of at most `limits.body_kib`.
 pub(crate) struct Json<T>(pub T);
 
 impl<T: DeserializeOwned> FromRequest<Arc<Server>> for Json<T> {
@@ -55,7 +56,7 @@ impl<T: DeserializeOwned> FromRequest<Arc<Server>> for Json<T> {
     }
 }
 
-/// A JSON body that may hold a request's own body of 4 MiB, as base64.
+/// JSON body that may contain the body of a proxy request, up to 4 MiB as base64.
 pub(crate) struct ProxyJson<T>(pub T);
 
 impl<T: DeserializeOwned> FromRequest<Arc<Server>> for ProxyJson<T> {
@@ -67,18 +68,18 @@ impl<T: DeserializeOwned> FromRequest<Arc<Server>> for ProxyJson<T> {
     }
 }
 
-/// Reads a JSON object strictly; nothing stands for an empty one.
+/// Parses a JSON object strictly. An empty body is read as an empty object.
 fn object<T: DeserializeOwned>(bytes: &[u8]) -> Reply<T> {
     let bytes = if bytes.is_empty() { b"{}" } else { bytes };
     let value = json::read(bytes).map_err(|cause| Error::invalid(format!("body: {cause}")))?;
-    // A struct would take an array for its members in order.
+    // serde would deserialize a struct from an array of its members in order.
     if !value.is_object() {
         return Err(Error::invalid("body: must be a JSON object").into());
     }
     serde_json::from_value(value).map_err(|cause| Error::invalid(format!("body: {cause}")).into())
 }
 
-/// A JSON body of at most `limits.execute_body_kib`, not yet read as JSON.
+/// Unparsed JSON body of at most `limits.execute_body_kib`.
 pub(crate) struct ExecuteBytes(pub Bytes);
 
 impl FromRequest<Arc<Server>> for ExecuteBytes {
@@ -91,7 +92,7 @@ impl FromRequest<Arc<Server>> for ExecuteBytes {
     }
 }
 
-/// A component: at most [`COMPONENT`] bytes of whatever it is.
+/// Component of at most [`COMPONENT`] bytes. Its content is not checked here.
 pub(crate) struct ComponentBytes(pub Bytes);
 
 impl FromRequest<Arc<Server>> for ComponentBytes {
@@ -110,8 +111,9 @@ fn is_json(headers: &HeaderMap) -> Reply<()> {
     if json { Ok(()) } else { Err(Wire::WrongType.into()) }
 }
 
-/// Reads a body of at most so many bytes. One that did not come with its head arrives while its request holds no place among those in
-/// flight, as one of a bounded number of such bodies.
+/// Reads a body of at most `limit` bytes. A body that did not arrive with its head is counted among
+/// the arriving bodies, whose number is limited. Its request releases its concurrency permits in
+/// the meantime.
 pub(crate) async fn read(server: &Server, request: Request, limit: usize) -> Reply<Bytes> {
     let limits = &server.config.limits;
     let mut upload = Upload::begin(request, limit)?;
@@ -141,8 +143,8 @@ pub(crate) async fn read(server: &Server, request: Request, limit: usize) -> Rep
     Ok(upload.into_bytes())
 }
 
-/// Reads a file of at most so many bytes. The caller holds a place among the transfers of files; its request holds none among those in
-/// flight while the file arrives.
+/// Reads a file of at most `limit` bytes. The caller holds a permit for file transfers; its request
+/// releases its concurrency permits while the file arrives.
 pub(crate) async fn read_file(server: &Server, request: Request, limit: usize) -> Reply<Bytes> {
     let mut upload = Upload::begin(request, limit)?;
     let whole = match upload.take_arrived() {
@@ -163,11 +165,11 @@ pub(crate) async fn read_file(server: &Server, request: Request, limit: usize) -
     }
 }
 
-/// A body on its way, and what of it is there.
+/// Body that is arriving, and its bytes so far.
 struct Upload {
     body: Body,
     limit: usize,
-    /// Bytes that the client announced.
+    /// Length that the client announced, in bytes.
     declared: Option<u64>,
     bytes: Vec<u8>,
 }
@@ -183,7 +185,8 @@ impl Upload {
         Ok(Self { body: request.into_body(), limit, declared, bytes: Vec::new() })
     }
 
-    /// Takes what came with the head, without waiting. Returns whether that is everything.
+    /// Takes the bytes that came with the head, without waiting. Returns true if the body is
+    /// complete.
     fn take_arrived(&mut self) -> Result<bool, Wire> {
         if self.declared.is_some_and(|length| length > self.limit as u64) {
             return Err(Wire::TooLarge(self.limit));
@@ -198,7 +201,8 @@ impl Upload {
         Ok(true)
     }
 
-    /// Waits for the rest: within a time, and no slower than bodies may be. `grow` counts what has come, and may refuse it.
+    /// Waits for the rest of the body, within a time and at a minimum speed. `grow` counts the
+    /// bytes that have arrived and may refuse them.
     async fn arrive(
         &mut self,
         limits: &Limits,
@@ -226,7 +230,8 @@ impl Upload {
         }
     }
 
-    /// Copies a part of the body: kept as they came, parts of one byte would each take many.
+    /// Copies a part of the body. Separate allocations for parts of one byte would take much
+    /// memory.
     fn add(&mut self, frame: Result<Frame<Bytes>, axum::Error>) -> Result<usize, Wire> {
         let Ok(data) = frame.map_err(|_| Wire::BrokenBody)?.into_data() else { return Ok(0) };
         if self.bytes.len() + data.len() > self.limit {
@@ -234,7 +239,8 @@ impl Upload {
         }
         let needed = self.bytes.len() + data.len();
         if needed > self.bytes.capacity() {
-            // A whole body has no room to spare, which would stay with it.
+            // The capacity never exceeds the announced length, so a complete body keeps no spare
+            // capacity.
             let announced = self.declared.and_then(|length| usize::try_from(length).ok()).unwrap_or(self.limit);
             let room = (self.bytes.capacity() * 2).min(announced).max(needed);
             self.bytes.reserve_exact(room - self.bytes.len());
@@ -247,7 +253,8 @@ impl Upload {
         self.bytes.into()
     }
 
-    /// Reads on and keeps nothing, within bounds: a client that is still sending when the connection closes never sees why.
+    /// Reads and discards the rest of the body within limits. A client that is still sending when
+    /// the connection closes would never see the error.
     async fn refuse(mut self, server: &Server, refusal: Wire) -> Failure {
         places::leave();
         self.bytes = Vec::new();
@@ -261,13 +268,13 @@ impl Upload {
                 swallowed += frame.data_ref().map_or(0, Bytes::len);
             }
         };
-        // A client that has not finished by then will not.
+        // A client that has not finished by then is not waited for.
         let _ = timeout(SWALLOWING, reading).await;
         refusal.into()
     }
 }
 
-/// Parameters of the path.
+/// Path parameters.
 pub(crate) struct Path<T>(pub T);
 
 impl<T: DeserializeOwned + Send> FromRequestParts<Arc<Server>> for Path<T> {
@@ -279,7 +286,7 @@ impl<T: DeserializeOwned + Send> FromRequestParts<Arc<Server>> for Path<T> {
     }
 }
 
-/// Under which prefix a request came.
+/// Path prefix of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Prefix {
     /// `/api/v3`
@@ -289,7 +296,7 @@ pub(crate) enum Prefix {
 }
 
 impl Prefix {
-    /// The version of tools when none is named.
+    /// Returns the default tool version of the prefix.
     pub(crate) fn tool_version(self) -> &'static str {
         match self {
             Self::Three => app::catalog::BASE,
@@ -307,7 +314,7 @@ impl FromRequestParts<Arc<Server>> for Prefix {
     }
 }
 
-/// The query.
+/// Query parameters.
 #[derive(Debug, Default)]
 pub(crate) struct Query(Vec<(String, String)>);
 
@@ -328,12 +335,12 @@ impl Query {
         }
     }
 
-    /// Every parameter, as it came.
+    /// Returns every parameter unchanged.
     pub(crate) fn pairs(&self) -> &[(String, String)] {
         &self.0
     }
 
-    /// The last value of a parameter that is not empty.
+    /// Returns the last value of a parameter unless it is empty.
     pub(crate) fn text(&self, name: &str) -> Reply<Option<&str>> {
         let value = self.0.iter().rev().find(|(own, _)| own == name).map(|(_, value)| value.trim());
         match value.filter(|value| !value.is_empty()) {
@@ -344,12 +351,12 @@ impl Query {
         }
     }
 
-    /// A list: comma-joined, repeated, or as `name[]`.
+    /// Returns a list parameter: comma-joined, repeated, or as `name[]`.
     pub(crate) fn list(&self, name: &str) -> Reply<Vec<String>> {
         self.parts(name, LIST)
     }
 
-    /// A list that may be long.
+    /// Returns a list parameter that may be long.
     pub(crate) fn long_list(&self, name: &str) -> Reply<Vec<String>> {
         self.parts(name, LONG_LIST)
     }
@@ -372,13 +379,13 @@ impl Query {
         Ok(parts)
     }
 
-    /// `name[key]=value` pairs.
+    /// Returns the `name[key]=value` pairs of a parameter.
     pub(crate) fn map(&self, name: &str) -> Vec<(String, String)> {
         let key = |own: &str| own.strip_prefix(name)?.strip_prefix('[')?.strip_suffix(']').map(str::to_owned);
         self.0.iter().filter_map(|(own, value)| Some((key(own)?, value.trim().to_owned()))).collect()
     }
 
-    /// `true` or `false`.
+    /// Reads `true` or `false`.
     pub(crate) fn boolean(&self, name: &str) -> Reply<Option<bool>> {
         match self.text(name)?.map(str::to_ascii_lowercase).as_deref() {
             None => Ok(None),
@@ -388,17 +395,17 @@ impl Query {
         }
     }
 
-    /// One of some words, in any case; the answer is its place.
+    /// Reads one of the given words, in any case, and returns its index.
     pub(crate) fn choice(&self, name: &str, words: &[&str]) -> Reply<Option<usize>> {
         choice(name, self.text(name)?, words)
     }
 
-    /// `limit` and `cursor`. The cursor's own limit wins.
+    /// Reads `limit` and `cursor`. The limit in the cursor takes precedence.
     pub(crate) fn page(&self) -> Reply<Page> {
         self.page_of(LARGEST_PAGE)
     }
 
-    /// The same, for a list whose pages are smaller.
+    /// Does the same for a list with a lower maximum page size.
     pub(crate) fn page_of(&self, most: u64) -> Reply<Page> {
         let limit = match self.text("limit")? {
             None => None,
@@ -409,7 +416,7 @@ impl Query {
     }
 }
 
-/// One of some words, in any case; the answer is its place.
+/// Matches a text with one of the given words, in any case, and returns its index.
 pub(crate) fn choice(name: &str, given: Option<&str>, words: &[&str]) -> Reply<Option<usize>> {
     let Some(text) = given else { return Ok(None) };
     match words.iter().position(|word| word.eq_ignore_ascii_case(text)) {
@@ -418,10 +425,10 @@ pub(crate) fn choice(name: &str, given: Option<&str>, words: &[&str]) -> Reply<O
     }
 }
 
-/// The page meant by a limit and a cursor.
+/// Returns the page selected by a limit and a cursor.
 ///
 /// # Errors
-/// When the cursor is not one of ours.
+/// If the cursor was not made by this server.
 pub(crate) fn page(limit: Option<f64>, cursor: Option<&str>) -> Reply<Page> {
     if let Some(cursor) = cursor {
         return read_cursor(cursor).ok_or_else(|| Error::CursorInvalid.into());
@@ -430,7 +437,7 @@ pub(crate) fn page(limit: Option<f64>, cursor: Option<&str>) -> Reply<Page> {
     Ok(Page { number: 1, limit: limit.max(1), mark: None })
 }
 
-/// The marker of a page: its number and limit, and what else the list wants to know.
+/// Encodes the cursor of a page: its number and limit, and the additional state of the list.
 pub(crate) fn cursor(page: &Page) -> String {
     let mark = page.mark.as_ref().map_or_else(String::new, |mark| format!("-{mark}"));
     BASE64.encode(format!("{}-{}{mark}", page.number, page.limit))

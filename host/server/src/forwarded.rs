@@ -1,7 +1,8 @@
 //! Address of the client behind the operator's proxies.
 //!
-//! A proxy appends the address that it was reached from to `X-Forwarded-For` or `Forwarded` (RFC 7239). What stands left of that is
-//! the client's own word, so the lists are read from the right, and only as far as trusted proxies wrote them.
+//! A proxy appends the address of its peer to `X-Forwarded-For` or `Forwarded` (RFC 7239). Entries
+//! to the left of that are claims of the client. Therefore the lists are read from the right, and
+//! only as far as trusted proxies wrote them.
 
 use std::{
     borrow::Cow,
@@ -15,16 +16,17 @@ use crate::respond::Wire;
 
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
-/// Tells whether an address is that of a trusted proxy.
+/// Returns true if an address is that of a trusted proxy.
 pub(crate) fn is_trusted(address: IpAddr, trusted: &[IpNet]) -> bool {
     trusted.iter().any(|range| range.contains(&address))
 }
 
-/// Returns the address that a request counts for: the peer's, or the one that the trusted proxies name.
+/// Returns the address that a request counts for: the peer's, or the one that the trusted proxies
+/// name.
 ///
 /// # Errors
-/// When a quote in `Forwarded` does not end, or both headers are there and name different addresses: one of them may be the client's
-/// own word.
+/// If a quote in `Forwarded` does not end, or if both headers are present and name different
+/// addresses: one of them may be forged by the client.
 pub(crate) fn client(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) -> Result<IpAddr, Wire> {
     if !is_trusted(peer, trusted) {
         return Ok(peer);
@@ -47,7 +49,8 @@ pub(crate) fn client(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) -> Re
     }
 }
 
-/// Walks from the nearest address to the first that is no trusted proxy. What cannot be read ends the way at the proxy that wrote it.
+/// Walks from the nearest address to the first that is not a trusted proxy. An unreadable entry
+/// ends the walk at the proxy that wrote it.
 fn farthest(peer: IpAddr, hops: impl Iterator<Item = Option<IpAddr>>, trusted: &[IpNet]) -> IpAddr {
     let mut nearest = peer;
     for hop in hops {
@@ -78,7 +81,7 @@ fn address(text: &str) -> Option<IpAddr> {
     address.ok().map(|address| address.to_canonical())
 }
 
-/// Splits a text at a character that stands outside of quotes; none when a quote does not end.
+/// Splits a text at a character outside of quotes; returns none if a quote does not end.
 fn split(text: &str, at: char) -> Option<Vec<&str>> {
     let (mut parts, mut begin, mut quoted, mut escaped) = (Vec::new(), 0, false, false);
     for (index, character) in text.char_indices() {

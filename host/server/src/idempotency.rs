@@ -1,7 +1,8 @@
-//! Requests with an `Idempotency-Key`: done once, answered as often as they are sent.
+//! Requests with an `Idempotency-Key`: performed once, answered the same way each time they are
+//! sent.
 //!
-//! Such a request is done on a task of its own, so that it comes to its end even when the client hangs up, which is when it
-//! will be sent again. A request without the header passes by this file.
+//! Such a request runs in its own task, so that it completes even if the client disconnects: the
+//! client then sends the request again. Requests without the header bypass this module.
 
 use std::sync::Arc;
 
@@ -28,15 +29,15 @@ use crate::{
 };
 
 const KEY: HeaderName = HeaderName::from_static("idempotency-key");
-/// Says that an answer was given before.
+/// Header of a replayed response.
 const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 
-/// Whether a request is one of these.
+/// Returns true if a request is handled by this module.
 pub(crate) fn is_meant(request: &Request<Body>) -> bool {
     *request.method() == Method::POST && request.headers().contains_key(KEY)
 }
 
-/// Does a request, until its deadline if it has one, or answers as it was answered before.
+/// Performs a request, until its deadline if it has one, or replays its earlier response.
 pub(crate) async fn answer(
     server: &Arc<Server>,
     router: &mut Router,
@@ -47,7 +48,7 @@ pub(crate) async fn answer(
         Err(failure) => failure.into_response(),
         Ok(Begun::Again(answer)) => again(answer),
         Ok(Begun::First(first, keep, request)) => run(server, router.clone(), request, deadline, first, keep).await,
-        // Whoever that is gets the refusal that the route has for it.
+        // The route itself refuses a request without a valid key.
         Ok(Begun::Stranger(request)) => match router.call(request).await {
             Ok(response) => response,
         },
@@ -65,7 +66,8 @@ async fn begin(server: &Arc<Server>, request: Request<Body>) -> Reply<Begun> {
     let Ok(project) = auth::project(server, &holder, request.headers()).await else {
         return Ok(Begun::Stranger(request));
     };
-    // A request that is refused for its rate or its project's places is not read and leaves no note.
+    // A request that is refused for its rate or its project's concurrency limit is neither read nor
+    // recorded.
     let tenant = project.as_ref().map(|project| &project.tenant);
     auth::admit(server, &holder, tenant)?;
     if let Some(tenant) = tenant {
@@ -89,11 +91,12 @@ async fn begin(server: &Arc<Server>, request: Request<Body>) -> Reply<Begun> {
     }
 }
 
-/// Whether the answer may be kept: what tools answer is not, where the project wants no data stored.
+/// Returns true if the response may be stored. Responses of tools are not stored if the project
+/// stores no data.
 fn keeps(holder: &Holder, target: &str) -> bool {
     let stores = match &holder.owner {
         Owner::Project(project) => project.stored.config.log_visibility == LogVisibility::ShowAll,
-        // Which project is meant is not known yet.
+        // The project that a user's request is about is not known yet.
         Owner::Member(_) => false,
         Owner::Organisation(_) => true,
     };
@@ -106,7 +109,7 @@ fn again(answer: Answer) -> Response {
     (status, [json, (REPLAYED, HeaderValue::from_static("true"))], answer.body).into_response()
 }
 
-/// Does the request on a task of its own.
+/// Performs the request in its own task.
 async fn run(
     server: &Arc<Server>,
     mut router: Router,
@@ -125,7 +128,7 @@ async fn run(
         };
         let response = match done {
             Ok(Ok(response)) => note(&server, first, keep, response).await,
-            // It may have had its effect: the key refuses from now on.
+            // The request may have had its effect, so later requests with this key are refused.
             Err(_) => Failure::App(Error::Deadline(server.config.limits.deadline())).into_response(),
         };
         (response, EXCHANGE.with(|exchange| exchange.allowance.get()))
@@ -144,24 +147,24 @@ async fn run(
     }
 }
 
-/// Notes how it ended, before anybody is told.
+/// Records the outcome before the response is sent.
 async fn note(server: &Server, first: First, keep: bool, response: Response) -> Response {
     let (parts, body) = response.into_parts();
-    // Every answer is in memory already.
+    // Every response body is in memory already.
     let bytes = body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
     let ended = match parts.status {
         status if status.is_success() => Some(match (keep, String::from_utf8(bytes.to_vec())) {
             (true, Ok(body)) => Ended::Done(Answer { status: status.as_u16(), body }),
             _ => Ended::DoneInSilence,
         }),
-        // What broke inside or elsewhere may have been done.
+        // A request that failed inside the server or at a provider may still have had its effect.
         StatusCode::INTERNAL_SERVER_ERROR | StatusCode::BAD_GATEWAY | StatusCode::GATEWAY_TIMEOUT => None,
         _ => Some(Ended::Refused),
     };
     if let Some(ended) = ended
         && let Err(cause) = idempotency::end(&server.app, first, ended).await
     {
-        // The key refuses from now on; what was done is told all the same.
+        // Later requests with this key are refused; the response of this one is sent all the same.
         tracing::warn!(%cause, "the answer to a request with an Idempotency-Key could not be noted");
     }
     Response::from_parts(parts, Body::from(bytes))

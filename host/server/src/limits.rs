@@ -1,7 +1,7 @@
-//! Every limit there is, in one table: how much, by which setting, and what a client is told past it.
+//! Table of every limit: its value, its setting, and what a client gets beyond it.
 //!
-//! The numbers stand where they are enforced and are read from there. `docs/limits.md` is this table, printed; a test drives every
-//! row of it.
+//! The values are defined where they are enforced and are read from there. `docs/limits.md` is this
+//! table, printed; a test exercises every row of it.
 
 use std::time::Duration;
 
@@ -32,21 +32,21 @@ Bounds of the work and the memory that one request can cause. They do not depend
 |---|---|---|---|
 ";
 
-/// One line of the table.
+/// One row of the table.
 struct Row {
     what: &'static str,
     most: String,
-    /// Empty where there is none.
+    /// Name of the setting; empty if the limit has none.
     setting: &'static str,
     past: &'static str,
 }
 
-/// A bound of the work or the memory that one request can cause.
+/// Limit on the work or the memory that one request can cause.
 struct Bound {
     what: &'static str,
     most: String,
     past: &'static str,
-    /// Source file and function of the test that holds it.
+    /// Source file and function of the test for this limit.
     test: &'static str,
 }
 
@@ -54,7 +54,7 @@ fn row(what: &'static str, most: impl ToString, setting: &'static str, past: &'s
     Row { what, most: most.to_string(), setting, past }
 }
 
-/// The page.
+/// Returns the whole page.
 pub(crate) fn page() -> String {
     let config = Config::default();
     let groups = [
@@ -81,7 +81,7 @@ pub(crate) fn page() -> String {
     page
 }
 
-/// Bounds of the work and the memory that one request can cause, each with its test.
+/// Lists the limits on the work and the memory that one request can cause, each with its test.
 #[rustfmt::skip]
 fn work() -> Vec<Bound> {
     let bound = |what, most: &dyn ToString, past, test| Bound { what, most: most.to_string(), past, test };
@@ -193,13 +193,15 @@ fn runs(config: &Config) -> Vec<Row> {
     ]
 }
 
-/// A limit that is new in the sandbox is missed here by the compiler.
+/// Destructured without `..`, so that the compiler reports a limit of the sandbox that is missing
+/// here.
 #[rustfmt::skip]
 fn guests(limits: sandbox::Limits, ceiling: sandbox::Limits) -> Vec<Row> {
     let sandbox::Limits {
         memory, cpu, wall, host_calls, requests, request_body, response_body, responses, result, log_lines, log_bytes, files,
         connect, first_byte, exchange,
-        // Of files the operator's word counts, and a guest of today's contract waits for each of its requests.
+        // The operator's setting limits files, and a guest of the current ABI waits for each of its
+        // requests.
         file: _, requests_at_once: _,
     } = limits;
     let asked = |own: String, most: String| format!("{own}; a toolkit may ask for {most}");

@@ -1,7 +1,8 @@
-//! The description of the API: what stands at the handlers, and what every operation has in common.
+//! Builds the API description from the handlers and from what all operations have in common.
 //!
-//! A handler tells of itself with `#[utoipa::path]`: its doc comment, its parameters, its bodies, and the refusals that are
-//! its own. What follows from its row in the table of routes and from who may call is added here, so that no handler repeats it.
+//! A handler describes itself with `#[utoipa::path]`: its doc comment, parameters, bodies and
+//! specific errors. Everything that follows from its row in the route table and from its security
+//! is added here, so that no handler repeats it.
 
 use utoipa::openapi::{
     Components, ContentBuilder, HttpMethod, InfoBuilder, LicenseBuilder, OpenApi, OpenApiBuilder, PathItem, Paths, Ref,
@@ -18,14 +19,14 @@ use crate::{
     words::Words,
 };
 
-/// The envelope of every refusal, as a component.
+/// Name of the component for the envelope of every error.
 const REFUSAL: &str = "Refusal";
-/// Names of the kinds of key, as handlers give them under `security`.
+/// Names of the kinds of key, as handlers use them under `security`.
 const PROJECT: &str = "project";
 const ORGANISATION: &str = "organization";
 const USER: &str = "user";
 
-/// The description as it is served and committed.
+/// Returns the description as it is served and committed.
 pub(crate) fn text(table: &[Row], words: &Words) -> String {
     let described = words.render(serde_json::to_value(of(table)).unwrap_or_default());
     format!("{described:#}\n")
@@ -77,7 +78,7 @@ const ABOUT: &str = "Connects the accounts of a project's users at external appl
     under the older prefix, the latest one under the newer. Unknown members of bodies and unknown parameters are ignored. \
     Any POST may carry an `Idempotency-Key`: sent again within a day it is not done again.";
 
-/// What an item of the description holds, by method.
+/// Returns the operations of a path, by method.
 fn operations(item: &PathItem) -> impl Iterator<Item = (HttpMethod, &Operation)> {
     let held = [
         (HttpMethod::Get, &item.get),
@@ -89,7 +90,8 @@ fn operations(item: &PathItem) -> impl Iterator<Item = (HttpMethod, &Operation)>
     held.into_iter().filter_map(|(method, operation)| Some((method, operation.as_ref()?)))
 }
 
-/// With what follows from its path, and the refusals that every operation of its kind has.
+/// Completes an operation with its path parameters and with the errors that every operation of its
+/// kind has.
 fn completed(path: &str, method: &HttpMethod, mut operation: Operation) -> Operation {
     let area = path.split('/').nth(1).unwrap_or_default();
     operation.tags = Some(vec![area.to_owned()]);
@@ -116,7 +118,7 @@ fn completed(path: &str, method: &HttpMethod, mut operation: Operation) -> Opera
     if !parameters.is_empty() || operation.request_body.is_some() {
         refusals.push(("400", "The request breaks rules; `errors` has a line for each"));
     }
-    // What is put makes what was not there.
+    // A PUT creates what does not exist.
     if !names.is_empty() && *method != HttpMethod::Put {
         refusals.push(("404", "There is no such thing in the project or in the catalogue"));
     }
@@ -141,7 +143,7 @@ fn completed(path: &str, method: &HttpMethod, mut operation: Operation) -> Opera
     operation
 }
 
-/// A refusal for a reason.
+/// Describes an error response.
 fn refused(why: &str) -> RefOr<Response> {
     let mut refusal = Ref::from_response_name(REFUSAL);
     refusal.description = why.to_owned();

@@ -1,7 +1,7 @@
-//! Answers: the error envelope, and lists with cursors.
+//! Responses: the error envelope, and lists with cursors.
 //!
-//! Everything that goes wrong ends as a [`Failure`]: an error of the app with the row of its table, or one of the few things
-//! that only the wire knows. A failure is logged here and nowhere else.
+//! Every error ends as a [`Failure`]: an error of the app with its row of the error table, or one
+//! of the few errors that only HTTP has. A failure is logged in this module and nowhere else.
 
 use std::{
     cell::{Cell, OnceCell},
@@ -21,35 +21,36 @@ use utoipa::ToSchema;
 
 use crate::{admission::Allowance, places::Places};
 
-/// What a handler answers.
+/// Result of a handler.
 pub(crate) type Reply<T> = Result<T, Failure>;
 
 tokio::task_local! {
-    /// The request being answered. Set once, around everything, so that an envelope can name its request.
+    /// The request being answered. Set once around the whole request, so that an error envelope can
+    /// contain its request id.
     pub(crate) static EXCHANGE: Exchange;
 }
 
-/// What is known about the request being answered.
+/// Facts about the request being answered.
 pub(crate) struct Exchange {
-    /// The client's, or ours.
+    /// The client's own request id, or one made by the server.
     pub request_id: String,
-    /// Who sent it.
+    /// Address of the client.
     pub peer: IpAddr,
-    /// How many requests whoever asks has left, once that is known.
+    /// Remaining rate limit of the caller, once it is known.
     pub allowance: Cell<Option<Allowance>>,
-    /// Project or organization that the request was counted for, once its key was judged.
+    /// Project or organization that the request was counted for, once its key is authenticated.
     pub owner: OnceCell<Arc<str>>,
-    /// What the request holds of the limits on requests in flight.
+    /// Concurrency permits that the request holds.
     pub places: Places,
 }
 
 impl Exchange {
-    /// A request of which nothing but its sender is known.
+    /// Creates the context of a request of which only the client's address is known.
     pub(crate) fn new(request_id: String, peer: IpAddr) -> Self {
         Self { request_id, peer, allowance: Cell::default(), owner: OnceCell::new(), places: Places::default() }
     }
 
-    /// Hands the request, and the places that it holds, over to another task.
+    /// Hands the request and its permits over to another task.
     pub(crate) fn hand_over(&self) -> Self {
         Self {
             request_id: self.request_id.clone(),
@@ -61,36 +62,36 @@ impl Exchange {
     }
 }
 
-/// The id of the request being answered.
+/// Returns the id of the request being answered.
 pub(crate) fn request_id() -> String {
     EXCHANGE.try_with(|exchange| exchange.request_id.clone()).unwrap_or_default()
 }
 
-/// Why a request was not done.
+/// Reason why a request failed.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// What the app refused.
+    /// An error of the app.
     App(Error),
-    /// What only the wire knows.
+    /// An error that only HTTP has.
     Wire(Wire),
 }
 
-/// Refusals that no room knows of.
+/// Errors that only HTTP has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wire {
     /// No such path.
     UnknownRoute,
-    /// The path exists, the method does not.
+    /// The path exists, but not with this method.
     WrongMethod,
     /// The body is larger than this many bytes.
     TooLarge(usize),
-    /// The body is not JSON by its own account.
+    /// The `content-type` of the body is not JSON.
     WrongType,
     /// The body is compressed.
     Encoded,
     /// The body did not arrive within this time.
     SlowBody(Duration),
-    /// The body arrives at less than so many KiB per second.
+    /// The body arrives at less than this many KiB per second.
     TricklingBody(u64),
     /// The body ended early.
     BrokenBody,
@@ -98,18 +99,18 @@ pub(crate) enum Wire {
     LongLine,
     /// The headers are longer than 16 KiB.
     LongHeaders,
-    /// Not exactly one `Host` header, or one that names no host.
+    /// The request has no single `Host` header, or one that names no host.
     BadHost,
-    /// The headers that the proxies wrote cannot be read, or name several addresses.
+    /// The forwarding headers of the proxies cannot be read, or name several addresses.
     ForwardedInvalid,
-    /// An operation that makes no sense on a server of one's own.
+    /// An operation that does not apply to a self-hosted server.
     Elsewhere {
-        /// What it would do.
+        /// Purpose of the operation.
         what: &'static str,
-        /// What to do instead.
+        /// Alternative to the operation.
         instead: &'static str,
     },
-    /// Something broke while answering.
+    /// The handler panicked.
     Panic,
 }
 
@@ -148,10 +149,11 @@ impl Wire {
     }
 }
 
-/// What every refusal looks like.
+/// The envelope of every error.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Refusal<'a> {
-    /// The whole text once more where clients look for it at the top; with 429 alone.
+    /// The same message again, at the top level where some clients look for it; only with status
+    /// 429.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     message: Option<&'a str>,
@@ -160,19 +162,19 @@ pub(crate) struct Refusal<'a> {
 
 #[derive(Serialize, ToSchema)]
 struct RefusalDetail<'a> {
-    /// For people.
+    /// Message for people.
     message: &'a str,
-    /// Private to this platform; not the HTTP status.
+    /// Error code of this platform; not the HTTP status.
     code: u32,
-    /// For programs; never changes.
+    /// Identifier for programs; never changes.
     slug: &'a str,
     /// The HTTP status.
     status: u16,
-    /// The `x-request-id` of the request, or one of the server's own.
+    /// The `x-request-id` of the request, or one made by the server.
     request_id: String,
-    /// What to do about it.
+    /// Suggestion how to solve the problem.
     suggested_fix: &'a str,
-    /// One line for each problem, where there may be several.
+    /// One line for each problem, if there can be several.
     errors: &'a [String],
 }
 
@@ -181,7 +183,8 @@ impl IntoResponse for Failure {
         let (status, code, slug, message, fix) = match &self {
             Self::App(error) => {
                 let row = error.row();
-                // What broke inside is for the log; outside it would tell more than it helps.
+                // Details of an internal error are logged. The response hides them: they could
+                // disclose more than they help.
                 let message =
                     if matches!(error, Error::Internal(_)) { "internal error".to_owned() } else { error.to_string() };
                 (row.status, row.code, row.slug, message, row.fix)
@@ -210,7 +213,7 @@ impl IntoResponse for Failure {
     }
 }
 
-/// An answer with a JSON body.
+/// Builds a response with a JSON body.
 pub(crate) fn json<T: Serialize + ?Sized>(status: StatusCode, body: &T) -> Response {
     match serde_json::to_vec(body) {
         Ok(bytes) => {
@@ -220,58 +223,60 @@ pub(crate) fn json<T: Serialize + ?Sized>(status: StatusCode, body: &T) -> Respo
     }
 }
 
-/// 200 with a JSON body.
+/// Builds a response with status 200 and a JSON body.
 pub(crate) fn ok<T: Serialize + ?Sized>(body: &T) -> Reply<Response> {
     Ok(json(StatusCode::OK, body))
 }
 
-/// 201 with a JSON body.
+/// Builds a response with status 201 and a JSON body.
 pub(crate) fn created<T: Serialize + ?Sized>(body: &T) -> Reply<Response> {
     Ok(json(StatusCode::CREATED, body))
 }
 
-/// What stands at no path.
+/// Answers requests to unknown paths.
 pub(crate) async fn unknown_route(_: Uri) -> Failure {
     Wire::UnknownRoute.into()
 }
 
-/// What answers a method that a path does not take.
+/// Answers requests whose method the path does not accept.
 pub(crate) async fn wrong_method(_: Method) -> Failure {
     Wire::WrongMethod.into()
 }
 
-/// Which page of a list.
+/// Position in a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Page {
-    /// From 1.
+    /// Number of the page, from 1.
     pub number: u64,
-    /// Items on it, 1 to 1000.
+    /// Items on the page, 1 to 1000.
     pub limit: u64,
-    /// What else the list wants to know on its next page, so that pages fit together whatever has come meanwhile.
+    /// Additional state of the list for its next page, so that pages fit together even if items are
+    /// added in the meantime.
     pub mark: Option<String>,
 }
 
 impl Page {
-    /// Items on the pages before.
+    /// Returns the number of items on all earlier pages.
     pub(crate) fn offset(&self) -> u64 {
         (self.number - 1).saturating_mul(self.limit)
     }
 
-    /// The part of a list that is on the page.
+    /// Returns the items of a list that are on the page, and the total number.
     pub(crate) fn cut<T>(&self, items: Vec<T>) -> (Vec<T>, u64) {
         let total = items.len() as u64;
         let offset = usize::try_from(self.offset()).unwrap_or(usize::MAX);
         (items.into_iter().skip(offset).take(usize::try_from(self.limit).unwrap_or(usize::MAX)).collect(), total)
     }
 
-    /// The moment that the first page has marked: what came after it is on no later page.
+    /// Returns the time recorded by the first page. Items created later are on no later page.
     pub(crate) fn moment(&self) -> Reply<Option<Time>> {
         let moment = self.mark.as_deref().and_then(|mark| mark.split('-').next()).filter(|moment| !moment.is_empty());
         moment.map(|moment| moment.parse().map(Time)).transpose().map_err(|_| Error::CursorInvalid.into())
     }
 
-    /// The part of a list of records that is on the page. A cursor continues after the last record of the page before; one of
-    /// an earlier version counts pages. `by_value` says that a field other than the time of creation orders the list.
+    /// Returns the section of a list of records that is on the page. A cursor continues after the
+    /// last record of the page before; a cursor of an earlier version counts pages. `by_value` is
+    /// true if a field other than the time of creation orders the list.
     pub(crate) fn window(&self, by_value: bool) -> Reply<Window> {
         let parts = self.mark.as_deref().and_then(|mark| mark.split_once('-')).map(|(_, after)| after);
         let after = parts.map(|parts| after(parts).filter(|mark| mark.value.is_some() == by_value));
@@ -280,23 +285,24 @@ impl Page {
         Ok(Window { after, offset, limit: self.limit })
     }
 
-    /// The page of a list whose newest item is of this moment.
+    /// Records the time of the newest item, unless an earlier page did.
     pub(crate) fn marked(self, newest: Option<Time>) -> Self {
         Self { mark: self.mark.or_else(|| Some(newest?.0.to_string())), ..self }
     }
 
-    /// The marker of the page after, if there is one.
+    /// Returns the cursor of the next page, if there is one.
     pub(crate) fn next_cursor(&self, total: u64) -> Option<String> {
         (self.number.saturating_mul(self.limit) < total).then(|| self.next())
     }
 
-    /// The marker of the page after.
+    /// Returns the cursor of the next page.
     pub(crate) fn next(&self) -> String {
         crate::extract::cursor(&Page { number: self.number + 1, ..self.clone() })
     }
 }
 
-/// Reads the last key of a page: the value that orders the list, if one does, time of creation, and id.
+/// Reads the last key of a page: the value that orders the list, if one does, the time of creation,
+/// and the id.
 fn after(parts: &str) -> Option<Mark> {
     let mut parts = parts.splitn(3, '-');
     let value = match parts.next()? {
@@ -307,7 +313,8 @@ fn after(parts: &str) -> Option<Mark> {
     Some(Mark { value, created_at, id: parts.next()?.to_owned() })
 }
 
-/// A list of records under the given name of its items: its cursor continues after the last of them.
+/// Builds a list of records with the given name for its items. Its cursor continues after the last
+/// record.
 pub(crate) fn record_list(name: &str, items: Vec<Value>, page: Page, total: u64, next: Option<Mark>) -> Value {
     let last = page.number + u64::from(next.is_some());
     let next = next.map(|Mark { value, created_at, id }| {
@@ -327,7 +334,7 @@ pub(crate) fn record_list(name: &str, items: Vec<Value>, page: Page, total: u64,
     })
 }
 
-/// A cursor list under the given name of its items.
+/// Builds a list with a cursor and the given name for its items.
 pub(crate) fn cursor_list(name: &str, items: Vec<Value>, page: Page, total: u64) -> Value {
     json!({
         name: items,

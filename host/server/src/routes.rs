@@ -1,4 +1,4 @@
-//! Every route, in reading order. Each stands under both prefixes.
+//! Every route, in reading order. Each one is served under both prefixes.
 
 use std::sync::Arc;
 
@@ -23,23 +23,26 @@ use crate::{
     respond::{self, Failure, Wire},
 };
 
-/// Older clients call the first, newer ones the second. They differ in the default tool version only.
+/// Path prefixes: older clients use the first, newer ones the second. They differ only in the
+/// default tool version.
 pub(crate) const PREFIXES: [&str; 2] = ["/api/v3", "/api/v3.1"];
 
-/// Since when operations are deprecated that have been replaced: 21 November 2026.
+/// Date since which replaced operations are deprecated, as a Unix time: 21 November 2026.
 const DEPRECATED: &str = "@1795219200";
-/// Until when they are served at least.
+/// Date until which replaced operations are served at least.
 const SUNSET: &str = "Sun, 21 Nov 2027 00:00:00 GMT";
 
-/// A path and what answers there. Each handler has its method, and what it tells of itself, in `#[utoipa::path]`.
+/// Path with its handlers. The `#[utoipa::path]` attribute of each handler has its method and
+/// description.
 pub(crate) type Row = (&'static str, UtoipaMethodRouter<Arc<Server>>);
 
-/// The table. What stands here is served, described in `docs/openapi.json` and probed by the tests, and nothing else.
+/// Returns the route table. Exactly these routes are served, described in `docs/openapi.json` and
+/// probed by the tests.
 pub(crate) fn table() -> Vec<Row> {
     vec![
         ("/auth/session/info", routes!(session::info)),
         ("/org/project/config", routes!(project_config::read, project_config::update)),
-        // the organisation's, with its own key
+        // with the key of the organization
         ("/org/owner/project/new", routes!(projects::create)),
         ("/org/owner/project/list", routes!(projects::list)),
         ("/org/owner/project/{nano_id}", routes!(projects::read, projects::remove)),
@@ -57,12 +60,12 @@ pub(crate) fn table() -> Vec<Row> {
         ),
         ("/org/usage/summary", routes!(usage::organisation_summary)),
         ("/org/usage/{entity_type}", routes!(usage::organisation_groups)),
-        // a person's, with a key of their own
+        // with the key of a user
         ("/org/list", routes!(members::organisations)),
         ("/org/project/list", routes!(members::projects)),
-        // anybody's who has found a key
+        // without a key: the body has the keys to revoke
         ("/api_key_revocation", routes!(keys::revoke)),
-        // the catalogue
+        // catalog
         ("/toolkits", routes!(toolkits::list)),
         ("/toolkits/categories", routes!(toolkits::categories)),
         ("/toolkits/changelog", routes!(toolkits::changelog)),
@@ -74,7 +77,7 @@ pub(crate) fn table() -> Vec<Row> {
         ("/tools/enum", routes!(tools::slugs)),
         ("/tools/scopes/required", routes!(tools::scopes)),
         ("/tools/{tool_slug}", routes!(tools::read)),
-        // running
+        // executions
         ("/tools/execute/proxy", routes!(tools::proxy)),
         ("/tools/execute/{tool_slug}", routes!(tools::execute)),
         ("/tools/execute/{tool_slug}/input", routes!(tools::input)),
@@ -88,7 +91,7 @@ pub(crate) fn table() -> Vec<Row> {
         ("/files/upload/request", routes!(files::request)),
         ("/project/usage/summary", routes!(usage::project_summary)),
         ("/project/usage/{entity_type}", routes!(usage::project_groups)),
-        // connecting
+        // connections
         ("/auth_configs", routes!(auth_configs::list, auth_configs::create)),
         ("/auth_configs/{nanoid}", routes!(auth_configs::read, auth_configs::update, auth_configs::remove)),
         ("/auth_configs/{nanoid}/{status}", routes!(auth_configs::set_status)),
@@ -102,13 +105,14 @@ pub(crate) fn table() -> Vec<Row> {
         ("/connected_accounts/{nanoid}/refresh", routes!(connected_accounts::refresh)),
         ("/connected_accounts/{nanoid}/revoke", routes!(connected_accounts::revoke)),
         ("/connected_accounts/{nanoid}/status", routes!(connected_accounts::set_status)),
-        // a browser's, which comes back from an application
+        // called by a browser that returns from a provider
         ("/toolkits/auth/callback", routes!(link::callback)),
         ("/migration/get-nanoid", routes!(migration::nanoid)),
     ]
 }
 
-/// An operation that stays for older clients. Its answers say so, and what to use instead (RFC 9745, RFC 8594, RFC 5829).
+/// Marks an operation as deprecated and kept for older clients. Its responses carry the
+/// deprecation, the sunset date and the replacement (RFC 9745, RFC 8594, RFC 5829).
 fn replaced(row: UtoipaMethodRouter<Arc<Server>>, by: &'static str) -> UtoipaMethodRouter<Arc<Server>> {
     let (schemas, mut described, methods) = row;
     for item in described.paths.values_mut() {
@@ -127,7 +131,8 @@ fn replaced(row: UtoipaMethodRouter<Arc<Server>>, by: &'static str) -> UtoipaMet
     (schemas, described, methods)
 }
 
-/// Operations of the interface that make no sense on a server of one's own: they answer 501 with what to do instead.
+/// Operations of the public API that do not apply to a self-hosted server: they answer 501 and name
+/// the alternative.
 #[rustfmt::skip]
 const ELSEWHERE: [Elsewhere; 14] = [
     Elsewhere { method: MethodFilter::GET, path: "/cli/get-session", what: "signing in by a vendor's command line", instead: CLI },
@@ -150,7 +155,7 @@ const CLI: &str =
 const PUSH: &str = "subscribe a webhook, or read the execution log";
 const TOOLKITS: &str = "write it with `toolkit new` or `toolkit import`, and publish it with `toolkit publish`";
 
-/// One of them.
+/// Operation that answers 501.
 #[derive(Debug, Clone, Copy)]
 struct Elsewhere {
     method: MethodFilter,
@@ -159,7 +164,7 @@ struct Elsewhere {
     instead: &'static str,
 }
 
-/// The router over the tables.
+/// Builds the router from the tables.
 pub(crate) fn router(server: Arc<Server>) -> Router {
     let mut router = Router::new()
         .route("/health/live", get(health::live))

@@ -1,7 +1,7 @@
-//! Which permission of a key a request needs, by its path.
+//! Maps the path of a request to the permission that its key needs.
 //!
-//! A path that stands in no row needs a key without restrictions, so that a new route is closed to restricted keys until
-//! somebody says which area it belongs to.
+//! A path without a row needs an unrestricted key. Therefore a new route is closed to restricted
+//! keys until it is assigned to an area.
 
 use Need::{All, Anything, Of};
 use app::projects::scope::{
@@ -15,27 +15,28 @@ use axum::http::Method;
 
 use crate::routes::PREFIXES;
 
-/// What a key must be allowed.
+/// Permission that a request needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Need {
-    /// Nothing in particular.
+    /// No particular permission.
     Anything,
-    /// This, in one of the areas.
+    /// The given access in one of the areas.
     Of(&'static [Area], Access),
-    /// Everything: the key must not be restricted.
+    /// An unrestricted key.
     All,
 }
 
-/// What a path's requests do.
+/// Access that the requests of a path need.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Does {
-    /// GET reads, everything else writes.
+    /// GET needs read access, every other method write access.
     ByMethod,
-    /// All of it reads, whatever the method.
+    /// All methods need read access.
     Reads,
 }
 
-/// The first row that a path begins with counts. `*` is any one segment.
+/// Paths and their areas. The first row that a path begins with applies. `*` matches any single
+/// segment.
 const ROWS: [(&str, &[Area], Does); 28] = [
     ("auth_configs", &[AuthConfigs], Does::ByMethod),
     ("connected_accounts", &[ConnectedAccounts], Does::ByMethod),
@@ -63,12 +64,12 @@ const ROWS: [(&str, &[Area], Does); 28] = [
     ("labs/tool_router", &[Sessions], Does::ByMethod),
     ("session_configs", &[Sessions], Does::ByMethod),
     ("mcp", &[McpServers], Does::ByMethod),
-    // Both halves of an id that a client had before.
+    // Translation of a legacy id, which may belong to any of these areas.
     ("migration", &[AuthConfigs, ConnectedAccounts, Triggers], Does::Reads),
     ("org/project/config", &[], Does::ByMethod),
 ];
 
-/// What a request needs.
+/// Returns the permission that a request needs.
 pub(crate) fn needed(method: &Method, path: &str) -> Need {
     let below = PREFIXES.iter().rev().find_map(|prefix| path.strip_prefix(prefix)?.strip_prefix('/'));
     let Some(below) = below else { return All };

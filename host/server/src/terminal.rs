@@ -1,4 +1,4 @@
-//! What the operator sees: aligned lines, colour only on a terminal.
+//! Output for the operator: aligned lines, color only on a terminal.
 
 use std::io::{IsTerminal, Write};
 
@@ -9,43 +9,43 @@ pub(crate) struct Terminal {
 }
 
 impl Terminal {
-    /// Colour when standard output is a terminal and `plain` is not asked for.
+    /// Enables color if standard output is a terminal and `plain` is not set.
     pub(crate) fn new(plain: bool) -> Self {
         Self { colour: !plain && std::io::stdout().is_terminal() }
     }
 
-    /// One line.
+    /// Prints one line.
     pub(crate) fn line(self, text: &str) {
-        // Nobody reads any more: there is nobody to tell.
+        // A closed output has no remedy.
         let _ = writeln!(std::io::stdout().lock(), "{text}");
     }
 
-    /// A name and its value, aligned with others.
+    /// Prints a name and its value, aligned with other pairs.
     pub(crate) fn pair(self, name: &str, value: &str) {
         self.line(&format!("  {}  {value}", self.dim(&format!("{name:<10}"))));
     }
 
-    /// Something that is well.
+    /// Prints a success.
     pub(crate) fn good(self, text: &str) {
         self.line(&format!("{} {text}", self.paint("32", "✓")));
     }
 
-    /// Something to know.
+    /// Prints a warning.
     pub(crate) fn note(self, text: &str) {
         self.line(&format!("{} {text}", self.paint("33", "!")));
     }
 
-    /// Something that is wrong.
+    /// Prints a problem.
     pub(crate) fn bad(self, text: &str) {
         self.line(&format!("{} {text}", self.paint("31", "✗")));
     }
 
-    /// Strong text.
+    /// Formats text in bold.
     pub(crate) fn bold(self, text: &str) -> String {
         self.paint("1", text)
     }
 
-    /// Weak text.
+    /// Formats text as dimmed.
     pub(crate) fn dim(self, text: &str) -> String {
         self.paint("2", text)
     }

@@ -1,7 +1,8 @@
-//! The operator's word in identifiers of the interface.
+//! The operator word in identifiers of the API.
 //!
-//! Code spells identifiers with the default word, `service`; here they become what this installation says. That happens at the
-//! edge only: nothing stored carries the word.
+//! The code spells identifiers with the default word, `service`; this module replaces it with the
+//! word of this installation. The replacement happens only in requests and responses: nothing
+//! stored contains the word.
 
 use std::borrow::Cow;
 
@@ -10,7 +11,7 @@ use serde_json::Value;
 /// The default word.
 pub(crate) const DEFAULT: &str = "service";
 
-/// The word in its two casings.
+/// The operator word in its two casings.
 #[derive(Debug)]
 pub(crate) struct Words {
     lower: String,
@@ -23,17 +24,19 @@ impl Words {
         Self { lower: word.to_owned(), upper: word.to_ascii_uppercase() }
     }
 
-    /// An identifier that carries the word, as this installation says it.
+    /// Returns an identifier with this installation's word.
     pub(crate) fn say<'a>(&self, identifier: &'a str) -> Cow<'a, str> {
         if self.lower == DEFAULT {
             return identifier.into();
         }
-        // The upper case first: what it becomes has no lower case that could be taken for the word.
+        // The upper case is replaced first: its replacement has no lower-case letters that could
+        // match the word.
         let upper = identifier.replace(&DEFAULT.to_ascii_uppercase(), &self.upper);
         upper.replace(DEFAULT, &self.lower).into()
     }
 
-    /// A description of the API with this installation's identifiers, wherever one stands by itself.
+    /// Returns an API description with this installation's identifiers in every text that is one
+    /// identifier.
     pub(crate) fn render(&self, described: Value) -> Value {
         match described {
             Value::String(text) => self.rendered(text).into(),
@@ -47,7 +50,7 @@ impl Words {
 
     fn rendered(&self, text: String) -> String {
         let one = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.'));
-        // A way to authorise is called so everywhere.
+        // The name of an auth scheme is the same everywhere.
         let other = text.ends_with("SERVICE_ACCOUNT");
         if one && !other { self.say(&text).into_owned() } else { text }
     }
@@ -57,7 +60,7 @@ impl Words {
 mod tests {
     use super::*;
 
-    /// Every identifier of the interface that carries the word.
+    /// Every identifier of the API that contains the word.
     const IDENTIFIERS: [&str; 31] = [
         "is_service_managed",
         "use_service_managed_auth",

@@ -1,4 +1,5 @@
-//! The description of the API, and the page that shows it. Everything comes from this server: no third party learns who reads.
+//! The API description, and the page that displays it. Everything is loaded from this server, so no
+//! third party learns who reads it.
 
 use std::{
     io::{Cursor, Read},
@@ -21,7 +22,8 @@ use crate::{
     respond::{Failure, Reply, Wire},
 };
 
-/// Scripts and requests go to this server alone. The page sets styles from its script.
+/// Scripts and requests may only use this server. Inline styles are allowed because the page sets
+/// them from its script.
 const POLICY: HeaderValue = HeaderValue::from_static(
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; \
      base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -43,7 +45,7 @@ const PAGE: &str = r#"<!doctype html>
 </html>
 "#;
 
-/// Without a validator, which would be somebody else's server.
+/// Configured without a validator, which would be a third party's server.
 const START: &str = r##"SwaggerUIBundle({
   url: "/api/v3/openapi.json",
   dom_id: "#swagger-ui",
@@ -53,18 +55,18 @@ const START: &str = r##"SwaggerUIBundle({
 });
 "##;
 
-/// Answers the description.
+/// Answers with the API description.
 pub(crate) fn description(text: String) -> MethodRouter<Arc<Server>> {
     let text = Bytes::from(text);
     get(move || async move { ([(header::CONTENT_TYPE, "application/json")], text) })
 }
 
-/// The page.
+/// Answers with the page.
 pub(crate) async fn page() -> Response {
     shown("text/html; charset=utf-8", Bytes::from_static(PAGE.as_bytes()))
 }
 
-/// What the page loads.
+/// Answers with a file that the page loads.
 pub(crate) async fn asset(Path(name): Path<String>) -> Reply<Response> {
     match name.as_str() {
         "start.js" => Ok(shown("text/javascript", Bytes::from_static(START.as_bytes()))),
@@ -81,7 +83,7 @@ fn unpacked(asset: &Option<Bytes>) -> Reply<Bytes> {
     asset.clone().ok_or_else(|| Failure::App(Error::Internal("the page's archive cannot be read".into())))
 }
 
-/// The first file of the archive whose name ends so.
+/// Returns the first file of the archive whose name has the given ending.
 fn unpack(end: &str) -> Option<Bytes> {
     let mut archive = ZipArchive::new(Cursor::new(SWAGGER_UI_VENDORED)).ok()?;
     let name = archive.file_names().find_map(|name| name.ok().filter(|name| name.ends_with(end)))?.into_owned();

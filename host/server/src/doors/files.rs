@@ -1,4 +1,4 @@
-//! Bytes of files, in and out, for whoever has a link.
+//! Upload and download of files, for clients with a signed link.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use crate::{
     respond::{self, Reply},
 };
 
-/// The bytes of a file on their way to a client, which hold the place of the transfer until they are sent.
+/// Bytes of a file that are being sent. They hold the transfer permit until they are sent.
 struct Outgoing {
     bytes: Bytes,
     _place: TransferPlace,
@@ -33,7 +33,8 @@ impl AsRef<[u8]> for Outgoing {
     }
 }
 
-/// Takes the bytes of an upload. What media type the request itself claims does not count: that of the file was announced.
+/// Stores the bytes of an upload. The media type of this request is ignored: the file's type was
+/// declared when the upload was requested.
 pub(crate) async fn put(
     State(server): State<Arc<Server>>,
     Path((project, id)): Path<(String, String)>,
@@ -47,7 +48,8 @@ pub(crate) async fn put(
     respond::ok(&json!({}))
 }
 
-/// Answers the bytes of a file. A browser saves them and never shows them as a page of this server.
+/// Answers with the bytes of a file. Browsers save them and never display them as a page of this
+/// server.
 pub(crate) async fn get(
     State(server): State<Arc<Server>>,
     Path((project, id)): Path<(String, String)>,
@@ -67,7 +69,8 @@ pub(crate) async fn get(
     Ok(response)
 }
 
-/// Takes a place among the transfers of a project. The request holds none among those in flight while it waits for it.
+/// Acquires a transfer permit of the project. The request releases its concurrency permits while it
+/// waits.
 async fn place(server: &Server, ticket: &Ticket) -> Reply<TransferPlace> {
     if let Some(place) = server.app.files.try_place(&ticket.project) {
         return Ok(place);

@@ -1,4 +1,4 @@
-//! Whether the process lives, and whether it can do its work.
+//! Health probes: liveness and readiness.
 
 use std::sync::Arc;
 
@@ -7,12 +7,12 @@ use serde_json::json;
 
 use crate::{Server, respond};
 
-/// The process lives.
+/// Reports that the process is alive.
 pub(crate) async fn live() -> Response {
     respond::json(StatusCode::OK, &json!({"status": "live"}))
 }
 
-/// The server can do its work: started, not stopping, and the store takes writes.
+/// Reports readiness: the server has started, is not stopping, and the store accepts writes.
 pub(crate) async fn ready(State(server): State<Arc<Server>>) -> Response {
     let trouble =
         if server.is_serving() { server.app.trouble() } else { Some("the server is starting or stopping".into()) };

@@ -1,10 +1,12 @@
-//! The page on which a user connects an account, and the place that applications send users back to.
+//! The page on which a user connects an account, and the callback to which providers redirect
+//! users.
 //!
-//! The page is made here, works without a script, loads nothing from anywhere, and cannot be framed. Everything on it that is not
-//! its own text is escaped. What stands in its address opens it once; no other secret is in an address, on the page, or in what
-//! it leaves in the browser, but the browser's own name. A form is taken only from the page that was sent to that browser.
+//! The page is rendered by the server, works without a script, loads nothing, and cannot be framed.
+//! All text from outside is escaped. The link token in its address works once. No other secret is
+//! in an address, on the page or in the browser, except the random id of the browser in its cookie.
+//! A form is accepted only from the page that was sent to the same browser.
 //!
-//! Applications read here who asks, where this address is the client's id.
+//! Providers also fetch the client metadata here if the client id is its URL.
 
 use std::sync::Arc;
 
@@ -28,15 +30,15 @@ use crate::{
     respond::{Failure, Reply, ok},
 };
 
-/// Bytes of a form.
+/// Maximum bytes of a form.
 const FORM: usize = 64 << 10;
-/// The page's own field, which no toolkit's field can be called like.
+/// Name of the hidden form field. No field of a toolkit can have this name.
 const TOKEN: &str = "form-token";
-/// Seconds that a browser keeps its name: as long as an application may keep a user.
+/// Seconds that a browser keeps its cookie: as long as a user may take at a provider.
 const KEPT: u32 = 3_600;
 const REFERRER_POLICY: HeaderName = HeaderName::from_static("referrer-policy");
 
-/// Shows what is asked for.
+/// Shows the form of a link.
 pub(crate) async fn show(State(server): State<Arc<Server>>, Path(token): Path<String>, headers: HeaderMap) -> Response {
     let (page, browser) = match (opened(&server, &token).await, browser(&server, &headers)) {
         (Ok(page), Some(browser)) => (page, browser),
@@ -52,7 +54,7 @@ pub(crate) async fn show(State(server): State<Arc<Server>>, Path(token): Path<St
     response
 }
 
-/// Takes what was filled in.
+/// Accepts the submitted form.
 pub(crate) async fn submit(State(server): State<Arc<Server>>, Path(token): Path<String>, request: Request) -> Response {
     match taken(&server, &token, request).await {
         Ok(response) => response,
@@ -61,7 +63,7 @@ pub(crate) async fn submit(State(server): State<Arc<Server>>, Path(token): Path<
 }
 
 async fn taken(server: &Server, token: &str, request: Request) -> Reply<Response> {
-    // Who has no link sends no body.
+    // A request without a valid link is answered without reading its body.
     if let page @ (LinkPage::Expired(_) | LinkPage::Used(_)) = opened(server, token).await? {
         return Ok(rendered(server, &page, StatusCode::GONE, |_| String::new()));
     }
@@ -76,7 +78,7 @@ async fn taken(server: &Server, token: &str, request: Request) -> Reply<Response
             given.insert(name, value.trim().to_owned().into());
         }
     }
-    // What it is compared with is a keyed hash of what nobody else has.
+    // The expected value is a keyed hash over the secret id of the browser.
     let browser = browser.filter(|browser| server.app.form_token(token, browser) == shown);
     let browser = browser.ok_or(Error::FlowUnknown)?;
     match connections::submit(&server.app, token, given, &browser).await? {
@@ -87,7 +89,7 @@ async fn taken(server: &Server, token: &str, request: Request) -> Reply<Response
     }
 }
 
-/// Takes a user back from an application.
+/// Handles the redirect of a user's browser back from a provider.
 #[utoipa::path(
     get,
     path = "/toolkits/auth/callback",
@@ -116,7 +118,8 @@ pub(crate) async fn callback(State(server): State<Arc<Server>>, headers: HeaderM
     }
 }
 
-/// Does to its end what spends something, whether or not whoever asked for it still waits: a code that was spent for nothing is lost.
+/// Runs work that consumes a one-time value to completion, even if the client disconnects: an
+/// authorization code that was used without effect is lost.
 pub(crate) async fn to_the_end<T: Send + 'static>(
     work: impl Future<Output = app::Result<T>> + Send + 'static,
 ) -> app::Result<T> {
@@ -128,12 +131,12 @@ pub(crate) async fn to_the_end<T: Send + 'static>(
     done.unwrap_or_else(|_| Err(Error::Internal("a callback has panicked".into())))
 }
 
-/// Says who a client is whose id is this address.
+/// Answers with the metadata of the client whose id is this address.
 pub(crate) async fn client(State(server): State<Arc<Server>>, Path(id): Path<String>) -> Reply<Response> {
     ok(&connections::described(&server.app, &AuthConfigId::parse(&id)?).await?)
 }
 
-/// The end of the way for users of projects that name no address of their own.
+/// Shows the result to users of projects that have no callback URL of their own.
 pub(crate) async fn done(query: Query) -> Response {
     match query.text("status") {
         Ok(Some("success")) => {
@@ -156,12 +159,13 @@ fn is_secure(server: &Server) -> bool {
     server.config.public_url.as_ref().is_some_and(|url| url.scheme() == "https")
 }
 
-/// The prefix makes browsers take it from this very host alone, which needs https.
+/// With the `__Host-` prefix, browsers accept the cookie only from this exact host. The prefix
+/// requires https.
 fn cookie_name(server: &Server) -> &'static str {
     if is_secure(server) { "__Host-toolhost" } else { "toolhost" }
 }
 
-/// What the browser calls itself.
+/// Returns the random id that the browser's cookie contains.
 fn browser(server: &Server, headers: &HeaderMap) -> Option<String> {
     let all = headers.get_all(header::COOKIE).iter().filter_map(|cookies| cookies.to_str().ok());
     let mut pairs = all.flat_map(|cookies| cookies.split(';')).filter_map(|pair| pair.trim().split_once('='));
@@ -177,7 +181,7 @@ fn away(status: StatusCode, url: &str) -> Response {
     (status, headers).into_response()
 }
 
-/// A refusal as a page.
+/// Shows an error as a page.
 fn failed(failure: Failure) -> Response {
     let refused = failure.into_response();
     let status = refused.status();
@@ -208,7 +212,7 @@ fn rendered(server: &Server, page: &LinkPage, status: StatusCode, form: impl FnO
     }
 }
 
-/// A page that only says something, with the way back.
+/// Renders a page with only a message and the link back.
 fn told(status: StatusCode, title: &str, text: &str, brand: Option<&Brand>) -> Response {
     let mut body = format!("<h1>{}</h1><p>{}</p>", escaped(title), escaped(text));
     if let Some((brand, back)) = brand.and_then(|brand| Some((brand, brand.back.as_ref()?))) {
@@ -295,7 +299,8 @@ a{color:light-dark(#1d4ed8,#93c5fd)}\
 label .hint{display:inline}\
 .problem{display:block;font-size:.875rem;color:light-dark(#b91c1c,#fca5a5)}";
 
-/// A whole page. `goes_to` is one more origin that its form may end at; `plain` is whether applications are reached by http, too.
+/// Renders a whole page. `goes_to` is one more origin that its form may redirect to; `plain` is
+/// true if providers may be reached by http, too.
 fn page_of(status: StatusCode, brand: &Brand, body: &str, goes_to: Option<&str>, plain: bool) -> Response {
     let nonce = ids::random_text(22);
     let html = format!(
@@ -304,8 +309,8 @@ fn page_of(status: StatusCode, brand: &Brand, body: &str, goes_to: Option<&str>,
          <link rel=\"icon\" href=\"data:,\"><style nonce=\"{nonce}\">{STYLE}</style></head><body><main>{body}</main></body></html>",
         escaped(&brand.project)
     );
-    // A browser holds every redirect that follows a form to `form-action`, and nobody knows through which hosts an application
-    // lets its users sign in.
+    // Browsers apply `form-action` to every redirect that follows a form, and the hosts through
+    // which a provider signs its users in are not known.
     let actions =
         [Some("'self' https:"), plain.then_some("http:"), goes_to].into_iter().flatten().collect::<Vec<_>>().join(" ");
     let policy = format!(
@@ -321,13 +326,13 @@ fn page_of(status: StatusCode, brand: &Brand, body: &str, goes_to: Option<&str>,
     response
 }
 
-/// Where an address leads, as a policy writes it.
+/// Returns the origin of a URL, as a content security policy writes it.
 fn origin(url: &str) -> Option<String> {
     let origin = Url::parse(url).ok()?.origin();
     origin.is_tuple().then(|| origin.ascii_serialization())
 }
 
-/// Text as it stands between tags and in quoted attributes.
+/// Escapes a text for use between tags and in quoted attributes.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,4 +1,4 @@
-//! What is reached without a key.
+//! Public endpoints, which need no key.
 
 pub(crate) mod docs;
 pub(crate) mod files;
