@@ -1,9 +1,10 @@
 //! Settings: every key, its default and its unit.
 //!
-//! A key comes from a flag, else from the environment (`TOOLHOST_NET__ALLOW` is `net.allow`, lists are comma-separated),
-//! else from the file (`toolhost.toml`, or what `--config` names), else from the defaults below. A key nobody knows is an
-//! error, so that a typing mistake does not pass as a setting. This is the only place that reads the environment, but for
-//! secrets that may stand in for flags of commands.
+//! The value of a key comes from a flag, else from the environment (`TOOLHOST_NET__ALLOW` is
+//! `net.allow`, lists are comma-separated), else from the file (`toolhost.toml`, or the one that
+//! `--config` names), else from the defaults below. An unknown key is an error, so that a typing
+//! mistake does not pass as a setting. This module is the only one that reads the environment,
+//! except for secrets that replace flags of commands.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -26,14 +27,16 @@ use url::Url;
 use zeroize::Zeroizing;
 
 const FILE: &str = "toolhost.toml";
-/// Names that are no settings: what `<data>.env` gives to clients, and what stands in for a flag of a command.
+/// Names in the environment that are no settings: those that `<data>.env` gives to clients, and
+/// those that replace a flag of a command.
 const OTHER_NAMES: [&str; 5] =
     ["TOOLHOST_URL", "TOOLHOST_API_KEY", "TOOLHOST_ORG_API_KEY", "TOOLHOST_PROJECT_ID", "TOOLHOST_PASSPHRASE"];
 
 /// Time over which `limits.min_rate_kib` is measured.
 pub(crate) const PACE_WINDOW: Duration = Duration::from_secs(5);
 
-/// Headers of a request to a language model that say what is in it and where it goes.
+/// Headers that the server itself sets on requests to a language model, and that clients cannot
+/// set.
 const OURS: [&str; 8] = [
     "host",
     "connection",
@@ -45,7 +48,8 @@ const OURS: [&str; 8] = [
     "upgrade",
 ];
 
-/// Structs of settings that know their keys: what stands over a field is also what `toolhost serve --help` says of it.
+/// Defines structs of settings with a list of their keys. The doc comment of a field is also its
+/// text in `toolhost serve --help`.
 macro_rules! settings {
     ($(#[$attribute:meta])* pub(crate) struct $name:ident { $($(#[doc = $text:literal])+ pub $key:ident: $type:ty,)+ }) => {
         $(#[$attribute])* pub(crate) struct $name { $($(#[doc = $text])+ pub $key: $type,)+ }
@@ -63,49 +67,53 @@ settings! {
 pub(crate) struct Config {
     /// Folder of the store and of the compiled components. Default `./toolhost-data`.
     pub data: PathBuf,
-    /// Where records are kept: `postgres://user:password@host/database`, which several servers may share. `sslmode` and what
-    /// belongs to it go into the address. Default: in the data directory.
+    /// Database of the records: `postgres://user:password@host/database`, which several servers may
+    /// share. `sslmode` and its options are part of the address. Default: in the data directory.
     pub store: Option<Secret>,
-    /// Where components and other large values lie: `s3://bucket/prefix`. Default: in the data directory.
+    /// Bucket of components and other large values: `s3://bucket/prefix`. Default: in the data
+    /// directory.
     pub blobs: Option<String>,
     /// The service that has the bucket.
     pub s3: S3,
     /// The master key. Default `<data>.key`, beside the data directory and never inside it.
     pub key_file: Option<PathBuf>,
-    /// Address and port. Port 0 takes a free one. Default `127.0.0.1:8080`.
+    /// Address and port to listen on. Port 0 takes a free one. Default `127.0.0.1:8080`.
     pub listen: String,
-    /// The address clients use, when it is not the one listened on, for example behind a proxy.
+    /// The address that clients use, if it differs from the one listened on, for example behind a
+    /// proxy.
     pub public_url: Option<Url>,
     /// A folder of `*.wasm` components, published at start.
     pub toolkits: Option<PathBuf>,
-    /// The word in identifiers such as `is_service_managed`: lower case. Default `service`.
+    /// The operator word in identifiers such as `is_service_managed`: lower case. Default
+    /// `service`.
     pub operator_word: String,
-    /// What is logged, in the syntax of `tracing-subscriber`'s `EnvFilter`. Default `warn`.
+    /// Filter of the log, in the syntax of `tracing-subscriber`'s `EnvFilter`. Default `warn`.
     pub log: String,
     /// `text` or `json`. Default `text`.
     pub log_format: LogFormat,
-    /// No colours, as when `NO_COLOR` is set. Default false.
+    /// No colors, as when `NO_COLOR` is set. Default false.
     pub plain: bool,
-    /// The way out, and the proxies in front of the server.
+    /// Outgoing requests, and the proxies in front of the server.
     pub net: Net,
-    /// Running toolkits.
+    /// Execution of toolkits.
     pub sandbox: Sandbox,
-    /// What clients may ask for.
+    /// Limits on the requests of clients.
     pub limits: Limits,
     /// The execution log.
     pub logs: Logs,
     /// Files.
     pub files: Files,
-    /// Connecting accounts, and keeping their tokens.
+    /// Connecting accounts, and refreshing their tokens.
     pub connections: Connections,
-    /// Clients of yours at applications, by toolkit: `oauth_apps.SLUG.client_id`, `oauth_apps.SLUG.client_secret`, and
-    /// `oauth_apps.SLUG.scopes`, a list. They replace those of `toolhost oauth-apps` at each start. Default none.
+    /// OAuth apps of the operator at providers, by toolkit: `oauth_apps.SLUG.client_id`,
+    /// `oauth_apps.SLUG.client_secret`, and `oauth_apps.SLUG.scopes`, a list. They replace those of
+    /// `toolhost oauth-apps` at each start. Default none.
     pub oauth_apps: BTreeMap<String, OauthApp>,
     /// API keys.
     pub keys: Keys,
     /// Publishing toolkits.
     pub publish: Publish,
-    /// The language model that makes arguments of sentences.
+    /// The language model that turns prompts into arguments.
     pub llm: Llm,
 }
 }
@@ -114,34 +122,37 @@ pub(crate) struct Config {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum LogFormat {
-    /// For people.
+    /// Text for people.
     Text,
-    /// One object a line.
+    /// One JSON object per line.
     Json,
 }
 
 settings! {
-/// `s3.*`. What is not set here comes from the names that other programs read, too.
+/// `s3.*`. Keys that are not set here are read from the environment names that other programs use,
+/// too.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct S3 {
-    /// The service, when it is not Amazon's. Only one that is named may speak plain `http`. Default `AWS_ENDPOINT_URL`.
+    /// The service, if it is not Amazon's. Only one that is named may use plain `http`. Default
+    /// `AWS_ENDPOINT_URL`.
     pub endpoint: Option<Url>,
     /// Region. Default `AWS_REGION`, else `us-east-1`.
     pub region: Option<String>,
-    /// The key to the bucket. Default `AWS_ACCESS_KEY_ID`.
+    /// Access key id of the bucket. Default `AWS_ACCESS_KEY_ID`.
     pub access_key_id: Option<String>,
-    /// The secret of it. Default `AWS_SECRET_ACCESS_KEY`.
+    /// Secret of the access key. Default `AWS_SECRET_ACCESS_KEY`.
     pub secret_access_key: Option<Secret>,
-    /// The token of a temporary key. Default `AWS_SESSION_TOKEN`.
+    /// Token of a temporary access key. Default `AWS_SESSION_TOKEN`.
     pub session_token: Option<Secret>,
-    /// Clients get files from the bucket itself, and put them there, by links that it gives; they must reach its endpoint, and
-    /// send with an upload the headers that its answer lists. Otherwise files pass through this server. Default false.
+    /// Clients download files from the bucket itself, and upload them to it, by presigned links;
+    /// they must reach its endpoint, and send with an upload the headers that the response lists.
+    /// Otherwise files pass through this server. Default false.
     pub presigned: bool,
 }
 }
 
-/// A setting that is not shown.
+/// A setting whose value is never shown.
 #[derive(Clone, Deserialize)]
 #[serde(from = "String")]
 pub(crate) struct Secret(Zeroizing<String>);
@@ -158,7 +169,7 @@ impl std::fmt::Debug for Secret {
     }
 }
 
-/// Texts. In the environment they are one, with commas.
+/// List of texts. In the environment it is one text with commas.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(from = "Listed")]
 pub(crate) struct List(Vec<String>);
@@ -192,12 +203,15 @@ settings! {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Net {
-    /// Private ranges that toolkits may reach although they are private, for example `10.1.0.0/16`. Default none.
+    /// Private ranges that toolkits may reach although they are private, for example `10.1.0.0/16`.
+    /// Default none.
     pub allow: List,
-    /// `from=to` pairs of origins, for example `https://api.example.com=http://127.0.0.1:9000`. Default none.
+    /// `from=to` pairs of origins, for example `https://api.example.com=http://127.0.0.1:9000`.
+    /// Default none.
     pub rewrite: List,
-    /// Ranges of the reverse proxies in front of this server, for example `10.0.0.0/8`. A request of one of them counts for the
-    /// address that its `Forwarded` or `X-Forwarded-For` header names; from anywhere else these headers are ignored. Default none.
+    /// Ranges of the reverse proxies in front of this server, for example `10.0.0.0/8`. A request
+    /// from one of them counts for the address that its `Forwarded` or `X-Forwarded-For` header
+    /// names; from any other address these headers are ignored. Default none.
     pub trusted_proxies: List,
 }
 }
@@ -209,17 +223,18 @@ settings! {
 pub(crate) struct Sandbox {
     /// `pooling` or `on_demand`. Default `pooling`.
     pub allocator: Allocator,
-    /// Calls under way at once, those waiting for an application included. Default 512.
+    /// Calls that run at once, including those that wait for a provider. Default 512.
     pub live: usize,
     /// Of them, calls of one project. Default 64.
     pub live_per_project: usize,
-    /// Calls of one project that have used enough processor time to be moved to threads of their own. Default 8.
+    /// Calls of one project that have used enough processor time to be moved to threads of their
+    /// own. Default 8.
     pub busy_per_project: usize,
-    /// Calls that wait for a place. Default 128.
+    /// Calls that wait in the queue. Default 128.
     pub queue: usize,
     /// Of them, calls of one project. Default 16.
     pub queue_per_project: usize,
-    /// How long a call waits for a place, in milliseconds. Default 2000.
+    /// Timeout of a call in the queue, in milliseconds. Default 2000.
     pub queue_wait_ms: u64,
     /// Memory of all calls together, in MiB. Default 1024.
     pub memory_mib: u64,
@@ -229,9 +244,9 @@ pub(crate) struct Sandbox {
     pub resident: Option<usize>,
     /// Processor time for compiling one component, in seconds. Default 60, at most 600.
     pub compile_cpu_s: u64,
-    /// Wall-clock time for it, in seconds. Default 120, at most 1200.
+    /// Wall-clock time for compiling it, in seconds. Default 120, at most 1200.
     pub compile_wall_s: u64,
-    /// Memory for it, in MiB. Default 2048, at least 64, at most 16384.
+    /// Memory for compiling it, in MiB. Default 2048, at least 64, at most 16384.
     pub compile_memory_mib: u64,
 }
 }
@@ -240,7 +255,7 @@ pub(crate) struct Sandbox {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Allocator {
-    /// Instances are taken from a pool made at start: fast, reserves address space.
+    /// Instances are taken from a pool made at start: fast, but reserves address space.
     Pooling,
     /// Instances are made when needed.
     #[serde(alias = "on-demand")]
@@ -260,42 +275,46 @@ pub(crate) struct Limits {
     pub in_flight: usize,
     /// Of them, requests of one project. Default 64.
     pub in_flight_per_project: usize,
-    /// How long a request waits for its turn, in milliseconds. Default 250, at most 5000.
+    /// Timeout of a request that waits because of these limits, in milliseconds. Default 250, at
+    /// most 5000.
     pub in_flight_wait_ms: u64,
-    /// How long a body may take to arrive, in seconds. Default 30, at most 300; files have `files.transfer_s`.
+    /// Timeout for the arrival of a body, in seconds. Default 30, at most 300; files have
+    /// `files.transfer_s`.
     pub body_s: u64,
-    /// Speed at which a body arrives and an answer is read at least, in KiB per second over five seconds; 0 for any. Default 1, at
-    /// most 1024.
+    /// Minimum speed at which a body arrives and a response is read, in KiB per second over five
+    /// seconds; 0 for any. Default 1, at most 1024.
     pub min_rate_kib: u64,
-    /// Bodies of one address that are on their way. Default 128.
+    /// Arriving bodies from one address. Default 128.
     pub bodies_per_address: usize,
-    /// Bodies of one project that are on their way. Default 64.
+    /// Arriving bodies of one project. Default 64.
     pub bodies_per_project: usize,
-    /// Memory of all bodies that are on their way, in MiB: a quarter of it for one project, a sixteenth for one address without a
-    /// key. Default 256, at most 65536.
+    /// Memory of all arriving bodies, in MiB: a quarter of it for one project, a sixteenth for one
+    /// address without a key. Default 256, at most 65536.
     pub bodies_mib: usize,
-    /// How long an operation may take, its body included, in seconds; runs, publications and files have limits of their own.
-    /// Default 30, at most 300.
+    /// Deadline of an operation, including the arrival of its body, in seconds; executions,
+    /// publications and files have limits of their own. Default 30, at most 300.
     pub deadline_s: u64,
-    /// How long a connection may wait for the next request, or for the whole head of one, in seconds. Default 75, at most 600.
+    /// Timeout of a connection for the next request, or for the whole head of one, in seconds.
+    /// Default 75, at most 600.
     pub idle_s: u64,
-    /// Requests of one organisation in ten minutes; 0 for no limit. Default 20000.
+    /// Requests of one organization in ten minutes; 0 for no limit. Default 20000.
     pub rate: u32,
     /// Of them, requests of one project; 0 for no limit of its own. Default 10000.
     pub rate_per_project: u32,
     /// Of them, requests with one key; 0 for no limit of its own. Default 0.
     pub rate_per_key: u32,
-    /// Failed authentications from one address in a minute, counted for keys, links and callbacks each; 0 for no limit. An IPv6
-    /// address counts as its /64. Default 30.
+    /// Failed authentications from one address in a minute, counted separately for keys, links and
+    /// callbacks; 0 for no limit. An IPv6 address counts as its /64. Default 30.
     pub failed_auth: u32,
     /// Open connections. Default 4096.
     pub connections: usize,
-    /// Of them, from one address that is no trusted proxy. Default 256.
+    /// Of them, from one address that is not a trusted proxy. Default 256.
     pub connections_per_address: usize,
-    /// How long a stopping server waits for what still runs, in seconds. Default 30.
+    /// Time that a stopping server waits for running requests, in seconds. Default 30.
     pub drain_s: u64,
-    /// Answers that are kept for the Idempotency-Keys of one project in a day, in MiB, at most 1048576; 0 for no limit. Requests
-    /// past it are done, and their answers not kept. Default 256.
+    /// Responses that are stored for the Idempotency-Keys of one project in a day, in MiB, at most
+    /// 1048576; 0 for no limit. Requests beyond it are performed, but their responses are not
+    /// stored. Default 256.
     pub answers_mib: u64,
 }
 }
@@ -305,26 +324,33 @@ settings! {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Logs {
-    /// An execution answers only when its record is durable. Default false: the record trails by at most 20 ms.
+    /// An execution is answered only when its record is durable. Default false: the record trails
+    /// by at most 20 ms.
     pub wait: bool,
-    /// Records that may wait to be written; when so many wait, new executions wait too. Default 4096.
+    /// Records that may wait to be written; when this many wait, new executions wait too. Default
+    /// 4096.
     pub buffer: usize,
-    /// Arguments and result kept in a record, in KiB each; larger ones are left out and said to be. Default 64.
+    /// Arguments and result kept in a record, in KiB each; larger ones are left out and marked as
+    /// such. Default 64.
     pub payload_kib: usize,
-    /// Days that a run stays in the log after it ended; 0 for ever. Default 30, at most 36500.
+    /// Days that an execution stays in the log after it ended; 0 for ever. Default 30, at most
+    /// 36500.
     pub keep_days: u32,
-    /// Runs of each project that stay, the newest; up to 63 more do. 0 for any number. Default 0.
+    /// Newest executions of each project that stay in the log; up to 63 more do. 0 for any number.
+    /// Default 0.
     pub keep_count: u64,
-    /// Runs that leave a cassette, with which they can be run again on an author's machine: `off`, `failed` or `all`. A cassette
-    /// holds what the application answered, under seal. Projects that store no data have none. Default `off`.
+    /// Executions that leave a cassette, with which an author can replay them on another machine:
+    /// `off`, `failed` or `all`. A cassette holds the responses of the provider, encrypted.
+    /// Projects that store no data have none. Default `off`.
     pub cassettes: Keep,
-    /// Content that a cassette holds at most, in KiB, at most 8192; a larger run leaves none. Default 256.
+    /// Content of a cassette, in KiB, at most 8192; a larger execution leaves none. Default 256.
     pub cassette_kib: usize,
-    /// Records and cassettes that may wait to be written, in MiB, at most 65536; when no more fits, new executions wait. An
-    /// execution takes room for twice `logs.payload_kib` before it starts. Default 256.
+    /// Records and cassettes that may wait to be written, in MiB, at most 65536; when no more fits,
+    /// new executions wait. An execution reserves twice `logs.payload_kib` before it starts.
+    /// Default 256.
     pub buffer_mib: usize,
-    /// Bytes that the log of one project takes in a day, in MiB, at most 1048576; 0 for no limit. Past it records have neither
-    /// arguments nor result, and say so. Default 2048.
+    /// Bytes that the log of one project takes in a day, in MiB, at most 1048576; 0 for no limit.
+    /// Beyond it records have neither arguments nor result, and say so. Default 2048.
     pub quota_mib: u64,
 }
 }
@@ -334,17 +360,20 @@ settings! {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Files {
-    /// One file that a client uploads, and all files of one call together, in MiB. Default 100, at most 1024.
+    /// One file that a client uploads, and all files of one call together, in MiB. Default 100, at
+    /// most 1024.
     pub size_mib: u64,
     /// Days that a file is kept; 0 for ever. Default 30, at most 36500.
     pub keep_days: u32,
-    /// Files that are sent or received by links at once; each is held in memory. Default 16, at most 1024.
+    /// Files that are uploaded or downloaded by links at once; each is held in memory. Default 16,
+    /// at most 1024.
     pub transfers: usize,
     /// Of them, files of one project. Default 4.
     pub transfers_per_project: usize,
-    /// How long a file may take to arrive or to leave, in seconds. Default 600, at most 3600.
+    /// Timeout for the upload or download of a file, in seconds. Default 600, at most 3600.
     pub transfer_s: u64,
-    /// All files of one project together, in MiB, at most 1073741824; 0 for no limit. Default 10240.
+    /// All files of one project together, in MiB, at most 1073741824; 0 for no limit. Default
+    /// 10240.
     pub quota_mib: u64,
 }
 }
@@ -356,19 +385,20 @@ settings! {
 pub(crate) struct Connections {
     /// Seconds that an account waits for its user to connect it. Default 600, at most 3600.
     pub pending_s: u64,
-    /// Seconds that a user may take at an application before coming back leads nowhere. Default 3600, at most 3600.
-    pub away_s: u64,
-    /// A token is renewed so many seconds before its end, or in the last quarter of its life if that is shorter. Default 300, at
+    /// Seconds that a user may take at a provider before the callback is refused. Default 3600, at
     /// most 3600.
+    pub away_s: u64,
+    /// Seconds before its expiry at which a token is refreshed, or the last quarter of its life if
+    /// that is shorter. Default 300, at most 3600.
     pub refresh_margin_s: u64,
-    /// Seconds that a server has for renewing a token before another one may try. Default 90, at most 600; token endpoints get
-    /// 30 of them.
+    /// Seconds that a server has for refreshing a token before another one may try. Default 90, at
+    /// most 600; token endpoints get 30 of them.
     pub refresh_lease_s: u64,
-    /// Seconds that a call waits for a token that is being renewed, or for a client that is being registered. Default 20, at most
-    /// 60.
+    /// Seconds that a call waits for a token that is being refreshed, or for a client that is being
+    /// registered. Default 20, at most 60.
     pub refresh_wait_s: u64,
-    /// Seconds after its last refresh in which an account is refreshed although nobody uses it, so that refresh tokens do not end
-    /// unused. Default 86400, at most 2592000.
+    /// Seconds after its last refresh in which an unused account is refreshed, so that its refresh
+    /// token does not expire. Default 86400, at most 2592000.
     pub idle_refresh_s: u64,
 }
 }
@@ -377,11 +407,11 @@ pub(crate) struct Connections {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct OauthApp {
-    /// As the application gave it.
+    /// Client id that the provider issued.
     pub client_id: String,
-    /// The same; left out for a client without one.
+    /// Client secret that the provider issued; left out for a client without one.
     pub client_secret: Option<Secret>,
-    /// Asked for in every connection, beside what the toolkit asks for.
+    /// Scopes requested for every connection, in addition to those of the toolkit.
     pub scopes: List,
 }
 
@@ -390,7 +420,7 @@ settings! {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Keys {
-    /// Project detail, read with the organisation key, shows project keys in full. Default true.
+    /// Project detail, read with the organization key, shows project keys in full. Default true.
     pub reveal: bool,
 }
 }
@@ -400,7 +430,8 @@ settings! {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Publish {
-    /// Public minisign keys. When there are any, only what one of them signed is published. Default none.
+    /// Public minisign keys. If there are any, only components signed with one of them are
+    /// published. Default none.
     pub trusted_keys: List,
 }
 }
@@ -410,22 +441,22 @@ settings! {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Llm {
-    /// An endpoint of chat completions, without `/chat/completions`: `https://api.example.com/v1`, or one on this machine. What
-    /// users write in `text` is sent there. Default none.
+    /// An endpoint of chat completions, without `/chat/completions`: `https://api.example.com/v1`,
+    /// or one on this machine. The `text` of users is sent to it. Default none.
     pub base_url: Option<Url>,
-    /// The model's name there. Default none.
+    /// The name of the model at the endpoint. Default none.
     pub model: Option<String>,
-    /// The key to it, sent as a bearer token. Default none.
+    /// The key for the endpoint, sent as a bearer token. Default none.
     pub key: Option<Secret>,
-    /// Headers of `x-llm-gateway-headers` that are passed on; others are left out. Default none.
+    /// Headers of `x-llm-gateway-headers` that are forwarded; others are left out. Default none.
     pub headers: List,
-    /// Seconds for making arguments, at most 300. Default 30.
+    /// Timeout for making arguments, in seconds, at most 300. Default 30.
     pub timeout_s: u64,
-    /// Tokens of an answer, at most 65536. Default 2048.
+    /// Tokens of a completion, at most 65536. Default 2048.
     pub max_tokens: u32,
-    /// Sentences that are worked on at once, at most 1024. Default 16.
+    /// Prompts that are processed at once, at most 1024. Default 16.
     pub at_once: usize,
-    /// Of them, sentences of one project, at most 1024. Default 8.
+    /// Of them, prompts of one project, at most 1024. Default 8.
     pub at_once_per_project: usize,
 }
 }
@@ -569,13 +600,14 @@ impl Default for Keys {
     }
 }
 
-/// What the command line says; each stands above the environment and the file.
+/// Flags of the command line. Each takes precedence over the environment and the file.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct Flags {
     /// Settings file [default: toolhost.toml, if there is one]
     #[arg(long, global = true, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Where records are kept: postgres://user:password@host/database [default: the data directory]
+    /// Database of the records: postgres://user:password@host/database [default: the data
+    /// directory]
     #[arg(long, global = true, value_name = "URL", hide_env_values = true)]
     pub store: Option<Secret>,
     /// Data directory [default: toolhost-data]
@@ -590,29 +622,29 @@ pub(crate) struct Flags {
 }
 
 impl Files {
-    /// How long a file may take to arrive or to leave.
+    /// Returns the timeout for the upload or download of a file.
     pub(crate) fn transfer(&self) -> Duration {
         Duration::from_secs(self.transfer_s)
     }
 }
 
 impl Limits {
-    /// How long a body may take to arrive.
+    /// Returns the timeout for the arrival of a body.
     pub(crate) fn body(&self) -> Duration {
         Duration::from_secs(self.body_s)
     }
 
-    /// How long an operation may take.
+    /// Returns the deadline of an operation.
     pub(crate) fn deadline(&self) -> Duration {
         Duration::from_secs(self.deadline_s)
     }
 
-    /// Bytes that have to move within each [`PACE_WINDOW`].
+    /// Returns the bytes that must be transferred within each [`PACE_WINDOW`].
     pub(crate) fn pace(&self) -> usize {
         usize::try_from(self.min_rate_kib * 1024 * PACE_WINDOW.as_secs()).unwrap_or(usize::MAX)
     }
 
-    /// How long a connection may wait for a request, or for its head.
+    /// Returns the timeout of a connection for a request, or for its head.
     pub(crate) fn idle(&self) -> Duration {
         Duration::from_secs(self.idle_s)
     }
@@ -622,7 +654,7 @@ impl Config {
     /// Reads the settings.
     ///
     /// # Errors
-    /// When the file named cannot be read, a key is unknown, or a value is not what its key wants.
+    /// If the named file cannot be read, a key is unknown, or a value is not valid for its key.
     pub(crate) fn load(flags: &Flags) -> Result<Self> {
         #[expect(clippy::disallowed_methods, reason = "this is the one place that reads settings")]
         let named = flags.config.clone().or_else(|| std::env::var_os("TOOLHOST_CONFIG").map(PathBuf::from));
@@ -642,7 +674,8 @@ impl Config {
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
             .filter(|(name, _)| name != "TOOLHOST_CONFIG" && !OTHER_NAMES.contains(&name.as_str()))
             .collect();
-        // Values stay texts until a key wants something else: a key of digits is no number.
+        // Values stay texts until a key needs another type: a key that consists of digits is not a
+        // number.
         let environment = Environment::with_prefix("TOOLHOST")
             .prefix_separator("_")
             .separator("__")
@@ -785,15 +818,16 @@ impl Config {
         Ok(())
     }
 
-    /// Address of the database; none when records lie in the data directory. It may hold a password.
+    /// Returns the address of the database; none if records are in the data directory. The address
+    /// may contain a password.
     pub(crate) fn database(&self) -> Option<&str> {
         self.store.as_ref().map(|store| store.0.as_str())
     }
 
-    /// The bucket of the blobs; none when they lie in the data directory.
+    /// Returns the bucket of the blobs; none if they are in the data directory.
     ///
     /// # Errors
-    /// When the address is none, or something is missing that is needed to use it.
+    /// If the address is not a bucket, or a required setting is missing.
     pub(crate) fn bucket(&self) -> Result<Option<BucketSettings>> {
         let Some(address) = &self.blobs else { return Ok(None) };
         let place = address.strip_prefix("s3://").unwrap_or_default().trim_end_matches('/');
@@ -821,14 +855,14 @@ impl Config {
         }))
     }
 
-    /// What stays in the execution log.
+    /// Returns the retention of the execution log.
     pub(crate) fn retention(&self) -> Retention {
         let Logs { keep_days, keep_count, .. } = self.logs;
         let age = Duration::from_secs(u64::from(keep_days) * 86_400);
         Retention { age: (keep_days > 0).then_some(age), runs: (keep_count > 0).then_some(keep_count) }
     }
 
-    /// What files may be.
+    /// Returns the limits on files.
     pub(crate) fn files(&self) -> FileSettings {
         let Files { size_mib, keep_days, transfers, transfers_per_project, quota_mib, .. } = self.files;
         let keep = Duration::from_secs(u64::from(keep_days) * 86_400);
@@ -842,12 +876,12 @@ impl Config {
         }
     }
 
-    /// What each project may write in a day.
+    /// Returns the daily storage quotas of each project.
     pub(crate) fn quotas(&self) -> QuotaSettings {
         QuotaSettings { log: quota(self.logs.quota_mib), answers: quota(self.limits.answers_mib) }
     }
 
-    /// How accounts are connected and kept.
+    /// Returns the settings for connecting accounts and refreshing their tokens.
     pub(crate) fn connections(&self, net: net::Client) -> ConnectionSettings {
         let Connections { pending_s, away_s, refresh_margin_s, refresh_lease_s, refresh_wait_s, idle_refresh_s } =
             self.connections;
@@ -857,7 +891,7 @@ impl Config {
         ConnectionSettings { net, pending, away, margin, lease, wait, idle }
     }
 
-    /// The operator's clients at applications.
+    /// Returns the OAuth apps of the operator at providers.
     pub(crate) fn oauth_apps(&self) -> impl Iterator<Item = NewOauthApp> {
         self.oauth_apps.iter().map(|(slug, app)| NewOauthApp {
             toolkit: slug.to_lowercase(),
@@ -867,20 +901,20 @@ impl Config {
         })
     }
 
-    /// Who may sign what is published.
+    /// Returns the public keys that may sign publications.
     ///
     /// # Errors
-    /// When one is no minisign public key; the message shows it.
+    /// If one is not a minisign public key; the message contains it.
     pub(crate) fn trusted_keys(&self) -> Result<TrustedKeys> {
         TrustedKeys::read(&self.publish.trusted_keys)
             .map_err(|text| anyhow::anyhow!("`publish.trusted_keys`: `{text}` is not a minisign public key"))
     }
 
-    /// The language model, and the way to it. Its address is the operator's word, so it may be on this machine; nothing else goes
-    /// that way.
+    /// Returns the language model and its HTTP client. The operator chose its address, so it may be
+    /// on this machine; the client is used for nothing else.
     ///
     /// # Errors
-    /// When a client cannot be made.
+    /// If the client cannot be built.
     pub(crate) fn model(&self) -> Result<Option<app::tools::text::Settings>> {
         let llm = &self.llm;
         let (Some(base), Some(model)) = (&llm.base_url, &llm.model) else { return Ok(None) };
@@ -901,12 +935,12 @@ impl Config {
         }))
     }
 
-    /// Where the master key is.
+    /// Returns the path of the master key.
     pub(crate) fn key_file(&self) -> PathBuf {
         self.key_file.clone().unwrap_or_else(|| self.beside("key"))
     }
 
-    /// The file with address and keys for clients, written on the first start.
+    /// Returns the path of the file with address and keys for clients, written on the first start.
     pub(crate) fn env_file(&self) -> PathBuf {
         self.beside("env")
     }
@@ -918,18 +952,18 @@ impl Config {
         PathBuf::from(name)
     }
 
-    /// Reads the ranges of the proxies whose word on a client's address counts.
+    /// Reads the ranges of the proxies whose forwarding headers are trusted.
     ///
     /// # Errors
-    /// When a range cannot be read; the message names it.
+    /// If a range cannot be read; the message contains it.
     pub(crate) fn trusted_proxies(&self) -> Result<Vec<IpNet>> {
         ranges("net.trusted_proxies", &self.net.trusted_proxies)
     }
 
-    /// The settings of the way out.
+    /// Returns the settings of outgoing requests.
     ///
     /// # Errors
-    /// When a range or a pair of origins cannot be read; the message names it.
+    /// If a range or a pair of origins cannot be read; the message contains it.
     pub(crate) fn net(&self) -> Result<net::Settings> {
         let rewrite = self.net.rewrite.iter().map(|pair| {
             let (from, to) =
@@ -956,7 +990,7 @@ fn ranges(key: &str, list: &[String]) -> Result<Vec<IpNet>> {
 }
 
 impl S3 {
-    /// Fills in what is not set under a name of ours from the names that other programs read, too.
+    /// Fills in unset values from the environment names that other programs use, too.
     fn complete(&mut self, variables: &HashMap<String, String>) -> Result<()> {
         let get = |name: &str| variables.get(name).filter(|value| !value.is_empty()).cloned();
         if self.endpoint.is_none() {
@@ -975,7 +1009,7 @@ impl S3 {
     }
 }
 
-/// Every setting with what it means, as help shows it.
+/// Formats every setting with its doc comment, as the help shows it.
 pub(crate) fn help() -> String {
     let groups = [
         ("s3", S3::KEYS),
@@ -1000,12 +1034,13 @@ pub(crate) fn help() -> String {
     about.to_owned() + &lines.collect::<String>()
 }
 
-/// Bytes of a quota; none where there is no limit.
+/// Converts a quota to bytes; returns none if there is no limit.
 fn quota(mib: u64) -> Option<u64> {
     (mib > 0).then_some(mib << 20)
 }
 
-/// The path without `.`, `..` and a trailing slash, absolute. Nothing is looked up.
+/// Returns the absolute path without `.`, `..` and a trailing slash. The file system is not
+/// accessed.
 fn normal(path: &Path) -> PathBuf {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let mut out = PathBuf::new();
