@@ -1,4 +1,4 @@
-//! The execution log as older clients ask for it: other names for what [`super::logs`] tells.
+//! The execution log for older clients: the records of [`super::logs`] under other names.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use crate::{
     shapes,
 };
 
-/// Fields that can be searched: id, name for people.
+/// Fields that can be searched: their id and their display name.
 const FIELDS: [(&str, &str, Field); 6] = [
     ("actionKey", "Tool", Field::Tool),
     ("appKey", "Toolkit", Field::Toolkit),
@@ -31,13 +31,13 @@ const FIELDS: [(&str, &str, Field); 6] = [
     ("status", "Status", Field::Status),
     ("id", "Log", Field::Id),
 ];
-/// Runs that a cursor may pass over.
+/// Maximum number of executions that a cursor may skip.
 const FURTHEST: f64 = 1_000_000.0;
 
 #[derive(Deserialize, ToSchema)]
 #[schema(as = SearchActionLogs)]
 pub(crate) struct Search {
-    /// How many runs to pass over.
+    /// Number of executions to skip.
     #[serde(default)]
     cursor: Option<f64>,
     #[serde(default)]
@@ -63,7 +63,7 @@ struct Searched {
     value: Option<String>,
 }
 
-/// Tells what can be searched for.
+/// Lists the fields that can be searched.
 #[utoipa::path(
     get,
     path = "/internal/action_execution/fields",
@@ -74,7 +74,7 @@ pub(crate) async fn fields(_key: ProjectKey) -> Reply<Response> {
     ok(&json!({"fields": {"action_execution": FIELDS.iter().map(field).collect::<Vec<_>>()}}))
 }
 
-/// Lists runs, newest first.
+/// Lists executions, newest first.
 #[utoipa::path(
     post,
     path = "/internal/action_execution/logs",
@@ -107,7 +107,7 @@ pub(crate) async fn list(
     ok(&json!({"data": data, "nextCursor": next}))
 }
 
-/// Reads a run with what was said.
+/// Reads an execution with its arguments and its result.
 #[utoipa::path(
     get,
     path = "/internal/action_execution/log/{id}",
@@ -138,7 +138,7 @@ fn condition(given: Searched, folded: bool) -> Reply<Condition> {
     Ok(Condition { field: *field, operator, value, folded })
 }
 
-/// Name and picture of the toolkit that ran.
+/// Returns the name and the logo of the toolkit that ran.
 fn toolkit(server: &Server, run: &Executed) -> (String, String) {
     let release = server.app.catalog.release(&run.toolkit, &run.version);
     release
@@ -212,7 +212,7 @@ fn network(run: &Executed, sent: &Sent) -> Value {
     })
 }
 
-/// Clients want a UUID: the sixteen characters of the run's id make one.
+/// Converts the sixteen characters of an execution's id to the UUID that older clients need.
 fn uuid(run: &Executed) -> Option<Uuid> {
     let bytes = run.id.as_str().as_bytes().try_into().ok()?;
     Some(Builder::from_random_bytes(bytes).into_uuid())

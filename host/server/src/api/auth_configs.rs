@@ -70,12 +70,13 @@ struct ToolAccess {
     tools_available_for_execution: Vec<String>,
 }
 
-/// What requests to the application leave through.
+/// The HTTP proxy through which requests to the provider are sent.
 #[derive(Deserialize, ToSchema)]
 struct ProxyConfig {
     /// `http://host:port` or `https://host:port`.
     proxy_url: String,
-    /// `user:password`, a bearer token, or a whole value of `proxy-authorization` with its scheme.
+    /// `user:password`, a bearer token, or a complete value of `proxy-authorization` with its
+    /// scheme.
     #[serde(default)]
     proxy_auth_key: Option<String>,
 }
@@ -86,20 +87,21 @@ impl From<ProxyConfig> for Proxy {
     }
 }
 
-/// Null or an empty list clears what has one.
+/// Changes to an auth config. Null or an empty list clears members that have one.
 #[derive(Deserialize, ToSchema)]
 #[schema(as = UpdateAuthConfig)]
 pub(crate) struct Update {
-    /// The kind that it is.
+    /// The existing kind of the auth config.
     #[schema(value_type = shapes::AuthConfigKind)]
     r#type: String,
     #[serde(default)]
     name: Option<String>,
-    /// Laid over those there are, name by name.
+    /// Merged into the existing credentials, name by name.
     #[schema(value_type = Option<Object>)]
     #[serde(default)]
     credentials: Option<Value>,
-    /// A text with commas or spaces, or a list; with `default`, what is asked for beside the operator's.
+    /// A text with commas or spaces, or a list; with `default`, the scopes requested in addition to
+    /// the operator's.
     #[serde(default, deserialize_with = "present")]
     scopes: Option<Value>,
     #[serde(default, deserialize_with = "present")]
@@ -107,7 +109,7 @@ pub(crate) struct Update {
     #[schema(value_type = Option<Object>)]
     #[serde(default)]
     shared_credentials: Option<Value>,
-    /// Null for the straight way.
+    /// Null for direct requests without a proxy.
     #[schema(value_type = Option<ProxyConfig>)]
     #[serde(default, deserialize_with = "present_or_null")]
     proxy_config: Option<Option<ProxyConfig>>,
@@ -127,22 +129,22 @@ struct UpdatedToolAccess {
     tools_available_for_execution: Option<Vec<String>>,
 }
 
-/// What is there, null too.
+/// Reads a member that is present, null included.
 fn present<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(from).map(Some)
 }
 
-/// The same, read.
+/// Reads a member that is present, as its type or null.
 fn present_or_null<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<Option<Option<T>>, D::Error> {
     Option::deserialize(from).map(Some)
 }
 
-/// A list that is there; null is an empty one.
+/// Reads a list that is present; null is read as an empty list.
 fn cleared<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Vec<String>>, D::Error> {
     texts(from).map(Some)
 }
 
-/// Makes an auth config.
+/// Creates an auth config.
 #[utoipa::path(
     post,
     path = "/auth_configs",
@@ -253,7 +255,7 @@ pub(crate) async fn read(
     ok(&view(&server, &key, &record).await?)
 }
 
-/// Changes an auth config: what is left out stays as it is.
+/// Changes an auth config: members that are left out stay as they are.
 #[utoipa::path(
     patch,
     path = "/auth_configs/{nanoid}",
@@ -292,7 +294,7 @@ pub(crate) async fn update(
     ok(&json!({"success": true}))
 }
 
-/// Deletes an auth config; its accounts do not run any more.
+/// Deletes an auth config; tools cannot be run with its accounts any more.
 #[utoipa::path(
     delete,
     path = "/auth_configs/{nanoid}",
@@ -376,7 +378,7 @@ async fn view(server: &Server, key: &ProjectKey, record: &Record<AuthConfig>) ->
     }))
 }
 
-/// A field as this resource spells it: no `default` where there is none.
+/// Returns a field as this resource spells it: without `default` if it has none.
 fn expected(field: &app::catalog::Field) -> Value {
     let mut view = field_view(field);
     if let Value::Object(members) = &mut view
@@ -387,7 +389,7 @@ fn expected(field: &app::catalog::Field) -> Value {
     view
 }
 
-/// A proxy with its key masked.
+/// Returns a proxy with its key masked.
 fn shown(proxy: &Proxy) -> Value {
     let mut view = json!({"proxy_url": proxy.url});
     if let Some(key) = &proxy.key {
@@ -396,7 +398,7 @@ fn shown(proxy: &Proxy) -> Value {
     view
 }
 
-/// Scopes are no secrets; everything else may be one.
+/// Masks every value except the scopes, which are no secrets.
 fn masked(values: &Map<String, Value>) -> Map<String, Value> {
     let open = |name: &str| matches!(name, "scopes" | "user_scopes");
     values.iter().map(|(name, value)| (name.clone(), if open(name) { value.clone() } else { mask(value) })).collect()

@@ -53,7 +53,7 @@ struct Connection {
     user_id: Option<String>,
     #[serde(default)]
     alias: Option<String>,
-    /// Where the user's browser goes in the end.
+    /// URL to which the user's browser is redirected at the end.
     #[serde(default)]
     callback_url: Option<String>,
     /// The older spelling of `callback_url`.
@@ -63,14 +63,16 @@ struct Connection {
     experimental: Option<Shared>,
 }
 
-/// Who may use an account besides its own user. Of a change, what is absent stays as it is.
+/// The users that may use an account in addition to its own user. In a change, absent members stay
+/// as they are.
 #[derive(Deserialize, ToSchema)]
 #[schema(as = ShareAccount)]
 struct Shared {
-    /// `PRIVATE` without it: its own user alone.
+    /// Without it `PRIVATE`: only the account's own user.
     #[serde(default)]
     account_type: Option<Kind>,
-    /// Only of a shared account; without it only its own user may use that.
+    /// Only for a shared account; without it, only the account's own user may use the shared
+    /// account.
     #[serde(default)]
     acl_config_for_shared: Option<Lists>,
 }
@@ -86,13 +88,13 @@ enum Kind {
 #[derive(Deserialize, ToSchema)]
 #[schema(as = SharedWith)]
 struct Lists {
-    /// Whoever is not in `not_allowed_user_ids`.
+    /// True if all users may use it, except those in `not_allowed_user_ids`.
     #[serde(default)]
     allow_all_users: Option<bool>,
     #[schema(max_items = 1000)]
     #[serde(default)]
     allowed_user_ids: Option<Vec<String>>,
-    /// Never these, whatever else is said.
+    /// Users that are never allowed, regardless of the other members.
     #[schema(max_items = 1000)]
     #[serde(default)]
     not_allowed_user_ids: Option<Vec<String>>,
@@ -141,7 +143,7 @@ pub(crate) struct Complete {
 #[derive(Deserialize, ToSchema)]
 #[schema(as = RefreshAccount)]
 pub(crate) struct Refresh {
-    /// Where the user's browser goes in the end.
+    /// URL to which the user's browser is redirected at the end.
     #[serde(default)]
     redirect_url: Option<String>,
     #[serde(default)]
@@ -169,11 +171,11 @@ struct UpdatedConnection {
 struct UpdatedState {
     #[serde(rename = "authScheme")]
     auth_scheme: String,
-    /// Laid over the fields there are; null clears one.
+    /// Merged into the existing fields; null clears a field.
     val: Map<String, Value>,
 }
 
-/// Connects an account, or begins to where its user has to agree at the application: at `redirect_url`.
+/// Connects an account. If its user has to authorize at the provider, `redirect_url` starts that.
 #[utoipa::path(
     post,
     path = "/connected_accounts",
@@ -259,7 +261,7 @@ pub(crate) async fn list(key: ProjectKey, State(server): State<Arc<Server>>, que
     };
     let found = connections::list(&server.app, &key.project, &filter, page.window(filter.by_change)?).await?;
     let items = found.items.iter().map(|shown| Value::Object(view(shown, &server.words))).collect();
-    // In another order what is new stands elsewhere, or what is changed moves.
+    // In any other order, new or changed accounts can move between pages, so no time is recorded.
     let newest = found.items.first().filter(|_| !filter.by_change && !filter.ascending);
     let page = page.marked(newest.map(|shown| shown.record.created_at));
     ok(&record_list("items", items, page, found.total, found.next))
@@ -282,7 +284,7 @@ pub(crate) async fn read(
     ok(&view)
 }
 
-/// Makes an account and the address of a page on which its user connects it.
+/// Creates an account and the URL of a page on which its user connects it.
 #[utoipa::path(
     post,
     path = "/connected_accounts/link",
@@ -315,7 +317,9 @@ pub(crate) async fn link(
     }))
 }
 
-/// Says that the user who agreed at an application is the one the project means: the account becomes active.
+/// Confirms that the user who authorized at a provider is the right one.
+///
+/// The account becomes active.
 #[utoipa::path(
     post,
     path = "/connected_accounts/complete_auth",
@@ -336,7 +340,9 @@ pub(crate) async fn complete(
     ok(&json!({"connected_account_id": done.0, "toolkit_slug": done.1}))
 }
 
-/// Has an account connected once more; an active one goes on with what it has until that is done.
+/// Starts a new connection of an account.
+///
+/// An active account keeps its current credential until the new connection is complete.
 #[utoipa::path(
     post,
     path = "/connected_accounts/{nanoid}/refresh",
@@ -364,7 +370,7 @@ pub(crate) async fn refresh(
     ok(&json!({"id": id, "status": status.as_str(), "redirect_url": url}))
 }
 
-/// Renames an account, says who may use it, or replaces fields of a credential that was filled in.
+/// Changes the alias of an account, its sharing, or fields of a credential that a user entered.
 #[utoipa::path(
     patch,
     path = "/connected_accounts/{nanoid}",
@@ -384,7 +390,7 @@ pub(crate) async fn update(
     ok(&json!({"success": true, "id": id, "status": status.as_str()}))
 }
 
-/// Takes an account's credential back, at the application too where it can be told.
+/// Revokes an account's credential, at the provider too if the provider supports it.
 #[utoipa::path(
     post,
     path = "/connected_accounts/{nanoid}/revoke",
@@ -474,7 +480,7 @@ fn view(shown: &Shown, words: &Words) -> Map<String, Value> {
     }
 }
 
-/// What a request says of sharing.
+/// Reads the sharing of an account from a request.
 fn sharing(given: Option<Shared>) -> SharingChange {
     let Some(Shared { account_type, acl_config_for_shared }) = given else { return SharingChange::default() };
     let account_type = account_type.map(|kind| match kind {
@@ -489,7 +495,7 @@ fn sharing(given: Option<Shared>) -> SharingChange {
     SharingChange { account_type, acl }
 }
 
-/// Who may use an account, as answers show it.
+/// Returns the sharing of an account as responses show it.
 fn shared(sharing: &Sharing) -> Value {
     match sharing.account_type {
         AccountType::Private => json!({"account_type": sharing.account_type}),

@@ -1,4 +1,4 @@
-//! Files: what is there, and how to upload one.
+//! Files: listing and upload.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ pub(crate) struct UploadBody {
     /// A name, not a path.
     filename: String,
     mimetype: String,
-    /// Of the bytes, 32 hexadecimal digits.
+    /// Digest of the bytes, as 32 hexadecimal digits.
     md5: String,
 }
 
@@ -47,7 +47,7 @@ pub(crate) async fn list(key: ProjectKey, State(server): State<Arc<Server>>, que
     ok(&record_list("items", items, page, found.total, found.next))
 }
 
-/// Answers where to put a file, or that it is there already.
+/// Returns a link to upload a file, or reports that the file exists already.
 #[utoipa::path(
     post,
     path = "/files/upload/request",
@@ -82,7 +82,7 @@ fn view(file: &File) -> Value {
     })
 }
 
-/// Clients read `new_presigned_url` whatever the type is.
+/// Returns the view of an upload. Clients read `new_presigned_url` regardless of the type.
 fn upload(upload: &Upload) -> Value {
     let mut view = json!({
         "id": upload.id,

@@ -1,5 +1,6 @@
-//! Keys of a project beside the first: made, listed and ended by the organisation. Revoking needs the key itself and nothing
-//! else, so that whoever finds one can end it.
+//! Additional keys of a project: created, listed and removed by the organization.
+//!
+//! Revoking needs only the key itself, so that anyone who finds a leaked key can revoke it.
 
 use std::sync::Arc;
 
@@ -25,22 +26,22 @@ use crate::{
     shapes,
 };
 
-/// Keys that are revoked by one request.
+/// Maximum number of keys that one request revokes.
 const REVOKED: usize = 100;
 
 #[derive(Deserialize, ToSchema)]
 #[schema(as = CreateKey)]
 pub(crate) struct Create {
     name: String,
-    /// What the key may do; everything without it, nothing when it is empty.
+    /// Permissions of the key; all of them without it, none if it is empty.
     #[serde(default)]
     permissions: Option<Vec<Permission>>,
-    /// Addresses and ranges it may be used from; from anywhere without it.
+    /// Addresses and ranges from which the key may be used; any address without it.
     #[serde(default)]
     allowed_ips: Option<Vec<String>>,
 }
 
-/// What a key may do in one area.
+/// Permission of a key in one area.
 #[derive(Deserialize, ToSchema)]
 #[schema(as = GivenPermission)]
 pub(crate) struct Permission {
@@ -53,11 +54,12 @@ pub(crate) struct Permission {
 #[derive(Deserialize, ToSchema)]
 #[schema(as = RevokeKeys)]
 pub(crate) struct Revoke {
-    /// 1 to 100.
+    /// 1 to 100 keys.
     api_keys: Vec<String>,
 }
 
-/// What restricts a key. No permissions at all mean no restriction; an empty list means that nothing is allowed.
+/// Builds the restrictions of a key. No permissions mean no restriction; an empty list means that
+/// nothing is allowed.
 pub(crate) fn rights(permissions: Option<Vec<Permission>>, allowed_ips: Option<Vec<String>>) -> Reply<Rights> {
     let pairs = |given: Vec<Permission>| given.into_iter().map(|one| (one.preset, one.access)).collect::<Scopes>();
     let addresses = Ranges::try_from(allowed_ips.unwrap_or_default());
@@ -65,7 +67,7 @@ pub(crate) fn rights(permissions: Option<Vec<Permission>>, allowed_ips: Option<V
     Ok(Rights { scopes: permissions.map(pairs), addresses })
 }
 
-/// Makes a key.
+/// Creates a key.
 #[utoipa::path(
     post,
     path = "/org/owner/project/{nano_id}/api_keys",
@@ -85,7 +87,7 @@ pub(crate) async fn create(
     created(&view(&made, true))
 }
 
-/// Lists the keys of a project, oldest first, with when each was last used.
+/// Lists the keys of a project, oldest first, with the time of their last use.
 #[utoipa::path(
     get,
     path = "/org/owner/project/{nano_id}/api_keys",
@@ -99,7 +101,7 @@ pub(crate) async fn list(key: OrgKey, State(server): State<Arc<Server>>, Path(id
     ok(&json!({"items": keys.iter().map(|key| view(key, server.config.keys.reveal)).collect::<Vec<_>>()}))
 }
 
-/// Ends a key at once.
+/// Deletes a key at once.
 #[utoipa::path(
     delete,
     path = "/org/owner/project/{nano_id}/api_keys/{key_id}",
@@ -116,7 +118,7 @@ pub(crate) async fn remove(
     ok(&json!({"status": "success"}))
 }
 
-/// Ends whatever keys it is given. The answer does not tell which of them worked.
+/// Revokes the given keys. The response does not reveal which of them were valid.
 #[utoipa::path(
     post,
     path = "/api_key_revocation",
@@ -134,7 +136,7 @@ pub(crate) async fn revoke(State(server): State<Arc<Server>>, Json(body): Json<R
     ok(&json!({"received": true}))
 }
 
-/// A key with its restrictions; with its secret, if it is to be shown.
+/// Returns a key with its restrictions; with its secret if `reveal` is set.
 pub(super) fn view(key: &ShownKey, reveal: bool) -> Value {
     let masked = || format!("{}...", key.secret.chars().take(4).collect::<String>());
     let permissions = key.rights.scopes.as_ref().map(|scopes| {

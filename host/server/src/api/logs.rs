@@ -21,12 +21,12 @@ use crate::{
     shapes,
 };
 
-/// Characters of a value that is compared with.
+/// Maximum characters of a value in a condition.
 pub(super) const VALUE: usize = 256;
-/// Conditions of one list.
+/// Maximum number of conditions of one list.
 pub(super) const CONDITIONS: usize = 20;
 
-/// What can be asked for.
+/// Fields that can be searched.
 const FIELDS: [(&str, Field); 10] = [
     ("tool_slug", Field::Tool),
     ("toolkit_slug", Field::Toolkit),
@@ -67,7 +67,7 @@ struct TimeRange {
     to: f64,
 }
 
-/// Lists records, newest first.
+/// Lists execution records, newest first.
 #[utoipa::path(
     post,
     path = "/logs/tool_execution",
@@ -100,7 +100,7 @@ pub(crate) async fn list(
     ok(&json!({"logs": logs, "next_cursor": next}))
 }
 
-/// Reads a record with what was said.
+/// Reads an execution record with its arguments and its result.
 #[utoipa::path(
     get,
     path = "/logs/tool_execution/{id}",
@@ -114,7 +114,7 @@ pub(crate) async fn read(
     let (run, said) = log::get(&server.app, &key.project, &LogId::parse(&id)?).await?;
     let mut shown = view(&run);
     if let Ok(release) = server.app.catalog.release(&run.toolkit, &run.version) {
-        // What is published under a version never changes: this is what ran.
+        // A published version never changes, so this is the component that ran.
         shown["metadata"]["component"] = format!("sha256:{}", release.digest).into();
     }
     let times = json!({"start_time": run.started_at.0, "end_time": run.ended_at.0});
@@ -125,7 +125,7 @@ pub(crate) async fn read(
     ok(&shown)
 }
 
-/// Reads the cassette of a run, to run it again elsewhere.
+/// Reads the cassette of an execution, with which it can be replayed elsewhere.
 #[utoipa::path(
     get,
     path = "/logs/tool_execution/{id}/cassette",
@@ -153,7 +153,7 @@ fn condition(given: Filtered) -> Reply<Condition> {
     Ok(Condition { field, operator, value: given.value, folded: false })
 }
 
-/// The operator of a condition.
+/// Parses the operator of a condition.
 pub(super) fn operator(place: &str, given: &str) -> Reply<Operator> {
     Ok(match given {
         "==" => Operator::Is,

@@ -1,4 +1,5 @@
-//! The organisation as its members see it, and the members as the organisation does.
+//! Members of the organization: the organization and its projects as a member sees them, and the
+//! management of members.
 
 use std::sync::Arc;
 
@@ -25,7 +26,7 @@ use crate::{
     shapes,
 };
 
-/// Items of a page at most.
+/// Maximum number of items on a page.
 const PAGE: u64 = 50;
 
 #[derive(Deserialize, ToSchema)]
@@ -40,7 +41,7 @@ pub(crate) struct Create {
     project_id: Option<String>,
 }
 
-/// Lists the person's organisations: there is one.
+/// Lists the user's organizations. There is exactly one.
 #[utoipa::path(
     get,
     path = "/org/list",
@@ -62,7 +63,7 @@ pub(crate) async fn organisations(key: UserKey, State(server): State<Arc<Server>
     ok(&cursor_list("organizations", items, page, total))
 }
 
-/// Lists the projects of the organisation, newest first: a member sees all of them.
+/// Lists the projects of the organization, newest first. A member sees all of them.
 #[utoipa::path(
     get,
     path = "/org/project/list",
@@ -77,7 +78,7 @@ pub(crate) async fn projects(key: UserKey, State(server): State<Arc<Server>>, qu
     ok(&record_list("data", items, page, found.total, found.next))
 }
 
-/// Makes a member, with the key that only this answer shows.
+/// Creates a member with a key, which only this response shows.
 #[utoipa::path(
     post,
     path = "/org/members",
@@ -116,7 +117,7 @@ pub(crate) async fn list(key: OrgKey, State(server): State<Arc<Server>>, query: 
     ok(&record_list("items", items, page, found.total, found.next))
 }
 
-/// Removes a member, whose key stops at once.
+/// Removes a member. The member's key stops working at once.
 #[utoipa::path(
     delete,
     path = "/org/members/{member_id}",
@@ -129,7 +130,7 @@ pub(crate) async fn remove(key: OrgKey, State(server): State<Arc<Server>>, Path(
     ok(&json!({"status": "success"}))
 }
 
-/// A member, as every answer shows it.
+/// Returns a member as every response shows it.
 fn view(member: &Member) -> Map<String, Value> {
     let Member { id, stored, created_at, .. } = member;
     [

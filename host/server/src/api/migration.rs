@@ -1,4 +1,4 @@
-//! From ids of older clients to those of today.
+//! Translation of the legacy ids of older clients to current ids.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use crate::{
 const NAMES: [&str; 3] = ["CONNECTED_ACCOUNT", "AUTH_CONFIG", "TRIGGER_INSTANCE"];
 const KINDS: [Kind; 3] = [Kind::ConnectedAccount, Kind::AuthConfig, Kind::TriggerInstance];
 
-/// Tells the id of today.
+/// Returns the current id for a legacy id.
 #[utoipa::path(
     get,
     path = "/migration/get-nanoid",

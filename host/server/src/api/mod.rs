@@ -1,4 +1,5 @@
-//! One file per resource: request, response, handlers, view. Deprecated names live here and nowhere below.
+//! One file per resource: requests, responses, handlers and views. Only this module knows
+//! deprecated names.
 
 pub(crate) mod action_logs;
 pub(crate) mod auth_configs;
@@ -22,12 +23,12 @@ use serde_json::Value;
 
 use crate::respond::Reply;
 
-/// Members that may be absent, null, or a list of texts.
+/// Reads a member that may be absent, null, or a list of texts.
 fn texts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
-/// A member that must be an object when it is there.
+/// Reads a member that must be an object if it is present.
 fn object(name: &str, given: Option<Value>) -> Reply<serde_json::Map<String, Value>> {
     match given {
         None | Some(Value::Null) => Ok(serde_json::Map::new()),

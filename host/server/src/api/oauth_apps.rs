@@ -1,4 +1,5 @@
-//! The operator's own clients at applications: what auth configs of the managed kind connect with.
+//! The operator's OAuth apps at providers. Auth configs of the managed kind connect accounts with
+//! them.
 
 use std::sync::Arc;
 
@@ -27,12 +28,12 @@ pub(crate) struct Set {
     /// Left out for a client without one.
     #[serde(default)]
     client_secret: Option<String>,
-    /// Asked for in every connection, beside what the toolkit asks for.
+    /// Scopes requested for every connection, in addition to those of the toolkit.
     #[serde(default)]
     scopes: Option<Vec<String>>,
 }
 
-/// Lists the clients by toolkit, without their secrets.
+/// Lists the OAuth apps by toolkit, without their secrets.
 #[utoipa::path(
     get,
     path = "/org/oauth_apps",
@@ -45,7 +46,9 @@ pub(crate) async fn list(_key: OrgKey, State(server): State<Arc<Server>>) -> Rep
     ok(&json!({"items": all.iter().map(view).collect::<Vec<_>>()}))
 }
 
-/// Keeps a client for a toolkit, instead of the one before: projects can use the managed kind of auth config then.
+/// Sets the OAuth app of a toolkit and replaces an earlier one.
+///
+/// Projects can then use the managed kind of auth config.
 #[utoipa::path(
     put,
     path = "/org/oauth_apps/{slug}",
@@ -72,7 +75,7 @@ pub(crate) async fn set(
     ok(&view(&apps::set(&server.app, new).await?))
 }
 
-/// Forgets a client. Accounts that were connected with it run until their tokens end.
+/// Removes an OAuth app. Accounts that were connected with it work until their tokens expire.
 #[utoipa::path(
     delete,
     path = "/org/oauth_apps/{slug}",

@@ -1,4 +1,4 @@
-//! What a project decided for itself.
+//! Settings of a project.
 
 use std::sync::Arc;
 
@@ -19,10 +19,11 @@ use crate::{
     words::Words,
 };
 
-/// The setting whose name has the operator's word.
+/// The setting whose name contains the operator word.
 const HOSTED_LINKS: &str = "is_service_link_enabled_for_managed_auth";
 
-/// Settings as a request gives them: what is absent or null stays as it is, an empty text clears.
+/// Settings in a request: absent or null members stay as they are, an empty text clears the
+/// setting.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Given {
@@ -35,16 +36,16 @@ pub(crate) struct Given {
     require_mcp_api_key: Option<bool>,
     signed_url_file_expiry_in_seconds: Option<f64>,
     oauth_callback_verifier_url: Option<String>,
-    /// The one whose name has the operator's word.
+    /// The member whose name contains the operator word.
     #[serde(flatten)]
     other: Map<String, Value>,
 }
 
 impl Given {
-    /// Takes over what is given.
+    /// Applies the given settings.
     ///
     /// # Errors
-    /// When a value is of the wrong kind.
+    /// If a value is of the wrong type.
     pub(crate) fn apply(&self, config: &mut Config, words: &Words) -> Result<(), Error> {
         let name = &*words.say(HOSTED_LINKS);
         let hosted_links = match self.other.get(name) {
@@ -71,14 +72,14 @@ impl Given {
         }
         config.log_visibility = self.log_visibility_setting.unwrap_or(config.log_visibility);
         if let Some(seconds) = self.signed_url_file_expiry_in_seconds {
-            // Out of range is refused below, whatever it becomes here.
+            // A value out of range is refused below, so the result of this cast does not matter.
             config.file_url_expiry = seconds as u32;
         }
         Ok(())
     }
 }
 
-/// Reads the settings.
+/// Reads the settings of the project.
 #[utoipa::path(
     get,
     path = "/org/project/config",
@@ -89,7 +90,7 @@ pub(crate) async fn read(key: ProjectKey, State(server): State<Arc<Server>>) -> 
     ok(&view(&key.project.stored.config, &server.words))
 }
 
-/// Changes what is given, from the next request on.
+/// Changes the given settings, effective from the next request.
 #[utoipa::path(
     patch,
     path = "/org/project/config",

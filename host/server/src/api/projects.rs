@@ -1,4 +1,4 @@
-//! Projects of the organisation.
+//! Projects of the organization.
 
 use std::sync::Arc;
 
@@ -30,15 +30,15 @@ pub(crate) struct Create {
     #[serde(default)]
     #[schema(value_type = Option<shapes::ProjectSettings>)]
     config: Option<project_config::Given>,
-    /// What the key may do; everything without it.
+    /// Permissions of the key; all of them without it.
     #[serde(default)]
     api_key_permissions: Option<Vec<keys::Permission>>,
-    /// Addresses and ranges the key may be used from; from anywhere without it.
+    /// Addresses and ranges from which the key may be used; any address without it.
     #[serde(default)]
     api_key_allowed_ips: Option<Vec<String>>,
 }
 
-/// Makes a project.
+/// Creates a project.
 #[utoipa::path(
     post,
     path = "/org/owner/project/new",
@@ -97,7 +97,7 @@ pub(crate) async fn read(key: OrgKey, State(server): State<Arc<Server>>, Path(id
     ok(&view)
 }
 
-/// Deletes a project. Its keys stop at once, and its credentials and files are erased.
+/// Deletes a project. Its keys stop working at once; its credentials and files are erased.
 #[utoipa::path(
     delete,
     path = "/org/owner/project/{nano_id}",
@@ -116,7 +116,7 @@ pub(crate) async fn remove(
     ok(&json!({"status": "success"}))
 }
 
-/// Deletes every key of a project and makes a new one.
+/// Deletes every key of a project and creates a new one.
 #[utoipa::path(
     post,
     path = "/org/owner/project/{nano_id}/regenerate_api_key",
@@ -135,7 +135,7 @@ pub(crate) async fn regenerate_key(
     }))
 }
 
-/// What every view of a project has.
+/// Returns the members that every view of a project has.
 pub(super) fn project_fields(project: &Project) -> Map<String, Value> {
     let fields = json!({
         "id": project.id,

@@ -1,4 +1,4 @@
-//! Who a key speaks for.
+//! Information about a key and its project.
 
 use app::{
     clock::iso,
@@ -14,7 +14,9 @@ use crate::{
     shapes,
 };
 
-/// Tells a key's project, itself, and the member it belongs to. A person's key is of no one project, so it is not told.
+/// Returns the project of a key, the key itself, and the member it belongs to.
+///
+/// The key of a user belongs to no single project, so it is not part of the response.
 #[utoipa::path(
     get,
     path = "/auth/session/info",
@@ -49,7 +51,7 @@ fn view(project: &Project, holder: &Holder) -> Value {
     json!({"project": shown, "api_key": key, "org_member": member})
 }
 
-/// The project's own key.
+/// Returns the project's own key.
 fn own(project: &Project, holder: &Holder) -> Value {
     let created = iso(holder.key_created_at);
     json!({
@@ -61,11 +63,11 @@ fn own(project: &Project, holder: &Holder) -> Value {
         "created_at": created,
         "updated_at": created,
         "deleted_at": null,
-        // A key is shown in full once, when it is made.
+        // A key is shown in full once, when it is created.
         "key": "REDACTED",
         "deleted": false,
     })
 }
 
-/// A project's key belongs to no person but the one who operates the server.
+/// Member id of project keys, which belong to the operator of the server.
 const OPERATOR: &str = "operator";

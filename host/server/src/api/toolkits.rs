@@ -1,4 +1,4 @@
-//! Toolkits: what is there, and publishing.
+//! Toolkits: listing, reading and publishing.
 
 use std::{
     collections::{BTreeSet, HashSet},
@@ -30,13 +30,13 @@ use crate::{
     words::{DEFAULT, Words},
 };
 
-/// `sort_by`.
+/// Values of `sort_by`.
 const ORDERS: [&str; 2] = ["usage", "alphabetically"];
-/// `type` and `managed_by`: whose toolkits.
+/// Kinds of toolkits for `type` and `managed_by`.
 const KINDS: [ToolkitKind; 3] = [ToolkitKind::Native, ToolkitKind::Any, ToolkitKind::Custom];
-/// Toolkits that can be named at once.
+/// Maximum number of toolkits that one request may name.
 const NAMED: usize = 1_000;
-/// Scopes that can be named at once, and tools.
+/// Maximum number of scopes, and of tools, that one request may name.
 const SCOPES: usize = 1_000;
 
 /// Header of a publication: base64 of the component's minisign file.
@@ -88,7 +88,7 @@ pub(crate) struct Several {
     cursor: Option<String>,
 }
 
-/// Lists toolkits that are named: too many for a query, or deprecated ones.
+/// Lists toolkits by name: more than fit into a query, or deprecated ones.
 #[utoipa::path(
     post,
     path = "/toolkits/multi",
@@ -125,7 +125,7 @@ async fn listed(server: &Server, filter: &ToolkitFilter, page: Page) -> Reply<Re
     ok(&cursor_list("items", items, page, total))
 }
 
-/// The order of a list by its place in [`ORDERS`].
+/// Returns the order of a list by its index in [`ORDERS`].
 async fn order(server: &Server, place: Option<usize>) -> Reply<ToolkitOrder> {
     Ok(match place {
         None => ToolkitOrder::Newest,
@@ -134,7 +134,8 @@ async fn order(server: &Server, place: Option<usize>) -> Reply<ToolkitOrder> {
     })
 }
 
-/// The catalogue that a list shows, on all its pages the same: what is published meanwhile comes with the next list.
+/// Returns the same snapshot of the catalog for all pages of a list. Later publications appear in
+/// the next list.
 pub(super) fn moment(server: &Server, page: Page) -> Reply<(Arc<Index>, Page)> {
     let index = server.app.catalog.index_at(page.moment()?);
     let page = page.marked(Some(index.moment()));
@@ -155,7 +156,7 @@ pub(crate) async fn categories(_key: ProjectKey, State(server): State<Arc<Server
     ok(&cursor_list("items", items, page, total))
 }
 
-/// Reads a toolkit in one version.
+/// Reads one version of a toolkit.
 #[utoipa::path(
     get,
     path = "/toolkits/{slug}",
@@ -191,7 +192,7 @@ pub(crate) async fn published(_key: OrgKey, State(server): State<Arc<Server>>, q
     ok(&cursor_list("items", items, page, total))
 }
 
-/// Lists what changed from version to version of every toolkit.
+/// Lists the changes between versions of every toolkit.
 #[utoipa::path(
     get,
     path = "/toolkits/changelog",
@@ -203,7 +204,7 @@ pub(crate) async fn changelog(_key: ProjectKey, State(server): State<Arc<Server>
     ok(&json!({ "items": items }))
 }
 
-/// Tells what scopes depend on besides the tools: nothing does, whoever grants them.
+/// Returns the factors that scopes depend on besides the tools. There are none for any toolkit.
 #[utoipa::path(
     get,
     path = "/toolkits/{slug}/scopes/grant_context",
@@ -248,7 +249,7 @@ pub(crate) struct Recommend {
     available_scopes: Option<Vec<String>>,
 }
 
-/// Recommends the scopes to ask for when some tools are to run.
+/// Recommends the scopes to request so that the given tools can run.
 #[utoipa::path(
     post,
     path = "/toolkits/{slug}/scopes/recommended",
@@ -284,7 +285,7 @@ fn changes_view(toolkit: &Toolkit, entries: &[Entry]) -> Value {
     json!({ "slug": toolkit.slug, "name": name, "display_name": name, "versions": versions })
 }
 
-/// Reads a version with its manifest, for those who publish.
+/// Reads a version with its manifest, for publishers.
 #[utoipa::path(
     get,
     path = "/toolkits/{slug}/versions/{version}",
@@ -302,7 +303,7 @@ pub(crate) async fn read_version(
     ok(&view)
 }
 
-/// Publishes a component under a version: 201, or 200 when it was there already.
+/// Publishes a component under a version: 201, or 200 if it was published before.
 #[utoipa::path(
     put,
     path = "/toolkits/{slug}/versions/{version}",
@@ -336,7 +337,7 @@ pub(crate) async fn publish(
     if published.new { created(&view) } else { ok(&view) }
 }
 
-/// Leaves a version to those who name it exactly.
+/// Deprecates a version: it is then used only if it is named exactly.
 #[utoipa::path(
     delete,
     path = "/toolkits/{slug}/versions/{version}",
@@ -351,14 +352,14 @@ pub(crate) async fn deprecate(
     ok(&published_view(&*catalog::deprecate(&server.app, &slug, &version).await?))
 }
 
-/// What the signature header holds: a minisign file, in base64 because it has several lines.
+/// Reads the signature header: a minisign file, in base64 because it has several lines.
 fn signature(headers: &HeaderMap) -> Reply<Option<String>> {
     let Some(value) = headers.get(SIGNATURE) else { return Ok(None) };
     let text = STANDARD.decode(value.as_bytes()).ok().and_then(|bytes| String::from_utf8(bytes).ok());
     text.map(Some).ok_or_else(|| Error::SignatureInvalid(format!("`{SIGNATURE}` is not base64 of a text")).into())
 }
 
-/// A version, for those who publish.
+/// Returns a version as publishers see it.
 pub(crate) fn published_view(release: &Release) -> Value {
     json!({
         "slug": release.slug,
@@ -375,7 +376,8 @@ pub(crate) fn published_view(release: &Release) -> Value {
     })
 }
 
-/// `managed` is whether the operator has a client at its application.
+/// Returns the view of a toolkit. `managed` is true if the operator has an OAuth app at its
+/// provider.
 fn item(toolkit: &Toolkit, managed: bool, words: &Words) -> Value {
     let release = toolkit.current();
     let managed = managed && release.scheme(AuthMode::Oauth2).is_some();
@@ -394,7 +396,7 @@ fn item(toolkit: &Toolkit, managed: bool, words: &Words) -> Value {
     })
 }
 
-/// What lists and details both tell; they differ in what a category's identifier is called.
+/// Returns the members that lists and details share; the key of a category's identifier differs.
 fn meta(toolkit: &Toolkit, release: &Release, category_key: &str) -> Value {
     json!({
         "created_at": iso(toolkit.created_at()),
@@ -440,7 +442,8 @@ fn detail(toolkit: &Toolkit, release: &Release, app: Option<&Record<OauthApp>>, 
     view
 }
 
-/// The schemes a toolkit can be connected with; one without any runs without an account.
+/// Returns the schemes with which a toolkit can be connected; one without any runs without an
+/// account.
 fn modes(release: &Release) -> Vec<AuthMode> {
     let declared: Vec<_> = release.auth.iter().map(|scheme| scheme.mode).collect();
     if declared.is_empty() { vec![AuthMode::NoAuth] } else { declared }
@@ -486,7 +489,7 @@ fn scheme_view(mode: AuthMode, scheme: Option<&AuthScheme>) -> Value {
     view
 }
 
-/// What an auth config of OAuth 1.0 needs: a private key where that `signs`, else a secret.
+/// Returns the fields of an auth config of OAuth 1.0: a private key if it `signs`, else a secret.
 fn consumer_fields(signs: bool) -> Vec<Value> {
     let field = |name: &str, title: &str, description: &str, secret| {
         let (name, title, description) = (name.to_owned(), title.to_owned(), description.to_owned());
@@ -502,7 +505,7 @@ fn consumer_fields(signs: bool) -> Vec<Value> {
     vec![field("consumer_key", "Consumer key", given, false), proof]
 }
 
-/// What an auth config of OAuth 2.0 needs, and what it may say.
+/// Returns the required and the optional fields of an auth config of OAuth 2.0.
 fn client_fields(mode: AuthMode, scopes: &[String]) -> (Vec<Value>, Vec<Value>) {
     let field = |name: &str, title: &str, description: &str, secret: bool, default: Option<String>| {
         let optional = default.is_some();
@@ -516,7 +519,7 @@ fn client_fields(mode: AuthMode, scopes: &[String]) -> (Vec<Value>, Vec<Value>) 
             ..Field::default()
         })
     };
-    // Where the server makes the client itself, nobody brings one.
+    // If the server registers the client itself, no client has to be entered.
     let made = matches!(mode, AuthMode::DcrOauth | AuthMode::CimdOauth);
     let client = vec![
         field("client_id", "Client id", "As the application gave it to you.", false, None),
@@ -535,7 +538,7 @@ fn client_fields(mode: AuthMode, scopes: &[String]) -> (Vec<Value>, Vec<Value>) 
     (if made { Vec::new() } else { client }, optional)
 }
 
-/// A field as forms show it.
+/// Returns a field as forms show it.
 pub(super) fn field_view(field: &Field) -> Value {
     json!({
         "name": field.name,
@@ -550,7 +553,7 @@ pub(super) fn field_view(field: &Field) -> Value {
     })
 }
 
-/// `developer-tools` for people: `Developer tools`.
+/// Returns the display name of a category: `developer-tools` becomes `Developer tools`.
 fn category_name(id: &str) -> String {
     let mut letters = id.chars().map(|c| if c == '-' || c == '_' { ' ' } else { c });
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())

@@ -1,4 +1,4 @@
-//! Tools: what is there, and running one.
+//! Tools: listing and execution.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -34,9 +34,9 @@ use crate::{
 };
 
 const GATEWAY: &str = "x-llm-gateway-headers";
-/// Tools that can be named at once.
+/// Maximum number of tools that one request may name.
 const TOOLS: usize = 1_000;
-/// Parts of a credential of the caller's own, of each kind.
+/// Maximum number of parts, of each kind, of a credential that the caller supplies.
 const PARAMETERS: usize = 20;
 
 #[derive(Serialize)]
@@ -67,7 +67,7 @@ struct View<'a> {
     deprecated: Deprecated<'a>,
 }
 
-/// The scopes of a tool, each of which it needs.
+/// The scopes of a tool, all of which it needs.
 #[derive(Serialize)]
 struct Needed<'a> {
     all_of: &'a [String],
@@ -143,7 +143,8 @@ pub(crate) async fn list(
     ok(&list_view(&index, &found, &page, total)?)
 }
 
-/// The toolkits of some auth configs, narrowed to those asked for. A name that no toolkit has stands for nothing.
+/// Returns the toolkits of the given auth configs, restricted to those asked for. If none
+/// remain, the list holds an empty name, which matches no toolkit.
 async fn toolkits_of(server: &Server, key: &ProjectKey, configs: &[String], asked: Vec<String>) -> Reply<Vec<String>> {
     let mut toolkits = Vec::new();
     for id in configs {
@@ -180,7 +181,7 @@ pub(crate) async fn slugs(_key: ProjectKey, State(server): State<Arc<Server>>) -
     ok(&slugs)
 }
 
-/// Reads a tool in one version.
+/// Reads one version of a tool.
 #[utoipa::path(
     get,
     path = "/tools/{tool_slug}",
@@ -256,7 +257,7 @@ pub(crate) struct ScopesOf {
     version: Option<String>,
 }
 
-/// Tells the scopes that tools need.
+/// Returns the scopes that the given tools need.
 #[utoipa::path(
     post,
     path = "/tools/scopes/required",
@@ -280,7 +281,8 @@ pub(crate) async fn scopes(
     ok(&json!({"scopes_required": all, "per_tool_requirements": each}))
 }
 
-/// The body of an execution. Borrowed from the bytes, so that arguments are not copied.
+/// The body of an execution.
+// It borrows from the received bytes, so that arguments are not copied.
 #[derive(Deserialize, ToSchema)]
 #[schema(as = Execute)]
 struct ExecuteBody<'a> {
@@ -390,7 +392,7 @@ pub(crate) async fn execute(
 
 fn request(tool: String, prefix: Prefix, bytes: &Bytes, headers: Gateway) -> Reply<Execute> {
     let text: &[u8] = if bytes.is_empty() { b"{}" } else { bytes };
-    // A struct would take an array for its members in order.
+    // serde would deserialize a struct from an array of its members in order.
     if text.trim_ascii_start().first() != Some(&b'{') {
         return Err(Error::invalid("body: must be a JSON object").into());
     }
@@ -418,7 +420,7 @@ fn request(tool: String, prefix: Prefix, bytes: &Bytes, headers: Gateway) -> Rep
     })
 }
 
-/// A request of the caller's own to an application.
+/// A proxy request: a request to a provider with the credential of an account.
 #[derive(Deserialize, ToSchema)]
 #[schema(as = Proxy)]
 pub(crate) struct ProxyBody {
@@ -428,7 +430,7 @@ pub(crate) struct ProxyBody {
     method: String,
     #[serde(default)]
     connected_account_id: Option<String>,
-    /// On whose behalf; the account's own user without it.
+    /// The user on whose behalf the request is sent; the account's own user without it.
     #[serde(default)]
     user_id: Option<String>,
     #[serde(default)]
@@ -441,7 +443,7 @@ pub(crate) struct ProxyBody {
     custom_connection_data: Option<ConnectionData>,
 }
 
-/// Bytes to send: of an address, or given here, at most 4 MiB.
+/// Bytes to send: loaded from a URL, or given here as base64, at most 4 MiB.
 #[derive(Deserialize, ToSchema)]
 struct BinaryBody {
     #[serde(default)]
@@ -459,7 +461,9 @@ struct ProxyParameter {
     r#type: In,
 }
 
-/// Sends a request with the credential of an account. Whatever the application answers is an answer.
+/// Sends a request with the credential of an account.
+///
+/// Every response of the provider counts as a success, whatever its status.
 #[utoipa::path(
     post,
     path = "/tools/execute/proxy",
@@ -601,7 +605,7 @@ fn no_nul(name: &str, text: Option<&str>) -> Reply<()> {
 /// Headers for a language model.
 type Gateway = Vec<(String, String)>;
 
-/// What the header for headers holds: a JSON object.
+/// Reads the header that contains headers for a language model: a JSON object.
 fn gateway(headers: &HeaderMap) -> Reply<Gateway> {
     let Some(given) = headers.get(GATEWAY) else { return Ok(Gateway::new()) };
     let object = serde_json::from_slice::<BTreeMap<String, Value>>(given.as_bytes());
@@ -625,7 +629,7 @@ pub(crate) struct InputBody {
     version: Option<String>,
 }
 
-/// Makes arguments for a tool of a sentence, and runs nothing.
+/// Generates arguments for a tool from a prompt, and runs nothing.
 #[utoipa::path(
     post,
     path = "/tools/execute/{tool_slug}/input",

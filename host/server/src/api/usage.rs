@@ -1,4 +1,4 @@
-//! How much ran: for one project, and for all of the organisation.
+//! Usage statistics: the number of executions of one project and of the whole organization.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -20,10 +20,10 @@ use crate::{
     shapes,
 };
 
-/// The one thing that is counted, and what of it.
+/// The only counted entity, and the unit of its quantity.
 const ENTITY: &str = "tool_execution";
 const UNIT: &str = "execution";
-/// Groups that are told when no number is given, and at most.
+/// Number of groups returned by default; below, its maximum.
 const GROUPS: usize = 100;
 const MOST: usize = 1_000;
 
@@ -65,7 +65,7 @@ enum Direction {
     Desc,
 }
 
-/// Sums of a project.
+/// Returns the usage totals of a project.
 #[utoipa::path(
     post,
     path = "/project/usage/summary",
@@ -81,7 +81,7 @@ pub(crate) async fn project_summary(
     ok(&summary(&asked, &counts))
 }
 
-/// Sums of the organisation.
+/// Returns the usage totals of the organization.
 #[utoipa::path(
     post,
     path = "/org/usage/summary",
@@ -98,7 +98,7 @@ pub(crate) async fn organisation_summary(
     ok(&summary(&asked, &counts))
 }
 
-/// Groups of a project's runs.
+/// Returns a project's usage in groups.
 #[utoipa::path(
     post,
     path = "/project/usage/{entity_type}",
@@ -116,7 +116,7 @@ pub(crate) async fn project_groups(
     ok(&groups(&asked, counts))
 }
 
-/// Groups of the organisation's runs.
+/// Returns the organization's usage in groups.
 #[utoipa::path(
     post,
     path = "/org/usage/{entity_type}",
@@ -173,7 +173,7 @@ async fn count(server: &Server, project: &Project, asked: &Asked, counts: &mut B
         }
     };
     let filters = asked.filters.as_ref();
-    // A run outside of sessions, which is all of them, is in none that could be asked for.
+    // No execution belongs to a session yet, so a filter by session matches none.
     if filters.is_some_and(|filters| filters.session_id.is_some()) {
         return Ok(());
     }
@@ -193,7 +193,8 @@ fn summary(asked: &Asked, counts: &BTreeMap<String, u64>) -> Value {
 fn groups(asked: &Asked, counts: BTreeMap<String, u64>) -> Value {
     let total: u64 = counts.values().sum();
     let mut groups: Vec<_> = counts.into_iter().collect();
-    // By key, as they come, they ascend; by number the greatest is asked for first.
+    // Groups arrive in ascending order of their key. By number, the greatest comes first unless the
+    // request says otherwise.
     let by_key = asked.order_by == Some(OrderBy::Key);
     if !by_key {
         groups.sort_by_key(|(_, count)| *count);
