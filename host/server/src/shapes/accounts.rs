@@ -1,4 +1,4 @@
-//! Auth configs and connected accounts.
+//! Shapes of auth configs, connected accounts and OAuth apps.
 
 use std::collections::HashMap;
 
@@ -27,7 +27,7 @@ struct NewAuthConfigDetail {
     restrict_to_following_tools: Vec<String>,
 }
 
-/// How a project connects accounts of one toolkit.
+/// The way in which a project connects accounts of one toolkit.
 #[derive(ToSchema)]
 pub(crate) struct AuthConfig {
     id: String,
@@ -38,7 +38,7 @@ pub(crate) struct AuthConfig {
     name: String,
     auth_scheme: String,
     is_service_managed: bool,
-    /// Secrets show their first characters.
+    /// The credentials. Of secrets, only the first characters are shown.
     credentials: Map<String, Value>,
     #[schema(required)]
     proxy_config: Option<ShownProxy>,
@@ -48,12 +48,12 @@ pub(crate) struct AuthConfig {
     created_at: String,
     #[schema(format = DateTime)]
     last_updated_at: String,
-    /// Active accounts.
+    /// Number of active accounts.
     no_of_connections: u64,
     expected_input_fields: Vec<ExpectedField>,
     restrict_to_following_tools: Vec<String>,
     tool_access_config: ShownToolAccess,
-    /// Merged under the own values of every account.
+    /// Values merged into those of every account; an account's own values take precedence.
     shared_credentials: Map<String, Value>,
     deprecated_params: DeprecatedAuthConfig,
     is_enabled_for_tool_router: bool,
@@ -69,7 +69,7 @@ pub(crate) enum AuthConfigKind {
 #[derive(ToSchema)]
 struct ShownProxy {
     proxy_url: String,
-    /// Its first characters.
+    /// The first characters of the key.
     #[schema(nullable = false)]
     proxy_auth_key: Option<String>,
 }
@@ -84,7 +84,7 @@ struct AuthConfigToolkit {
     auth_hint_url: Option<String>,
 }
 
-/// A field of a form; without `default` where it has none.
+/// A field of a form; `default` is absent if it has none.
 #[derive(ToSchema)]
 struct ExpectedField {
     name: String,
@@ -155,7 +155,7 @@ pub(crate) struct NewAccount {
     #[serde(rename = "connectionData")]
     connection_data: AccountState,
     status: AccountStatus,
-    /// Where the user goes to connect; null when nobody has to go anywhere.
+    /// URL where the user connects the account; null if no user action is needed.
     #[schema(required)]
     redirect_url: Option<String>,
     #[schema(required)]
@@ -178,7 +178,7 @@ struct AccountState {
     val: AccountValues,
 }
 
-/// What the scheme keeps. Secrets show their first characters.
+/// Values of the auth scheme. Of secrets, only the first characters are shown.
 #[derive(ToSchema)]
 struct AccountValues {
     status: AccountStatus,
@@ -186,7 +186,7 @@ struct AccountValues {
     of_the_scheme: HashMap<String, Value>,
 }
 
-/// One user's account at one application.
+/// One user's account at one provider.
 #[derive(ToSchema)]
 pub(crate) struct Account {
     toolkit: ToolkitSlug,
@@ -236,21 +236,21 @@ struct AccountIds {
     labels: Vec<String>,
 }
 
-/// Who may use an account besides its own user.
+/// The users that may use an account in addition to its own user.
 #[derive(ToSchema)]
 struct AccountSharing {
     account_type: Sharing,
-    /// Of a shared account.
+    /// Only for a shared account.
     #[schema(nullable = false)]
     acl_config_for_shared: Option<AccountAcl>,
 }
 
 #[derive(ToSchema)]
 struct AccountAcl {
-    /// Whoever is not in `not_allowed_user_ids`.
+    /// True if all users may use it, except those in `not_allowed_user_ids`.
     allow_all_users: bool,
     allowed_user_ids: Vec<String>,
-    /// Never these, whatever else is said.
+    /// Users that are never allowed, regardless of the other members.
     not_allowed_user_ids: Vec<String>,
 }
 
@@ -269,7 +269,7 @@ pub(crate) struct AccountDetail {
     params: AccountValues,
 }
 
-/// The way to the page on which an account is connected.
+/// A link to the page on which a user connects an account.
 #[derive(ToSchema)]
 pub(crate) struct Link {
     link_token: String,
@@ -290,7 +290,7 @@ pub(crate) struct Completed {
 pub(crate) struct Refreshed {
     id: String,
     status: AccountStatus,
-    /// Where the user goes to connect it once more; null when nobody has to go anywhere.
+    /// URL where the user connects the account again; null if no user action is needed.
     #[schema(required)]
     redirect_url: Option<String>,
 }
@@ -304,7 +304,7 @@ pub(crate) struct Updated {
 
 #[derive(ToSchema)]
 pub(crate) struct Revoked {
-    /// What was taken back at the application.
+    /// The tokens that were revoked at the provider.
     revoked_tokens: Vec<RevokedToken>,
     connected_account: RevokedAccount,
 }
@@ -323,10 +323,10 @@ struct RevokedAccount {
     status: AccountStatus,
 }
 
-/// The operator's client at an application, without its secret.
+/// The operator's OAuth app at a provider, without its secret.
 #[derive(ToSchema)]
 pub(crate) struct OauthApp {
-    /// Slug.
+    /// Slug of the toolkit.
     toolkit: String,
     client_id: String,
     scopes: Vec<String>,

@@ -1,4 +1,4 @@
-//! Toolkits, their versions, and tools.
+//! Shapes of toolkits, their versions, and tools.
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -35,7 +35,7 @@ pub(crate) struct Toolkit {
     auth_schemes: Vec<String>,
     service_managed_auth_schemes: Vec<String>,
     is_local_toolkit: bool,
-    /// Its tools run without an account.
+    /// True if its tools run without an account.
     no_auth: bool,
     deprecated: ToolkitId,
     meta: ToolkitMeta,
@@ -78,13 +78,13 @@ pub(crate) struct Category {
 pub(crate) struct ToolkitDetail {
     slug: String,
     name: String,
-    /// False when every version is deprecated.
+    /// False if every version is deprecated.
     enabled: bool,
     service_managed_auth_schemes: Vec<String>,
     service_managed_auth: Vec<ManagedAuth>,
     is_local_toolkit: bool,
     auth_config_details: Vec<SchemeDetail>,
-    /// Where its accounts are, when that is the same for all.
+    /// Base URL of its accounts, if it is the same for all of them.
     #[schema(nullable = false)]
     base_url: Option<String>,
     meta: ToolkitDetailMeta,
@@ -137,7 +137,7 @@ struct ToolkitDeprecated {
     raw_proxy_info_by_auth_schemes: Vec<Map<String, Value>>,
 }
 
-/// One way of connecting accounts.
+/// An auth scheme: one way of connecting accounts.
 #[derive(ToSchema)]
 struct SchemeDetail {
     mode: String,
@@ -145,12 +145,12 @@ struct SchemeDetail {
     fields: SchemeFields,
     #[schema(required)]
     auth_hint_url: Option<String>,
-    /// Asked for with every connection.
+    /// Scopes requested for every connection.
     required_scopes: Vec<String>,
-    /// Where its users agree; with OAuth 2.0 alone.
+    /// Endpoints where users authorize; only with OAuth 2.0.
     #[schema(nullable = false)]
     deprecated_auth_provider_details: Option<ProviderDetails>,
-    /// Where its API is, where the scheme says so.
+    /// Location of the provider's API, if the scheme declares it.
     #[schema(nullable = false)]
     proxy: Option<SchemeProxy>,
 }
@@ -219,11 +219,11 @@ pub(crate) struct Published {
     slug: String,
     name: String,
     version: String,
-    /// Of the component: `sha256:` and hex.
+    /// Digest of the component: `sha256:` and hexadecimal digits.
     digest: String,
-    /// Of the component, in bytes.
+    /// Size of the component, in bytes.
     size: u64,
-    /// The key that signed it, if one did.
+    /// The key that signed the component, if it is signed.
     #[schema(required)]
     signed_by: Option<String>,
     tools_count: u64,
@@ -252,7 +252,7 @@ pub(crate) struct Tool {
     toolkit: ToolToolkit,
     /// A JSON Schema.
     input_parameters: Map<String, Value>,
-    /// A JSON Schema of the whole answer of a run.
+    /// A JSON Schema of the whole response of an execution.
     output_parameters: Map<String, Value>,
     no_auth: bool,
     version: String,
@@ -287,7 +287,7 @@ struct ToolkitLogo {
     logo: String,
 }
 
-/// Every one of them is needed.
+/// The scopes that a tool needs, all of them.
 #[derive(ToSchema)]
 struct ScopeRequirements {
     all_of: Vec<String>,
@@ -310,7 +310,7 @@ struct ScopesOfTool {
 pub(crate) struct GrantContext {
     auth_scheme: String,
     toolkit_version: String,
-    /// What scopes depend on besides the tools: nothing does.
+    /// Factors that scopes depend on besides the tools. Always empty.
     grant_context_dimensions: Vec<Map<String, Value>>,
     default_grant_context: Map<String, Value>,
 }

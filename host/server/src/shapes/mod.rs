@@ -1,7 +1,8 @@
-//! What answers look like, for the description of the API alone.
+//! Shapes of responses, used only for the API description.
 //!
-//! Views write JSON member by member; these types say which members there are. Nothing builds them: the contract tests hold
-//! every answer to them, with no member more and none less.
+//! Views write JSON member by member; these types declare the members. No code builds values of
+//! them. The contract tests compare every response with its type and accept neither additional nor
+//! missing members.
 #![expect(dead_code, reason = "their fields are read by the description, not by code")]
 
 mod accounts;
@@ -20,58 +21,59 @@ use utoipa::{IntoParams, ToSchema};
 #[derive(ToSchema)]
 pub(crate) struct Listed<T> {
     items: Vec<T>,
-    /// Marks the page after; null on the last one.
+    /// Cursor of the next page; null on the last one.
     #[schema(required)]
     next_cursor: Option<String>,
-    /// At least one, even when there is nothing.
+    /// At least one, even if the list is empty.
     total_pages: u64,
-    /// From one.
+    /// Number of this page, from one.
     current_page: u64,
     total_items: u64,
 }
 
-/// Which page of a list.
+/// Selection of a page of a list.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct Paging {
     /// Items on a page, 20 without it. More than 1000 means 1000.
     limit: Option<f64>,
-    /// `next_cursor` of the page before; its own limit wins over `limit`.
+    /// `next_cursor` of the page before; the limit that it contains takes precedence over `limit`.
     cursor: Option<String>,
 }
 
-/// Which page of a short list.
+/// Selection of a page of a short list.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct ShortPaging {
     /// Items on a page, 20 without it. More than 50 means 50.
     limit: Option<f64>,
-    /// `next_cursor` of the page before; its own limit wins over `limit`.
+    /// `next_cursor` of the page before; the limit that it contains takes precedence over `limit`.
     cursor: Option<String>,
 }
 
-/// Versions of tools.
+/// Selection of tool versions.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct ToolkitVersions {
-    /// A version or `latest` for every toolkit; or, written `toolkit_versions[slug]=version`, for each by itself.
+    /// A version or `latest` for every toolkit; or, written `toolkit_versions[slug]=version`, for
+    /// each toolkit separately.
     toolkit_versions: Option<String>,
 }
 
-/// It is done.
+/// Success of an operation.
 #[derive(ToSchema)]
 pub(crate) struct Done {
     success: bool,
 }
 
-/// It is done, and in words.
+/// Success of an operation, with a message.
 #[derive(ToSchema)]
 pub(crate) struct DoneWithMessage {
     success: bool,
     message: String,
 }
 
-/// Whether something is in use.
+/// State of something that can be enabled or disabled.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "UPPERCASE")]
 pub(crate) enum Switch {

@@ -1,15 +1,15 @@
-//! Keys, projects, the organization.
+//! Shapes of keys, projects and the organization.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// Whom a key speaks for.
+/// The project and the member that a key belongs to.
 #[derive(ToSchema)]
 pub(crate) struct Session {
     project: SessionProject,
-    /// Null for a person's key, which is of no one project.
+    /// Null for the key of a user, which belongs to no single project.
     #[schema(required)]
     api_key: Option<SessionKey>,
     org_member: Member,
@@ -44,7 +44,7 @@ struct SessionKey {
     updated_at: String,
     #[schema(required)]
     deleted_at: Option<String>,
-    /// Never the key itself.
+    /// A placeholder, never the key itself.
     key: String,
     deleted: bool,
 }
@@ -81,7 +81,7 @@ pub(crate) struct Project {
     deleted: bool,
 }
 
-/// Whether runs are recorded with what was said.
+/// Storage of arguments and results in the execution log.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum LogVisibility {
@@ -108,12 +108,12 @@ pub(crate) struct ProjectWithKeys {
 pub(crate) struct Key {
     id: String,
     name: String,
-    /// In full when it is new or the operator has set `keys.reveal`; otherwise its first characters.
+    /// In full if it is new or the operator has set `keys.reveal`; otherwise its first characters.
     key: String,
-    /// Null when it may do everything.
+    /// Null if the key is unrestricted.
     #[schema(required)]
     permissions: Option<Vec<Permission>>,
-    /// Empty when it may be used from anywhere.
+    /// Empty if the key may be used from any address.
     allowed_ips: Vec<String>,
     #[schema(format = DateTime)]
     created_at: String,
@@ -121,14 +121,14 @@ pub(crate) struct Key {
     last_used_at: Option<String>,
 }
 
-/// What a key may do in one area.
+/// Permission of a key in one area.
 #[derive(ToSchema)]
 struct Permission {
     preset: Area,
     access: Access,
 }
 
-/// A part of the interface that keys may be restricted to.
+/// A part of the API that keys may be restricted to.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Area {
@@ -146,7 +146,7 @@ pub(crate) enum Area {
     McpServers,
 }
 
-/// What may be done in an area.
+/// Access to an area.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Access {
@@ -166,7 +166,7 @@ pub(crate) struct Received {
     received: bool,
 }
 
-/// What a project decides for itself, as far as it is to be changed: null changes nothing, an empty text clears.
+/// Changes to the settings of a project: null changes nothing, an empty text clears a setting.
 #[derive(ToSchema)]
 pub(crate) struct ProjectSettings {
     #[serde(rename = "is_2FA_enabled")]
@@ -182,18 +182,18 @@ pub(crate) struct ProjectSettings {
     oauth_callback_verifier_url: Option<String>,
 }
 
-/// What a project decided for itself. Texts are there when they were given.
+/// The settings of a project. Texts are present only if they were set.
 #[derive(ToSchema)]
 pub(crate) struct ProjectConfig {
-    /// Calls that pin an account must name its user.
+    /// True if calls that name an account must name its user, too.
     #[serde(rename = "is_2FA_enabled")]
     is_2fa_enabled: bool,
-    /// Secrets of accounts are masked in answers.
+    /// True if secrets of accounts are masked in responses.
     mask_secret_keys_in_connected_account: bool,
     log_visibility_setting: LogVisibility,
     require_mcp_api_key: bool,
     is_service_link_enabled_for_managed_auth: bool,
-    /// How long a link to a file works.
+    /// Lifetime of a link to a file, in seconds.
     signed_url_file_expiry_in_seconds: u32,
     logo_url: Option<String>,
     display_name: Option<String>,
@@ -221,21 +221,21 @@ struct ListedOrganization {
     updated_at: String,
 }
 
-/// A person of the organization.
+/// A member of the organization.
 #[derive(ToSchema)]
 pub(crate) struct OrganizationMember {
     id: String,
     email: String,
     name: String,
     role: Role,
-    /// The project when a request names none; null for the oldest.
+    /// The project used when a request names none; null for the oldest.
     #[schema(required)]
     project_id: Option<String>,
     #[schema(format = DateTime)]
     created_at: String,
 }
 
-/// What a person may do in the projects.
+/// Role of a member, which determines the permissions in all projects.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Role {
@@ -247,11 +247,11 @@ pub(crate) enum Role {
 pub(crate) struct NewMember {
     #[serde(flatten)]
     member: OrganizationMember,
-    /// In full, this once.
+    /// The key in full, shown only in this response.
     key: String,
 }
 
-/// Sums, by what was counted.
+/// Usage totals by counted entity.
 #[derive(ToSchema)]
 pub(crate) struct UsageSummary {
     entities: BTreeMap<String, UsageSum>,
@@ -260,7 +260,7 @@ pub(crate) struct UsageSummary {
 #[derive(ToSchema)]
 struct UsageSum {
     unit: String,
-    /// A number.
+    /// A number, as text.
     total_quantity: String,
     event_count: u64,
 }
@@ -269,7 +269,7 @@ struct UsageSum {
 pub(crate) struct UsageGroups {
     entity_type: String,
     unit: String,
-    /// A number.
+    /// A number, as text.
     total_quantity: String,
     event_count: u64,
     groups: Vec<UsageGroup>,
@@ -278,7 +278,7 @@ pub(crate) struct UsageGroups {
 #[derive(ToSchema)]
 struct UsageGroup {
     key: String,
-    /// A number.
+    /// A number, as text.
     total_quantity: String,
     event_count: u64,
 }
@@ -287,7 +287,7 @@ struct UsageGroup {
 pub(crate) struct NewProject {
     id: String,
     name: String,
-    /// In full; null when none was asked for.
+    /// The key in full; null if none was requested.
     #[schema(required)]
     api_key: Option<String>,
 }
@@ -305,7 +305,7 @@ pub(crate) struct Projects {
 
 #[derive(ToSchema)]
 pub(crate) struct Deleted {
-    /// `success`
+    /// Always `success`.
     status: String,
 }
 

@@ -1,4 +1,4 @@
-//! Runs of tools, and the records of them.
+//! Shapes of executions, their records, and files.
 
 use std::collections::BTreeMap;
 
@@ -6,13 +6,14 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-/// What came of a run.
+/// The result of an execution.
 #[derive(ToSchema)]
 pub(crate) struct Execution {
-    /// What the tool answered; past 4 MiB `result_file` alone, with a link to it in `s3url`, `name`, `mimetype`, `size` and
-    /// `expires_at`. When it failed, what is known about the failure.
+    /// The response of the tool. Beyond 4 MiB it is `result_file` alone, with a link to it in
+    /// `s3url`, `name`, `mimetype`, `size` and `expires_at`. If the execution failed, details of
+    /// the failure.
     data: Map<String, Value>,
-    /// Null when it succeeded.
+    /// Null if the execution succeeded.
     #[schema(required)]
     error: Option<String>,
     successful: bool,
@@ -29,7 +30,7 @@ pub(crate) struct Runs {
     next_cursor: Option<String>,
 }
 
-/// The record of a run.
+/// The record of an execution.
 #[derive(ToSchema)]
 pub(crate) struct Run {
     id: String,
@@ -69,11 +70,11 @@ struct RunMetadata {
     #[schema(required)]
     auth_config_id: Option<String>,
     request_id: String,
-    /// Null when it succeeded.
+    /// Null if the execution succeeded.
     #[schema(required)]
     error_kind: Option<String>,
     credential_source: CredentialSource,
-    /// Digest of the component that ran; in the record alone.
+    /// Digest of the component that ran; only when a single record is read.
     #[schema(nullable = false)]
     component: Option<String>,
 }
@@ -94,7 +95,8 @@ struct RunMetrics {
     peak_memory_bytes: u64,
     host_calls: u64,
     requests: u64,
-    /// What arguments of a sentence took; null when none were made.
+    /// Usage of the language model that generated the arguments; null if no arguments were
+    /// generated.
     #[schema(required)]
     language_model: Option<ModelUse>,
 }
@@ -113,11 +115,11 @@ pub(crate) struct RunDetail {
     timings: RunTimes,
     context: RunContext,
     source: Map<String, Value>,
-    /// What was said; empty when the project stores no data.
+    /// Arguments and result; empty if the project stores no data.
     data: RunData,
 }
 
-/// Milliseconds since 1970.
+/// Times in milliseconds since 1970.
 #[derive(ToSchema)]
 struct RunTimes {
     start_time: i64,
@@ -149,7 +151,7 @@ struct RunResponse {
     successful: bool,
 }
 
-/// What a run said and was told, to run it again.
+/// Cassette: the recorded inputs and interactions of an execution, with which it can be replayed.
 #[derive(ToSchema)]
 #[schema(value_type = Object)]
 pub(crate) struct Cassette(Map<String, Value>);
@@ -178,12 +180,12 @@ struct SearchableField {
     r#type: String,
 }
 
-/// A page of runs, as older clients know them.
+/// A page of executions, in the format of older clients.
 #[derive(ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ActionLogs {
     data: Vec<ActionLogItem>,
-    /// How many runs to pass over for the page after; null on the last one.
+    /// Number of executions to skip for the next page; null on the last one.
     #[schema(required)]
     next_cursor: Option<u64>,
 }
@@ -198,10 +200,10 @@ struct ActionLogItem {
     connected_account_id: String,
     entity_id: String,
     status: RunStatus,
-    /// Milliseconds.
+    /// Duration in milliseconds.
     execution_time: u64,
     minimal_response: String,
-    /// Milliseconds since 1970.
+    /// Time in milliseconds since 1970.
     created_at: i64,
     credential_source: CredentialSource,
 }
@@ -212,7 +214,7 @@ struct ActionLogApp {
     name: String,
 }
 
-/// A run, as older clients know it.
+/// An execution, in the format of older clients.
 #[derive(ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ActionLog {
@@ -274,28 +276,28 @@ struct ActionLogError {
     message: Option<String>,
 }
 
-/// What an application answered to a request of the caller's own.
+/// A provider's response to a proxy request.
 #[derive(ToSchema)]
 pub(crate) struct Proxied {
-    /// The application's.
+    /// HTTP status of the provider's response.
     status: u16,
-    /// Names in lower case, without cookies.
+    /// Headers with names in lower case, without cookies.
     headers: BTreeMap<String, String>,
-    /// Parsed JSON, else text; null when there was no body, and empty when it is a file.
+    /// Parsed JSON, else text; null if there was no body, and empty if the body is a file.
     data: Value,
     #[schema(nullable = false)]
     binary_data: Option<ProxiedFile>,
     log_id: String,
 }
 
-/// A body that is no text, kept as a file.
+/// A body that is not text, stored as a file.
 #[derive(ToSchema)]
 struct ProxiedFile {
-    /// A link to get it from.
+    /// Link to download the file.
     url: String,
     content_type: String,
     size: u64,
-    /// Then the link ends.
+    /// Time when the link expires.
     expires_at: String,
 }
 
@@ -308,11 +310,11 @@ pub(crate) struct File {
     md5: String,
 }
 
-/// Where to put a file, and how to name it in arguments.
+/// Link to upload a file, and the key that names the file in arguments.
 #[derive(ToSchema)]
 pub(crate) struct Upload {
     id: String,
-    /// The `s3key` of arguments.
+    /// The value for `s3key` in arguments.
     key: String,
     r#type: UploadKind,
     new_presigned_url: String,
@@ -324,7 +326,7 @@ pub(crate) struct Upload {
     #[schema(nullable = false)]
     existing_url_older: Option<String>,
     metadata: UploadMetadata,
-    /// Headers that the PUT must have, where the bucket itself takes it.
+    /// Headers that the PUT request must have, if the bucket itself receives it.
     #[schema(nullable = false)]
     headers: Option<BTreeMap<String, String>>,
 }
@@ -333,12 +335,12 @@ pub(crate) struct Upload {
 #[serde(rename_all = "lowercase")]
 enum UploadKind {
     New,
-    /// The same content is there already.
+    /// A file with the same content exists already.
     Existing,
 }
 
 #[derive(ToSchema)]
 struct UploadMetadata {
-    /// `s3`: a plain PUT.
+    /// Always `s3`: the client uploads with a plain PUT request.
     storage_backend: String,
 }
