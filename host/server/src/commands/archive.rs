@@ -23,9 +23,9 @@ use crate::{
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Export {
-    /// File to write; it must not be there yet
+    /// File to write; it must not exist yet
     file: PathBuf,
-    /// Lock it for an age recipient (`age-keygen` makes one) and not with a passphrase
+    /// Encrypt it for an age recipient (`age-keygen` makes one) instead of with a passphrase
     #[arg(long, value_name = "age1…", conflicts_with_all = ["passphrase_file", "passphrase"])]
     recipient: Option<String>,
     #[command(flatten)]
@@ -36,25 +36,25 @@ pub(crate) struct Export {
 pub(crate) struct Import {
     /// File that `toolhost export` wrote
     file: PathBuf,
-    /// File with the age identity of the recipient it was locked for
+    /// File with the age identity of the recipient that the file was encrypted for
     #[arg(long, value_name = "FILE", conflicts_with_all = ["passphrase_file", "passphrase"])]
     identity: Option<PathBuf>,
     #[command(flatten)]
     passphrase: Passphrase,
 }
 
-/// Where the passphrase comes from; else it is asked for.
+/// Source of the passphrase. Without one the passphrase is asked for.
 #[derive(Debug, clap::Args)]
 struct Passphrase {
     /// File whose first line is the passphrase [default: TOOLHOST_PASSPHRASE, else it is asked for]
     #[arg(long, value_name = "FILE")]
     passphrase_file: Option<PathBuf>,
-    // Not to be given as an option: everybody on the machine can read those.
+    // Hidden as an option, because every user of the machine can read the arguments of a process.
     #[arg(long, env = "TOOLHOST_PASSPHRASE", hide = true, hide_env_values = true)]
     passphrase: Option<Zeroizing<String>>,
 }
 
-/// Opens what is to be written.
+/// Opens the data to write into the archive.
 type Source = Box<dyn FnOnce() -> Result<Box<dyn Read>, String> + Send>;
 
 pub(crate) const EXPORT_EXAMPLES: &str = "The file holds records, secrets, components and the master key; whoever can open it has everything. It can be made while
@@ -98,7 +98,8 @@ pub(crate) async fn export(config: &Config, args: &Export, terminal: Terminal) -
             drop(ours);
             let written = writing.await.context("write the archive")?;
             store.close().await;
-            // When writing has failed, reading breaks off for want of somebody who takes it.
+            // If writing failed, reading fails too because its reader is gone; then the write error
+            // is the cause.
             if let (Err(cause), Err(ArchiveError::BrokenOff(_))) = (read, &written) {
                 return Err(cause.into());
             }

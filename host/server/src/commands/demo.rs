@@ -1,4 +1,4 @@
-//! One real tool call through HTTP, so that the first thing an operator sees is an answer.
+//! One real tool call through HTTP, so that an operator sees a result on the first start.
 
 use std::{net::SocketAddr, path::Path, time::Duration};
 
@@ -11,7 +11,7 @@ use tokio::{net::TcpStream, time::Instant};
 
 use crate::{commands::first_run::Keys, terminal::Terminal};
 
-/// Tool and argument by the ending of the file; whatever else it is can be hashed.
+/// Tool and argument by file extension. Every other file is hashed.
 const TOOLS: [(&str, &str, &str); 5] = [
     ("md", "DOCUMENTS_MARKDOWN_TO_HTML", "markdown"),
     ("html", "DOCUMENTS_HTML_TO_MARKDOWN", "html"),
@@ -22,7 +22,8 @@ const TOOLS: [(&str, &str, &str); 5] = [
 const LINES: usize = 6;
 const WIDTH: usize = 100;
 
-/// Runs the tool on a file and shows the beginning of its answer. What goes wrong is said and does not stop the server.
+/// Runs the tool on a file and prints the beginning of its result. An error is printed and does not
+/// stop the server.
 pub(crate) async fn run(address: SocketAddr, keys: &Keys, file: &Path, terminal: Terminal) {
     let ending = file.extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
     let [.., any] = TOOLS;
@@ -58,7 +59,7 @@ async fn call(address: SocketAddr, keys: &Keys, file: &Path, tool: &str, argumen
         let status = answer.status();
         anyhow::Ok((status, answer.into_body().collect().await?.to_bytes()))
     };
-    // The connection is driven until the answer is there, and dropped with it.
+    // The connection is polled until the response has arrived, and dropped with it.
     let (status, bytes) = tokio::select! {
         answer = answer => answer?,
         ended = connection => anyhow::bail!("the connection ended before the answer: {ended:?}"),

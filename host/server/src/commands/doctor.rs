@@ -1,6 +1,7 @@
-//! `toolhost doctor`: says what is wrong, in words.
+//! `toolhost doctor`: reports problems of an installation in plain text.
 //!
-//! A cross is a problem that keeps the server from starting or from being trusted; an exclamation mark is worth knowing.
+//! A cross marks a problem that keeps the server from starting or from being trusted; an
+//! exclamation mark is a warning.
 
 use std::{
     path::{Path, PathBuf},
@@ -20,10 +21,10 @@ use crate::{
     terminal::Terminal,
 };
 
-/// Clocks that differ by more make signed links and leases unreliable.
+/// Clock difference, in milliseconds, above which signed links and leases are unreliable.
 const SKEW_MS: i64 = 5_000;
 const GUEST_TARGET: &str = "wasm32-unknown-unknown";
-/// Debian's packages that build toolkits together.
+/// Debian's packages that together build toolkits.
 const DEBIAN: [&str; 4] = ["rustc-web", "cargo-web", "rust-web-src", "lld"];
 
 #[derive(Debug)]
@@ -132,7 +133,8 @@ fn key_file(config: &Config) -> Finding {
     }
 }
 
-/// There is no outside clock to ask without sending something; a file system of another machine has one.
+/// Compares the clock with that of the data directory's file system, which may be on another
+/// machine. Any other external clock would require sending a request.
 fn clock(data: &Path) -> Finding {
     let folder = if data.exists() { data } else { Path::new(".") };
     let probe = tempfile_time(folder);
@@ -147,7 +149,7 @@ fn clock(data: &Path) -> Finding {
     }
 }
 
-/// The time a file system gives to a new file, in milliseconds since 1970.
+/// Returns the time that a file system gives to a new file, in milliseconds since 1970.
 fn tempfile_time(folder: &Path) -> Option<i64> {
     let path = folder.join(format!(".toolhost-doctor-{}", std::process::id()));
     std::fs::write(&path, b"").ok()?;
@@ -167,14 +169,16 @@ fn public_url(config: &Config) -> Finding {
     }
 }
 
-/// What on this machine could build toolkits; the same ways that `toolkit setup` knows, in its order.
+/// Toolchains on this machine that can build toolkits. They are the same ones that `toolkit setup`
+/// knows, in its order.
 #[derive(Debug, Clone, Copy)]
 struct Toolchains {
-    /// The active `rustc` has the target's standard library.
+    /// True if the active `rustc` has the target's standard library.
     target: bool,
-    /// The active `rustc` has the source of the standard library, and compiles it for the target.
+    /// True if the active `rustc` has the source of the standard library and compiles it for the
+    /// target.
     source: bool,
-    /// Which of [`DEBIAN`] are there.
+    /// True for each package of [`DEBIAN`] that is installed.
     debian: [bool; 4],
 }
 
@@ -213,7 +217,7 @@ impl Toolchains {
                     .to_owned(),
             ),
             _ if missing.is_empty() => Good("toolkits can be built here: Debian's rustc-web compiles them".to_owned()),
-            // Without its compiler or its source there is nothing of Debian's to complete.
+            // Without Debian's compiler and source there is no Debian toolchain to complete.
             Self { debian: [true, _, _, _] | [_, _, true, _], .. } => Note(format!(
                 "toolkits cannot be built here: of Debian's toolchain {} is missing; run `toolkit setup` if you want to build \
                  some",

@@ -1,4 +1,4 @@
-//! What a first start makes, and what starts say.
+//! Data that a first start creates, and messages that each start prints.
 
 use std::{
     fs::{self, OpenOptions},
@@ -20,17 +20,18 @@ use crate::{Server, open::Stop, terminal::Terminal};
 const ORGANISATION: &str = "default";
 const PROJECT: &str = "demo";
 
-/// What clients of the first project need.
+/// Keys that clients of the first project need.
 pub(crate) struct Keys {
     pub project: String,
     pub project_key: Zeroizing<String>,
     pub organisation_key: Zeroizing<String>,
 }
 
-/// Makes organisation, demo project and their keys.
+/// Creates the organization, a demo project and their keys.
 pub(crate) async fn make(app: &App) -> Result<Keys, Stop> {
     let (organisation, organisation_key) = match projects::found(app, ORGANISATION).await {
-        // Another server starts on the same store and was faster; what it makes next is found, or made here.
+        // Another server on the same store created it first. The other records are found, or
+        // created here.
         Err(app::Error::ProjectNameTaken(_)) => {
             let found = projects::organisation(app).await?;
             let id = found.map(|record| OrganisationId::parse(&record.id)).transpose()?;
@@ -49,7 +50,7 @@ pub(crate) async fn make(app: &App) -> Result<Keys, Stop> {
     Ok(Keys { project: project.id.to_string(), project_key, organisation_key })
 }
 
-/// Finds the keys of the oldest project. A first start that was interrupted is completed.
+/// Returns the keys of the oldest project. Completes a first start that was interrupted.
 pub(crate) async fn find(app: &App) -> Result<Keys, Stop> {
     let organisation = projects::organisation(app).await?.filter(|organisation| organisation.body.has_had_projects());
     let Some(organisation) = organisation else { return make(app).await };
@@ -71,7 +72,8 @@ pub(crate) async fn find(app: &App) -> Result<Keys, Stop> {
     Ok(Keys { project: project.id.to_string(), project_key, organisation_key })
 }
 
-/// Writes the file that a client's shell reads with `.`: on the first start, and again when the address has changed and the file is still there.
+/// Writes the file that a client's shell reads with `.`. This happens on the first start, and again
+/// if the address has changed and the file still exists.
 pub(crate) fn write_env(path: &Path, url: &str, keys: &Keys, new: bool) -> Result<()> {
     let content = Zeroizing::new(format!(
         "export TOOLHOST_URL={url}\nexport TOOLHOST_API_KEY={}\nexport TOOLHOST_ORG_API_KEY={}\nexport TOOLHOST_PROJECT_ID={}\n",
@@ -86,7 +88,7 @@ pub(crate) fn write_env(path: &Path, url: &str, keys: &Keys, new: bool) -> Resul
     if *present == *content { Ok(()) } else { write_private(path, &content) }
 }
 
-/// Writes a file that only its owner can read, whole or not at all.
+/// Writes a file that only its owner can read. The file is replaced as a whole or not at all.
 pub(crate) fn write_private(path: &Path, content: &str) -> Result<()> {
     let temporary = path.with_extension("new");
     let write = || {
@@ -97,7 +99,7 @@ pub(crate) fn write_private(path: &Path, content: &str) -> Result<()> {
     write().with_context(|| format!("write {}", path.display()))
 }
 
-/// Says where the server is and where its keys are.
+/// Prints the address of the server and the location of its keys.
 pub(crate) fn greet(server: &Server, url: &str, new: bool, terminal: Terminal) {
     let config = &server.config;
     terminal.line(&format!("{}  {url}", terminal.bold("toolhost")));
@@ -121,7 +123,7 @@ pub(crate) fn greet(server: &Server, url: &str, new: bool, terminal: Terminal) {
     }
 }
 
-/// Three calls to try.
+/// Prints three calls to try.
 pub(crate) fn lines_to_paste(server: &Server, terminal: Terminal) {
     let index = server.app.catalog.index();
     let key = r#"-H "x-api-key: $TOOLHOST_API_KEY""#;

@@ -1,7 +1,8 @@
 //! `toolhost keys`: the master key, and API keys.
 //!
-//! The master key is asked of a running server, or found in the data of a stopped one. API keys are listed, made and ended by a
-//! running server, over its API; all of them are shown in full from the data of a stopped one.
+//! The master keys are requested from a running server, or read from the data of a stopped one. API
+//! keys are listed, created and revoked by a running server over its API. All of them are shown in
+//! full only from the data of a stopped server.
 
 use std::{io::Read, process::ExitCode};
 
@@ -27,28 +28,30 @@ pub(crate) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum What {
-    /// Print the organisation key and the keys of every project in full
+    /// Print the organization key and the keys of every project in full
     Show,
     /// Replace the master key: everything it sealed is sealed by a new one, while the server runs
     ///
-    /// The key file has both keys until the old one seals nothing. When this is interrupted, nothing is lost; run it again
-    /// and it goes on. Copies of the data directory made before need the old key file; exports bring their key along. Of
-    /// several servers on one database all but one must be stopped, and get the new key file before they start.
+    /// The key file has both keys until the old one seals nothing. If this is interrupted, nothing
+    /// is lost; run it again and it continues. Copies of the data directory made before need the
+    /// old key file; exports contain their key. Of several servers on one database all but one must
+    /// be stopped, and get the new key file before they start.
     Rotate,
-    /// List the API keys of a project, with when each was last used
+    /// List the API keys of a project, with the time of their last use
     List {
         /// Name or id
         project: String,
         #[command(flatten)]
         server: Named,
     },
-    /// Make one more API key for a project; it is printed once
+    /// Add an API key to a project; it is printed once
     Add {
         /// Name or id
         project: String,
-        /// What the key is for
+        /// Purpose of the key
         name: String,
-        /// What it may do, for example tools=read; several may be given [default: everything]
+        /// Permission of the key, for example tools=read; several may be given [default:
+        /// everything]
         #[arg(long, value_name = "AREA=ACCESS")]
         allow: Vec<String>,
         /// Address or range it may be used from; several may be given [default: anywhere]
@@ -57,11 +60,11 @@ enum What {
         #[command(flatten)]
         server: Named,
     },
-    /// End an API key of a project at once
+    /// Revoke an API key of a project at once
     Revoke {
         /// Name or id
         project: String,
-        /// The key's id, as `toolhost keys list` tells it
+        /// The key's id, as `toolhost keys list` prints it
         key: String,
         #[command(flatten)]
         server: Named,
@@ -94,7 +97,7 @@ pub(crate) async fn run(config: &Config, args: &Args, terminal: Terminal) -> Res
     Ok(ExitCode::SUCCESS)
 }
 
-/// What needs the data directory or the database.
+/// Runs the commands that need the data directory or the database.
 async fn of_this_machine(config: &Config, what: Option<&What>, terminal: Terminal) -> Result<(), Stop> {
     if config.database().is_none() && !config.data.exists() {
         return Err(anyhow!("there is no data directory at {}", config.data.display()).into());
@@ -131,7 +134,7 @@ async fn add(server: &Running, project: &str, body: &Value, terminal: Terminal) 
     Ok(())
 }
 
-/// Permissions as requests have them; null, which is everything, when none are given.
+/// Formats permissions as requests have them; null, which means everything, if none are given.
 fn permissions(allow: &[String]) -> anyhow::Result<Value> {
     let read = |text: &String| {
         let (area, access) = text.split_once('=').with_context(|| format!("--allow {text}: must be AREA=ACCESS"))?;
@@ -149,9 +152,10 @@ fn tell(masters: &[Master], config: &Config, terminal: Terminal) {
     terminal.pair("file", &config.key_file().display().to_string());
 }
 
-/// The master keys, of a running server or a stopped one, after what was asked is done.
+/// Returns the master keys of a running or a stopped server after performing the command.
 async fn masters(config: &Config, ask: Ask) -> Result<Vec<Master>, Stop> {
-    // A shared database belongs to no process alone: whether a server runs here, its socket tells.
+    // A shared database is not locked by one process. The control socket tells if a server runs
+    // here.
     if control::is_there(&config.data) {
         let data = config.data.clone();
         let asking = tokio::task::spawn_blocking(move || {

@@ -1,4 +1,4 @@
-//! `toolhost import-legacy`: the UUIDs of an older system, for clients that still have them.
+//! `toolhost import-legacy`: loads UUIDs of an older system for clients that still use them.
 
 use std::{path::PathBuf, process::ExitCode};
 
@@ -13,7 +13,7 @@ use crate::{
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// One JSON object a line
+    /// File with one JSON object per line
     file: PathBuf,
 }
 

@@ -1,6 +1,7 @@
-//! `toolhost logs export`: the cassette of a call, for the author's machine.
+//! `toolhost logs export`: writes the cassette of an execution for the toolkit author.
 //!
-//! It is read over the API with the project's own key: what a call moved belongs to the project.
+//! The cassette is read over the API with the project's own key, because its content belongs to the
+//! project.
 
 use std::{path::PathBuf, process::ExitCode};
 
@@ -20,7 +21,7 @@ pub(crate) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum What {
-    /// Write the cassette of a call, which `toolkit replay` runs again
+    /// Write the cassette of an execution, which `toolkit replay` runs again
     ///
     /// The server keeps cassettes when `logs.cassettes` is `failed` or `all`.
     #[command(after_help = EXAMPLES)]
@@ -29,7 +30,7 @@ enum What {
 
 #[derive(Debug, clap::Args)]
 struct Export {
-    /// Id of the call in the execution log, as its answer has it
+    /// Id of the execution in the execution log, as its response has it
     log_id: String,
     /// File to write [default: standard output]
     #[arg(short, long, value_name = "FILE")]

@@ -1,4 +1,5 @@
-//! `toolhost members`: persons of the organisation, each with a key of their own. Asked of a running server, over its API.
+//! `toolhost members`: the members of the organization, each with a key. Managed over the API of a
+//! running server.
 
 use std::process::ExitCode;
 
@@ -22,21 +23,21 @@ pub(crate) struct Args {
 enum What {
     /// List the members, newest first
     List,
-    /// Add a person; the key is printed once
+    /// Add a member; the key is printed once
     Add {
         /// Mail address
         email: String,
-        /// admin may do everything in every project, viewer may look
+        /// admin may do everything in every project, viewer may only read
         #[arg(long, default_value = "viewer")]
         role: String,
-        /// For people
+        /// Display name
         #[arg(long, default_value = "")]
         name: String,
         /// Name or id of the project when a request names none [default: the oldest]
         #[arg(long)]
         project: Option<String>,
     },
-    /// Remove a person, whose key stops at once
+    /// Remove a member, whose key stops working at once
     Remove {
         /// Mail address or id
         member: String,

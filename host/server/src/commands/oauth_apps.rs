@@ -1,4 +1,5 @@
-//! `toolhost oauth-apps`: the operator's own clients at applications. Asked of a running server, over its API.
+//! `toolhost oauth-apps`: the operator's OAuth apps at providers. Managed over the API of a running
+//! server.
 
 use std::{io::BufRead, process::ExitCode};
 
@@ -22,22 +23,23 @@ pub(crate) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum What {
-    /// List the clients; secrets are not shown
+    /// List the OAuth apps; secrets are not shown
     List,
-    /// Keep a client for a toolkit, instead of the one before; its secret is asked for, or read from standard input
+    /// Set the OAuth app of a toolkit and replace an earlier one; its secret is asked for, or read
+    /// from standard input
     Set {
         /// Slug
         toolkit: String,
-        /// As the application gave it
+        /// Client id that the provider issued
         client_id: String,
-        /// Scope to ask for in every connection; several may be given
+        /// Scope to request for every connection; several may be given
         #[arg(long)]
         scope: Vec<String>,
         /// The client has no secret
         #[arg(long)]
         public: bool,
     },
-    /// Forget the client of a toolkit
+    /// Remove the OAuth app of a toolkit
     Remove {
         /// Slug
         toolkit: String,
@@ -76,7 +78,8 @@ pub(crate) async fn run(config: &Config, args: &Args, terminal: Terminal) -> Res
     Ok(ExitCode::SUCCESS)
 }
 
-/// The first line that comes. Not an option: everybody on the machine can read those.
+/// Reads the secret from the first line of the input. It is not an option, because every user of
+/// the machine can read the arguments of a process.
 fn secret() -> anyhow::Result<Zeroizing<String>> {
     let asking = console::Term::stderr();
     let text = if asking.is_term() {

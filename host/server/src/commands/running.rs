@@ -1,4 +1,4 @@
-//! A running server, asked over its API by an operator's command.
+//! Client for the API of a running server, used by the operator's commands.
 
 use std::time::Duration;
 
@@ -11,12 +11,12 @@ use zeroize::Zeroizing;
 
 use crate::{auth, config::Config, open::Stop};
 
-/// The server compiles before it answers.
+/// Timeout of a request. It is long because the server compiles components before it responds.
 const PATIENCE: Duration = Duration::from_secs(180);
-/// The largest answer, in bytes.
+/// Maximum size of a response, in bytes.
 const ANSWER: u64 = 64 << 20;
 
-/// The server, and a key to it.
+/// A running server, and a key to it.
 pub(super) struct Running {
     client: net::Client,
     url: String,
@@ -24,19 +24,19 @@ pub(super) struct Running {
     key: Zeroizing<String>,
 }
 
-/// Which key a command needs.
+/// The key that a command needs.
 pub(super) struct Key {
-    /// The header it goes into.
+    /// The header that carries it.
     pub(super) header: &'static str,
-    /// The option that gives it.
+    /// The option that sets it.
     pub(super) flag: &'static str,
     /// Its name in `<data>.env`.
     pub(super) name: &'static str,
-    /// What the option gave.
+    /// The value of the option.
     pub(super) given: Option<Zeroizing<String>>,
 }
 
-/// Another server than the one of the data directory, and the organisation's key to it.
+/// Another server than the one of the data directory, and the organization's key to it.
 #[derive(Debug, clap::Args)]
 pub(super) struct Named {
     /// Address of the server [default: the one of the data directory]
@@ -48,7 +48,7 @@ pub(super) struct Named {
 }
 
 impl Named {
-    /// The server.
+    /// Returns a client for the server.
     pub(super) fn reach(&self, config: &Config) -> Result<Running, Stop> {
         let given = self.org_key.clone();
         let key = Key { header: auth::ORGANISATION, flag: "--org-key", name: "TOOLHOST_ORG_API_KEY", given };
@@ -57,7 +57,7 @@ impl Named {
 }
 
 impl Running {
-    /// The server at this address, or the one of the data directory.
+    /// Creates a client for the server at this address, or for the one of the data directory.
     pub(super) fn new(config: &Config, url: Option<&Url>, key: Key) -> anyhow::Result<Self> {
         let file = config.env_file();
         let kept = std::fs::read_to_string(&file).map(Zeroizing::new).unwrap_or_default();
@@ -72,14 +72,14 @@ impl Running {
         let key = given.or_else(|| kept(name).map(Zeroizing::new));
         let url = url.with_context(|| missing("--url"))?.trim_end_matches('/').to_owned();
         let key = key.filter(|key| !key.is_empty()).with_context(|| missing(flag))?;
-        // The operator names the server, which is on this machine or in this house most of the time.
+        // The operator names the server, which is usually on this machine or in a private network.
         let anywhere = ["0.0.0.0/0", "::/0"].map(str::parse).into_iter().collect::<Result<_, _>>()?;
         let settings = net::Settings { allow: anywhere, ..config.net()? };
         let client = net::Client::new(settings).map_err(|cause| anyhow!(cause.message))?;
         Ok(Self { client, url, header, key })
     }
 
-    /// Sends JSON, or nothing where it is null, and answers what comes back as JSON.
+    /// Sends JSON, or no body if it is null, and returns the JSON response.
     pub(super) async fn ask_json(&self, method: Method, path: &str, body: &Value) -> Result<Value, Stop> {
         let body = if body.is_null() { Body::Empty } else { Body::Bytes(body.to_string().into()) };
         let (_, answer) = self.ask(method, path, body, None).await?;
@@ -87,7 +87,7 @@ impl Running {
             .with_context(|| format!("the server at {} does not answer JSON", self.url))?)
     }
 
-    /// Every item of a list that has cursors.
+    /// Returns every item of a list that has cursors.
     pub(super) async fn all(&self, path: &str, items: &str) -> Result<Vec<Value>, Stop> {
         let (mut all, mut cursor) = (Vec::new(), String::new());
         loop {
@@ -100,7 +100,7 @@ impl Running {
         }
     }
 
-    /// The id of a project that is given by id or name.
+    /// Returns the id of a project that is given by id or name.
     pub(super) async fn project(&self, given: &str) -> Result<String, Stop> {
         let all = self.all("org/owner/project/list", "data").await?;
         let found = all.iter().find(|project| project["id"] == given || project["name"] == given);
@@ -108,7 +108,8 @@ impl Running {
         Ok(id.with_context(|| format!("there is no project `{given}`"))?.to_owned())
     }
 
-    /// Sends a request below the API's prefix, with one more header. Answers status and body of a success.
+    /// Sends a request below the API's prefix, with one more header. Returns status and body of a
+    /// success.
     pub(super) async fn ask(
         &self,
         method: Method,
@@ -143,7 +144,7 @@ impl Running {
     }
 }
 
-/// Everything that is known of a refusal, a line each.
+/// Formats an API error with all its details, one per line.
 pub(super) fn refusal<'a>(message: &'a str, problems: impl Iterator<Item = &'a str>, fix: &'a str) -> Stop {
     let all = std::iter::once(message).chain(problems).chain((!fix.is_empty()).then_some(fix));
     anyhow!(all.collect::<Vec<_>>().join("\n  ")).into()

@@ -1,7 +1,7 @@
 //! `toolhost serve`: config → store → sandbox → app → listen → toolkits → serve → drain.
 //!
-//! The address is taken first, so that a second server on it fails before it touches anything. Clients are told apart from
-//! people: a first start explains itself, a later one says where it is.
+//! The address is bound first, so that a second server on it fails before it changes anything. A
+//! first start prints an explanation; a later one prints only the address.
 
 use std::{
     net::SocketAddr,
@@ -39,28 +39,29 @@ use crate::{
     terminal::Terminal,
 };
 
-/// How long the log may take to be written once everything else has ended.
+/// Timeout for writing the log after everything else has ended.
 const LAST_WRITES: Duration = Duration::from_secs(15);
-/// How often it is looked whether the store has failed.
+/// Interval at which the store is checked for a failure.
 const LOOK: Duration = Duration::from_millis(500);
-/// Exit code of a server whose store has failed while it ran (`EX_IOERR`).
+/// Exit code of a server whose store failed while it ran (`EX_IOERR`).
 const STORE_FAILED: u8 = 74;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Publish every *.wasm component of this folder; what is published already is skipped
+    /// Publish every *.wasm component of this folder; skip those that are published already
     #[arg(long, value_name = "DIR")]
     toolkits: Option<PathBuf>,
-    /// Run a documents tool on this file through HTTP and show its answer
+    /// Run a documents tool on this file through HTTP and show its result
     #[arg(long, value_name = "FILE")]
     demo: Option<PathBuf>,
-    /// When ready, write address and keys to this file as JSON
+    /// Write address and keys to this file as JSON when ready
     #[arg(long, value_name = "FILE")]
     ready_file: Option<PathBuf>,
-    /// When ready, print address and keys as one line of JSON and nothing else
+    /// Print address and keys as one line of JSON when ready, and nothing else
     #[arg(long)]
     json_ready: bool,
-    /// Stop when standard input ends, so that the server does not outlive the program that started it
+    /// Stop when standard input ends, so that the server does not outlive the program that started
+    /// it
     #[arg(long)]
     until_stdin_ends: bool,
 }
@@ -88,14 +89,15 @@ pub(crate) async fn run(config: Config, args: Args, terminal: Terminal) -> Resul
     let drain = Duration::from_secs(server.config.limits.drain_s);
     serving.spawn(listen::serve(listener, server.clone(), routes::router(server.clone()), stopping, drain));
 
-    // What goes on beside serving and may end at any point.
+    // Tasks that run beside the server and may end at any point.
     let mut beside = JoinSet::new();
     match Control::open(&server.config.data) {
         Ok(control) => {
             let (vault, clock) = (server.app.vault.clone(), server.app.clock.clone());
             beside.spawn(control.serve(store.clone(), vault, clock, server.config.key_file()));
         }
-        // A path too long for a socket, a file system without them: everything else works.
+        // The path may be too long for a socket, or the file system may not support sockets.
+        // Everything else works without one.
         Err(cause) => tracing::warn!("`toolhost export` and `toolhost keys` need a stopped server: {cause:#}"),
     }
 
@@ -120,7 +122,7 @@ pub(crate) async fn run(config: Config, args: Args, terminal: Terminal) -> Resul
         }
     }
     server.set_serving(false);
-    // Nobody listens when serving has ended by itself, which it does not.
+    // Sending fails only if serving ended by itself, which does not happen.
     let _ = stop.send(true);
     let drained = async { while serving.join_next().await.is_some() {} };
     tokio::select! {
@@ -130,9 +132,9 @@ pub(crate) async fn run(config: Config, args: Args, terminal: Terminal) -> Resul
             serving.shutdown().await;
         }
     }
-    // An export that is cut says so; it must not hold back the last writes.
+    // An export that is aborted reports it; it must not delay the last writes.
     beside.shutdown().await;
-    // The log ends when nobody can enter records any more.
+    // The log ends once no task can add records.
     drop(server);
     if tokio::time::timeout(LAST_WRITES, writing.join_next()).await.is_err() {
         tracing::error!("the execution log could not be written in time");
@@ -141,7 +143,7 @@ pub(crate) async fn run(config: Config, args: Args, terminal: Terminal) -> Resul
     Ok(code)
 }
 
-/// Waits until the store acknowledges nothing any more, and says why.
+/// Waits until the store accepts no more writes, and returns the reason.
 async fn failure(store: &Store) -> String {
     loop {
         if let Health::Failed(why) = store.health() {
@@ -151,7 +153,7 @@ async fn failure(store: &Store) -> String {
     }
 }
 
-/// What is known at a start.
+/// Facts known at startup.
 struct Start {
     url: String,
     keys: Keys,
@@ -159,7 +161,7 @@ struct Start {
     address: SocketAddr,
 }
 
-/// Publishes, says hello, and lets clients in.
+/// Publishes the toolkits, prints the greeting, and lets clients in.
 async fn announce(server: &Arc<Server>, args: &Args, start: &Start, terminal: Terminal) -> Result<(), Stop> {
     let folder = args.toolkits.as_ref().or(server.config.toolkits.as_ref());
     let published = match folder {
@@ -200,7 +202,7 @@ struct Published {
     problems: Vec<String>,
 }
 
-/// Publishes the components of a folder. One that cannot be published does not keep the others.
+/// Publishes the components of a folder. One that cannot be published does not prevent the others.
 async fn publish(server: &Arc<Server>, folder: &Path) -> Result<Published> {
     let mut files: Vec<PathBuf> = std::fs::read_dir(folder)
         .with_context(|| format!("read the folder of toolkits {}", folder.display()))?
@@ -248,7 +250,7 @@ async fn bind(listen: &str) -> Result<TcpListener, Stop> {
         .map_err(Stop::from)
 }
 
-/// Where clients reach the server.
+/// Returns the address where clients reach the server.
 fn url(config: &Config, address: SocketAddr) -> String {
     if let Some(url) = &config.public_url {
         return url.as_str().trim_end_matches('/').to_owned();
@@ -260,7 +262,7 @@ fn url(config: &Config, address: SocketAddr) -> String {
     }
 }
 
-/// SIGTERM, ctrl-c, and the end of standard input when that is to mean the same.
+/// SIGTERM, ctrl-c, and the end of standard input if it is to stop the server.
 struct Signals {
     terminate: tokio::signal::unix::Signal,
     interrupt: tokio::signal::unix::Signal,
@@ -272,7 +274,7 @@ impl Signals {
         let on = |kind| signal(kind).context("listen for signals").map_err(Stop::from);
         let input = until_stdin_ends.then(|| {
             let (ended, input) = oneshot::channel();
-            // A thread that nobody waits for: reading standard input cannot be broken off.
+            // The thread is never joined: reading standard input cannot be interrupted.
             std::thread::spawn(move || {
                 let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
                 ended.send(())
@@ -294,7 +296,7 @@ impl Signals {
             _ = self.interrupt.recv() => {}
             () = input => {}
         }
-        // It ends once; the second time is a signal.
+        // Standard input ends once; only a signal can come a second time.
         self.input = None;
     }
 }

@@ -1,7 +1,9 @@
-//! `toolhost toolkits`: what is published here; more of it, from a registry or a file; and less.
+//! `toolhost toolkits`: lists published toolkits, publishes more from a registry or a file, and
+//! deprecates versions.
 //!
-//! Fetching happens in this process, at the operator's word: the server itself never goes to a registry. Whether a component
-//! may be published is decided where every publication is, signatures included.
+//! Components are fetched in this process, at the operator's command: the server itself never
+//! contacts a registry. The checks of a publication, signatures included, are the same as for every
+//! other publication.
 
 mod target;
 
@@ -36,7 +38,7 @@ enum What {
         from: String,
         #[command(flatten)]
         access: Box<Access>,
-        /// Also when it breaks what works with an earlier version of the same day
+        /// Publish even if it breaks compatibility with an earlier version of the same day
         #[arg(long)]
         breaking: bool,
         /// Print one JSON object
@@ -49,9 +51,9 @@ enum What {
         #[arg(long)]
         json: bool,
     },
-    /// Deprecate a version: it then answers only those who name it exactly
+    /// Deprecate a version: it is then used only if it is named exactly
     Remove {
-        /// Toolkit
+        /// Slug of the toolkit
         slug: String,
         /// Dated version
         #[arg(value_name = "YYYYMMDD_NN")]
@@ -64,9 +66,9 @@ const ADD_EXAMPLES: &str = "Examples:
   toolhost toolkits add oci://registry.example/tools/hello@sha256:6c3c… --username ci --password \"$TOKEN\"
   toolhost toolkits add dist/hello.wasm";
 
-/// A component on its way in.
+/// A component that was fetched for publication.
 struct Fetched {
-    /// Where from, with the digest where there is one.
+    /// Origin of the component, with its digest if it has one.
     origin: String,
     component: Bytes,
     signature: Option<String>,
@@ -118,7 +120,7 @@ async fn fetch(from: &str, access: &Access) -> anyhow::Result<Fetched> {
     Ok(Fetched { origin: from.to_owned(), component: component.into(), signature })
 }
 
-/// The signature that `toolkit sign` put beside a component, if it did.
+/// Reads the signature file that `toolkit sign` wrote beside a component, if there is one.
 pub(super) fn signature_beside(component: &Path) -> anyhow::Result<Option<String>> {
     let mut name = component.as_os_str().to_owned();
     name.push(".minisig");

@@ -1,6 +1,6 @@
-//! Where an operator's command works: on a running server over its API, or on the data of a stopped one.
+//! Target of an operator's command: a running server over its API, or the data of a stopped one.
 //!
-//! The store belongs to one process, so its lock tells which of the two it is.
+//! The store belongs to one process, so its lock tells which of the two applies.
 
 use anyhow::{Context, anyhow};
 use app::catalog::{self, Terms};
@@ -19,14 +19,15 @@ use crate::{
 
 const PAGE: usize = 500;
 
-/// The place.
+/// Target of a command.
 pub(super) enum Target {
     Running(Running),
     Stopped(Box<Opened>),
 }
 
 impl Target {
-    /// The server that was named; else the one of the data directory, when it runs; else its data.
+    /// Returns the server that was named, else the one of the data directory if it runs, else its
+    /// data.
     pub(super) async fn find(config: &Config, named: &Named) -> Result<Self, Stop> {
         if named.url.is_none() {
             let data = config.data.display();
@@ -45,7 +46,8 @@ impl Target {
         Ok(Self::Running(named.reach(config)?))
     }
 
-    /// Publishes a component as what it says it is. Answers whether it is new, and its record.
+    /// Publishes a component under the slug and version in its manifest. Returns true if it is new,
+    /// and its record.
     pub(super) async fn publish(&self, component: Bytes, terms: Terms<'_>) -> Result<(bool, Value), Stop> {
         let (slug, version) = catalog::identity(&component).map_err(refusal)?;
         match self {
@@ -63,7 +65,7 @@ impl Target {
         }
     }
 
-    /// The records of all versions.
+    /// Returns the records of all versions.
     pub(super) async fn list(&self) -> Result<Vec<Value>, Stop> {
         match self {
             Self::Stopped(opened) => {
@@ -97,7 +99,7 @@ impl Target {
         }
     }
 
-    /// Closes what was opened.
+    /// Closes the opened store.
     pub(super) async fn close(self) {
         if let Self::Stopped(opened) = self {
             let Opened { app, store, .. } = *opened;
