@@ -77,7 +77,8 @@ struct Fetched {
 pub(crate) async fn run(config: &Config, args: &Args, terminal: Terminal) -> Result<ExitCode, Stop> {
     match &args.what {
         What::Add { from, access, breaking, json } => {
-            // Before the store is opened: a slow registry must not keep a server from starting.
+            // This happens before the store is opened: a slow registry must not keep a server from
+            // starting.
             let fetched = fetch(from, access).await?;
             let target = Target::find(config, &args.server).await?;
             let terms = Terms { signature: fetched.signature.as_deref(), breaking: *breaking };
