@@ -35,8 +35,8 @@ const OTHER_NAMES: [&str; 5] =
 /// Time over which `limits.min_rate_kib` is measured.
 pub(crate) const PACE_WINDOW: Duration = Duration::from_secs(5);
 
-/// Headers that the server itself sets on requests to a language model, and that clients cannot
-/// set.
+/// Headers of a request to a language model that describe its body and its destination. Clients
+/// cannot set them.
 const OURS: [&str; 8] = [
     "host",
     "connection",

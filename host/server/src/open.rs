@@ -57,9 +57,9 @@ impl From<app::Error> for Stop {
 
 /// All opened parts of a server.
 pub(crate) struct Opened {
-    /// The application.
+    /// The app, which performs every operation.
     pub app: App,
-    /// Writer of the execution log. It has to run beside the application.
+    /// Writer of the execution log. It has to run beside the app.
     pub writer: Writer,
     /// The store, which has to be closed at the end.
     pub store: Store,
@@ -67,7 +67,7 @@ pub(crate) struct Opened {
     pub new: bool,
 }
 
-/// Opens the store, the vault, the sandbox and the application.
+/// Opens the store, the vault, the sandbox and the app.
 ///
 /// # Errors
 /// Exit code 78 if starting would lose or expose data, 1 otherwise.

@@ -175,7 +175,7 @@ fn public_url(config: &Config) -> Finding {
 struct Toolchains {
     /// True if the active `rustc` has the target's standard library.
     target: bool,
-    /// True if the active `rustc` has the source of the standard library and compiles it for the
+    /// True if the active `rustc` has the source of the standard library, which it compiles for the
     /// target.
     source: bool,
     /// True for each package of [`DEBIAN`] that is installed.

@@ -2,7 +2,7 @@
 //!
 //! The master keys are requested from a running server, or read from the data of a stopped one. API
 //! keys are listed, created and revoked by a running server over its API. All of them are shown in
-//! full only from the data of a stopped server.
+//! full from the data of a stopped server.
 
 use std::{io::Read, process::ExitCode};
 
