@@ -1,8 +1,9 @@
-//! Who may run now.
+//! Admits calls to the sandbox.
 //!
-//! A call needs a place before anything of it starts. Places are bounded for the node and for each tenant. When there is
-//! none a call waits, for a bounded time in a bounded queue; free places go to the waiting tenants in turn, so that one
-//! with many calls does not hold up one with a single call.
+//! A call needs a permit before any part of it starts. Permits are limited for the node and for
+//! each tenant. If no permit is free, a call waits for a limited time in a limited queue. Free
+//! permits go to the waiting tenants in turn, so that a tenant with many calls does not delay a
+//! tenant with a single call.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -16,7 +17,7 @@ use tokio::{
 
 use crate::{Refusal, Settings};
 
-/// Gives out places.
+/// Issues permits to calls.
 #[derive(Clone)]
 pub(crate) struct Admission(Arc<Shared>);
 
@@ -35,7 +36,7 @@ struct Inner {
     live: usize,
     queued: usize,
     tenants: HashMap<Arc<str>, Tenant>,
-    /// Tenants with waiting calls, the next one first.
+    /// Tenants with waiting calls, in the order in which they are served.
     order: VecDeque<Arc<str>>,
 }
 
@@ -46,11 +47,11 @@ struct Tenant {
     busy: Arc<Semaphore>,
 }
 
-/// A place. Given back when dropped.
+/// Right to run one call. It is released when dropped.
 pub(crate) struct Permit {
     shared: Arc<Shared>,
     tenant: Arc<str>,
-    /// Shared by the tenant's calls that compute for long.
+    /// Concurrency limit for the tenant's long-running computations.
     pub(crate) busy: Arc<Semaphore>,
 }
 
@@ -67,13 +68,13 @@ impl Admission {
         }))
     }
 
-    /// Calls with a place, and calls that wait for one.
+    /// Returns the number of running calls and the number of waiting calls.
     pub(crate) fn counts(&self) -> (usize, usize) {
         let inner = self.0.lock();
         (inner.live, inner.queued)
     }
 
-    /// A place for a call of `tenant`, at once or within the time a call waits.
+    /// Returns a permit for a call of `tenant`, immediately or within the maximum wait time.
     pub(crate) async fn enter(&self, tenant: &Arc<str>) -> Result<Permit, Refusal> {
         let (ticket, place) = match self.0.try_enter(tenant)? {
             Entry::Permit(permit) => return Ok(permit),
@@ -106,7 +107,8 @@ impl Shared {
             next_ticket: 0,
             busy: Arc::new(Semaphore::new(self.busy_per_tenant)),
         });
-        // Free places are given out as soon as they are free, so one that is left is nobody else's.
+        // Free permits are issued as soon as they are free, so a permit that is left belongs to no
+        // waiting call.
         if inner.live < self.live && tenant.live < self.live_per_tenant {
             inner.live += 1;
             tenant.live += 1;
@@ -136,7 +138,8 @@ impl Shared {
         Permit { shared: self.clone(), tenant: name.clone(), busy: tenant.busy.clone() }
     }
 
-    /// Gives free places to waiting calls, one tenant after the other.
+    /// Issues free permits to waiting calls, one tenant after the other. Returns the permits whose
+    /// callers are gone.
     fn give_out(self: &Arc<Self>, inner: &mut Inner) -> Vec<Permit> {
         let mut unwanted = Vec::new();
         let mut passed = 0;
@@ -170,7 +173,7 @@ impl Shared {
 }
 
 impl Inner {
-    /// Drops a tenant of whom nothing is left.
+    /// Removes a tenant that has neither running nor waiting calls.
     fn forget(&mut self, name: &Arc<str>) {
         if self.tenants.get(name).is_some_and(|tenant| tenant.live == 0 && tenant.waiting.is_empty()) {
             self.tenants.remove(name);
@@ -190,12 +193,12 @@ impl Drop for Permit {
             inner.forget(&self.tenant);
             unwanted
         };
-        // Their callers are gone; giving these back takes the lock again.
+        // The callers of these permits are gone. Releasing them takes the lock again.
         drop(unwanted);
     }
 }
 
-/// A call that waits. Leaves the queue when it is not waiting any more.
+/// Entry of a waiting call. Dropping it removes the call from the queue.
 struct Waiting<'w> {
     shared: &'w Shared,
     tenant: &'w Arc<str>,

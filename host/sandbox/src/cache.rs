@@ -1,10 +1,15 @@
-//! Compiled components on disk.
+//! Stores compiled components on disk.
 //!
-//! A compiled component is machine code that this process will run, so loading one that somebody else wrote would be the
-//! end of the sandbox. Each file ends with a keyed seal over its name and its bytes; the folder and the files belong to
-//! this user alone. A file is opened once: what was verified is what is mapped. Whatever does not verify is deleted and
-//! compiled again. Nothing here rests on the folder being honest, but somebody with this user's rights could change a
-//! file while it is mapped.
+//! Problem: a compiled component is machine code that this process runs, so loading a file of
+//! another author would defeat the sandbox.
+//!
+//! Guarantee: only files that this service wrote are loaded. A file that fails verification is
+//! deleted and compiled again.
+//!
+//! The guarantee rests on a keyed seal at the end of each file, over its name and its bytes. The
+//! folder and the files are private to this user. A file is opened once, so the verified bytes are
+//! the mapped bytes. The guarantee does not rest on the integrity of the folder. A process with the
+//! rights of this user could still change a file while it is mapped.
 
 use std::{
     fs::{self, DirBuilder, File, OpenOptions},
@@ -25,19 +30,19 @@ use zeroize::Zeroizing;
 use crate::Digest;
 
 const SEAL: usize = 32;
-/// Says what is sealed, so that the key could seal other things elsewhere.
+/// Domain separation for the seal, so that the same key can serve other purposes.
 const PURPOSE: &[u8] = b"compiled component\0";
 
-/// The folder of compiled components.
+/// Folder of compiled components.
 pub(crate) struct Cache {
     folder: PathBuf,
     key: Zeroizing<[u8; 32]>,
-    /// Part of each file's name: other compilers' files are not ours.
+    /// Part of each file name, because files of other compilers cannot be used.
     engine_hash: String,
 }
 
 impl Cache {
-    /// Opens the folder, makes it when missing, and clears away what other compilers left.
+    /// Opens the folder, creates it if it is missing, and removes the files of other compilers.
     pub(crate) fn open(folder: &Path, key: [u8; 32], engine_hash: &str) -> io::Result<Self> {
         DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
         let seen = fs::symlink_metadata(folder)?;
@@ -54,20 +59,21 @@ impl Cache {
         Ok(cache)
     }
 
-    /// Size of the compiled form of a component, when there is one. It may yet turn out to be broken.
+    /// Returns the size of the compiled form of a component, or `None` if there is no such file.
+    /// The file is not verified.
     pub(crate) fn size(&self, digest: &Digest) -> Option<u64> {
         let seen = fs::symlink_metadata(self.path(digest)).ok()?;
         seen.len().checked_sub(SEAL as u64).filter(|_| seen.is_file())
     }
 
-    /// Seals and keeps a compiled component.
+    /// Seals and stores a compiled component.
     pub(crate) fn put(&self, digest: &Digest, artefact: &[u8]) -> io::Result<()> {
         let mut file = tempfile::Builder::new().prefix(".writing-").tempfile_in(&self.folder)?;
         let mut seal = self.seal(digest);
         seal.update(artefact);
         file.write_all(artefact)?;
         file.write_all(&seal.finalize().into_bytes())?;
-        // Not synced: what a crash tears does not verify, and is compiled again.
+        // The file is not synced: a file torn by a crash fails verification and is compiled again.
         file.persist(self.path(digest)).map_err(|failed| failed.error)?;
         Ok(())
     }
@@ -77,7 +83,7 @@ impl Cache {
         fs::remove_file(self.path(digest))
     }
 
-    /// Loads a compiled component; none when there is none that verifies.
+    /// Loads a compiled component. Returns `None` if no file verifies.
     pub(crate) fn load(&self, engine: &Engine, digest: &Digest) -> io::Result<Option<Component>> {
         let path = self.path(digest);
         let file = match OpenOptions::new().read(true).custom_flags(OFlags::NOFOLLOW.bits().cast_signed()).open(&path) {
@@ -134,7 +140,7 @@ impl Cache {
         self.folder.join(format!("{digest}-{}", self.engine_hash))
     }
 
-    /// Removes files of other compilers, and what an interrupted write left.
+    /// Removes the files of other compilers and of interrupted writes.
     fn clear_foreign(&self) -> io::Result<()> {
         for entry in fs::read_dir(&self.folder)? {
             let entry = entry?;
@@ -151,12 +157,14 @@ impl Cache {
     }
 }
 
-/// Maps the very file that was verified, through its descriptor: its name may mean another file by now.
+/// Maps the verified file through its descriptor, because its name may refer to another file by
+/// now.
 #[expect(unsafe_code, reason = "loading machine code that this process compiled, sealed and has just verified")]
 fn map(engine: &Engine, file: &File) -> wasmtime::Result<Component> {
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
-    // SAFETY: the bytes are those that `Engine::precompile_component` made for this very engine configuration, as the
-    // seal over them says, which only this service can make; the file is private to this user and never written again.
+    // SAFETY: `Engine::precompile_component` produced these bytes for this exact engine
+    // configuration. The seal over them proves it, and only this service can make that seal. The
+    // file is private to this user and is never written again.
     unsafe { Component::deserialize_file(engine, path) }
 }
 

@@ -1,4 +1,5 @@
-//! One call: a fresh store, limits, a deadline, the run, and the end of everything it owned.
+//! Runs one call: fresh store, limits, deadline, execution, and release of everything the call
+//! owned.
 
 use std::{collections::BTreeMap, sync::Arc, time::Instant};
 
@@ -27,11 +28,11 @@ use crate::{
     turns::{self, Stopped},
 };
 
-/// Handles that a guest's own resources may have.
+/// Maximum number of handles to the guest's own resources.
 const HANDLES: usize = 256;
-/// Guest data that one host call may carry beyond bodies and results.
+/// Bytes that one host call may carry in addition to bodies and results.
 const HOSTCALL_SLACK: u64 = 1 << 20;
-/// Ticks until the clock is looked at for the first time: a short call never sees one.
+/// Number of ticks before the first epoch callback. A short call never reaches it.
 const FIRST_LOOK: u64 = 2;
 
 const CURSOR_BYTES: usize = 64 << 10;
@@ -39,7 +40,7 @@ const EVENTS: usize = 10_000;
 const EVENT_ID_BYTES: usize = 512;
 const MEDIA_TYPE_BYTES: usize = 128;
 
-/// What a call needs of the sandbox.
+/// Parts of the sandbox that a call uses.
 pub(crate) struct Place<'s> {
     pub(crate) runtime: &'s Runtime,
     pub(crate) memory: &'s Arc<NodeMemory>,
@@ -48,11 +49,11 @@ pub(crate) struct Place<'s> {
     pub(crate) clock: &'s Clock,
     pub(crate) quarantine: &'s Quarantine,
     pub(crate) tape: Option<Arc<Tape>>,
-    /// What the guest is told to have left, when that was recorded.
+    /// Recorded remaining time that the guest is told during a replay.
     pub(crate) remaining_ms: Option<u64>,
 }
 
-/// How a guest ended.
+/// Way in which a guest ended.
 enum Ended {
     Answered {
         answer: Result<Answer, Failure>,
@@ -61,7 +62,7 @@ enum Ended {
         state: BTreeMap<String, Vec<u8>>,
     },
     Broken(Failure),
-    /// There was no slot for it: nothing ran.
+    /// No instance slot was free: nothing ran.
     NoSlot,
 }
 
@@ -107,7 +108,7 @@ pub(crate) async fn run(
     let action = call.action;
     let guest = async move {
         let ended = live(store, &loaded, action, context, limits).await;
-        // Held until the store is gone.
+        // These are held until the store is dropped.
         drop((permit, living));
         ended
     };
@@ -140,12 +141,12 @@ pub(crate) async fn run(
     Ok(Outcome { answer, requests, log, usage, files, memory, state })
 }
 
-/// A store with every limit set.
+/// Creates a store with every limit set.
 fn store(runtime: &Runtime, state: State, limits: Limits) -> Store<State> {
     let meter = state.meter.clone();
     let mut store = Store::new(&runtime.engine, state);
     store.limiter(|state| &mut state.limiter);
-    // For each host call: its arguments, or the guest's answer.
+    // The fuel of each host call covers its arguments or the guest's result.
     let fuel = 2 * limits.result.max(limits.request_body) + HOSTCALL_SLACK;
     store.set_hostcall_fuel(usize::try_from(fuel).unwrap_or(usize::MAX));
     store.set_max_component_handles(HANDLES);
@@ -154,10 +155,10 @@ fn store(runtime: &Runtime, state: State, limits: Limits) -> Store<State> {
     store
 }
 
-/// What happens to a guest when a tick finds it computing.
+/// Decides what happens to a guest that is computing when a tick arrives.
 fn tick(meter: &Meter, limits: Limits) -> UpdateDeadline {
     let used = meter.used_now();
-    // WASI functions count their calls, too, but cannot refuse one.
+    // WASI functions also count their calls but cannot refuse one.
     if used > limits.cpu || meter.host_calls() > limits.host_calls {
         return UpdateDeadline::Interrupt;
     }
@@ -165,7 +166,7 @@ fn tick(meter: &Meter, limits: Limits) -> UpdateDeadline {
         meter.yields();
         return UpdateDeadline::Yield(1);
     }
-    // Ticks also pass while a guest waits; only time it used counts.
+    // Ticks also pass while a guest waits; only processor time counts.
     if used < TICK {
         return UpdateDeadline::Continue(1);
     }
@@ -174,7 +175,7 @@ fn tick(meter: &Meter, limits: Limits) -> UpdateDeadline {
     UpdateDeadline::Yield(1)
 }
 
-/// The guest's life, from instantiation to the last byte of its answer.
+/// Runs the guest from instantiation to the last byte of its result.
 async fn live(
     mut store: Store<State>,
     loaded: &Loaded,
@@ -270,7 +271,8 @@ fn events(events: Vec<types::Event>, limits: Limits) -> Result<Vec<Event>, Failu
     events.into_iter().map(event).collect()
 }
 
-/// Refuses what is not JSON, or nested deeper than anybody reads.
+/// Refuses bytes that are not JSON or that are nested deeper than the recursion limit of the
+/// parser.
 fn json(bytes: &[u8], what: &str) -> Result<(), Failure> {
     let invalid = |cause: &dyn std::fmt::Display| failure::invalid(format!("{what} is not JSON: {cause}"));
     let text = std::str::from_utf8(bytes).map_err(|cause| invalid(&cause))?;

@@ -1,8 +1,10 @@
-//! What a component may contain, looked at before anything is compiled.
+//! Checks the content of a component before anything is compiled.
 //!
-//! The component is read section by section; nothing is validated in depth and no function body is decoded, so the time
-//! is bounded by the size of the file. What is counted here bounds what compiling and running it can cost. Whether the
-//! component is valid WebAssembly is the compiler's to say.
+//! Guarantee: the check takes time bounded by the size of the file, and the counts bound the cost
+//! of compiling and running the component.
+//!
+//! The component is read section by section. Nothing is validated in depth and no function body is
+//! decoded. The compiler decides whether the component is valid WebAssembly.
 
 use manifest::Manifest;
 use wasmparser::{ComponentExternalKind, Encoding, Instance, MemoryType, Parser, Payload, TableType};
@@ -15,24 +17,25 @@ use crate::{
     trace::{cut, one_line},
 };
 
-/// Largest component, in bytes. One with a Python in it has 18 MB; the rest is for what a toolkit brings along.
+/// Maximum size of a component, in bytes. A component that embeds Python has 18 MB; the rest is for
+/// the content of the toolkit.
 pub(crate) const COMPONENT_BYTES: usize = 24 << 20;
-/// Functions of a component.
+/// Maximum number of functions in a component.
 pub const FUNCTIONS: u64 = 50_000;
-/// Bytes of one function's body.
+/// Maximum size of one function body, in bytes.
 pub const FUNCTION_BYTES: usize = 1 << 20;
 const TYPES: u64 = 20_000;
-/// Imports, exports, aliases, globals, segments and the like, each kind.
+/// Maximum number of imports, exports, aliases, globals, segments and similar items together.
 const ITEMS: u64 = 50_000;
 const MODULES: u64 = 64;
 const COMPONENTS: u64 = 256;
-/// Problems that are listed one by one.
+/// Maximum number of problems to list one by one.
 const LISTED: usize = 50;
 
 const OURS: &str = "toolhost:toolkit/";
 /// Interfaces of the contract that a toolkit may import, at any 1.0 version.
 const INTERFACES: [&str; 7] = ["types", "http", "log", "clock", "random", "state", "blob"];
-/// WASI interfaces that are linked for guests of other languages, with everything denied.
+/// WASI interfaces that are linked for guests in other languages, with every access denied.
 const WASI: [&str; 15] = [
     "wasi:cli/environment",
     "wasi:cli/exit",
@@ -53,14 +56,15 @@ const WASI: [&str; 15] = [
 /// Newest release of WASI 0.2 that is linked.
 const WASI_PATCH: u32 = 12;
 
-/// What a component says about itself.
+/// Manifest and imports of a component that passed the check.
 #[derive(Debug)]
 pub(crate) struct Checked {
     pub(crate) manifest: Manifest,
     pub(crate) imports: Vec<String>,
 }
 
-/// Reads a component and lists everything that is wrong with it, or what it has too much of when nothing else is wrong.
+/// Reads a component and lists all of its problems, or its exceeded limits if it has no other
+/// problem.
 pub(crate) fn check(component: &[u8]) -> Result<Checked, InstallError> {
     let mut problems = Vec::new();
     let manifest = match manifest::extract(component) {
@@ -76,7 +80,7 @@ pub(crate) fn check(component: &[u8]) -> Result<Checked, InstallError> {
             problems.push(unreadable.to_string());
             None
         }
-        // Not a component at all: nothing more to say.
+        // The file is not a component, so no further check applies.
         Err(unreadable) => return Err(InstallError::Refused(vec![unreadable.to_string()])),
     };
     let mut survey = Survey::default();
@@ -92,7 +96,7 @@ pub(crate) fn check(component: &[u8]) -> Result<Checked, InstallError> {
     }
 }
 
-/// So many lines as somebody reads.
+/// Limits the number and the length of the problem lines.
 fn listed(mut problems: Vec<String>) -> Vec<String> {
     let more = problems.len().saturating_sub(LISTED);
     problems.truncate(LISTED);
@@ -102,11 +106,11 @@ fn listed(mut problems: Vec<String>) -> Vec<String> {
     problems.iter().map(|problem| one_line(cut(problem, 500))).collect()
 }
 
-/// Counts what a component contains, itself and everything nested in it.
+/// Counts the content of a component, including everything nested in it.
 #[derive(Default)]
 struct Survey {
     problems: Vec<String>,
-    /// What there is too much of.
+    /// Exceeded limits.
     over: Vec<String>,
     imports: Vec<String>,
     entry: bool,
@@ -129,7 +133,7 @@ impl Survey {
     fn read(&mut self, component: &[u8]) -> wasmparser::Result<()> {
         for payload in Parser::new(0).parse_all(component) {
             self.section(payload?)?;
-            // A count past its limit is a problem already; the rest would only cost time.
+            // A count past its limit is already a problem; reading on would only cost time.
             if self.over() {
                 break;
             }
@@ -256,7 +260,7 @@ impl Survey {
     fn finish(mut self) -> Self {
         let over = self.limits().into_iter().filter(|(count, limit, _)| count > limit);
         let over: Vec<_> = over.map(|(_, limit, what)| format!("it has more than {limit} {what}")).collect();
-        // Reading ended where a count was past its limit: the export may come later.
+        // Reading stops when a count exceeds its limit, so the export may come later.
         if !self.entry && over.is_empty() {
             self.problem(format!("it does not export `{ENTRY}`; build it with `toolkit build`"));
         }
@@ -265,7 +269,7 @@ impl Survey {
     }
 }
 
-/// How many things a section holds that are only counted.
+/// Returns the number of items in a section that is only counted.
 fn items(payload: &Payload<'_>) -> u64 {
     let count = match payload {
         Payload::ImportSection(section) => section.count(),
@@ -281,8 +285,8 @@ fn items(payload: &Payload<'_>) -> u64 {
     u64::from(count)
 }
 
-/// Whether a toolkit may import this, by exact name and version: an interface of the contract, or of WASI for guests of other
-/// languages.
+/// Returns true if a toolkit may import this name, by exact name and version. Allowed are
+/// interfaces of the contract, and of WASI for guests in other languages.
 #[must_use]
 pub fn gives(name: &str) -> bool {
     let Some((interface, version)) = name.rsplit_once('@') else { return false };
@@ -292,7 +296,7 @@ pub fn gives(name: &str) -> bool {
     }
 }
 
-/// What to do about an import that is not there.
+/// Returns advice about an import that is not available.
 #[must_use]
 pub fn instead(name: &str) -> &'static str {
     let interface = name.split('@').next().unwrap_or_default();
@@ -314,7 +318,7 @@ pub fn instead(name: &str) -> &'static str {
     }
 }
 
-/// The last number of a version that begins with `begins`.
+/// Returns the last number of a version that begins with `begins`.
 fn patch(version: &str, begins: &str) -> Option<u32> {
     let patch = version.strip_prefix(begins)?;
     let number = patch.bytes().all(|byte| byte.is_ascii_digit()) && (patch.len() == 1 || !patch.starts_with('0'));
@@ -456,7 +460,8 @@ mod tests {
                 bytes.truncate(cut.index(bytes.len()));
             }
             match check(&bytes) {
-                // What passes here still has to pass the compiler, which may refuse it but not break.
+                // A component that passes this check can still be refused by the compiler, but must
+                // not crash it.
                 Ok(_) => drop(ENGINE.precompile_component(&bytes)),
                 Err(InstallError::Refused(problems) | InstallError::PastLimit(problems)) => {
                     prop_assert!(!problems.is_empty() && problems.len() <= LISTED + 1);

@@ -1,10 +1,16 @@
 //! Compiles components.
 //!
-//! A component comes from a stranger, and a small one can keep a compiler busy for hours or make it use any amount of
-//! memory. So a server compiles in a child process: the same program, with limits on processor time, memory, files and
-//! wall-clock time, no environment, the component on standard input and machine code on standard output. From the limits on it can
-//! make only the system calls that this takes (`syscalls`). What the child answers is trusted as far as the compiler is; a child
-//! that breaks is a component that is refused.
+//! Problem: a component is untrusted, and a small one can keep a compiler busy for hours or make it
+//! use any amount of memory.
+//!
+//! Guarantee: a server compiles in a child process, so the cost of a component is limited and a
+//! crash of the compiler only refuses that component.
+//!
+//! The guarantee rests on the confinement of the child. It is the same program with limits on
+//! processor time, memory, files and wall-clock time, and without an environment. It reads the
+//! component from standard input and writes machine code to standard output. After the limits are
+//! set it can only make the system calls that compilation needs (`syscalls`). The output of the
+//! child is trusted as much as the compiler is.
 
 use std::{
     io::{self, Read, Write},
@@ -26,18 +32,21 @@ use crate::{
     COMPILE_ARG, CompileLimits, Compiler, InstallError, check::COMPONENT_BYTES, engine, syscalls, trace::one_line,
 };
 
-/// Address space of the child beyond its writable memory: its program, and what it reserves.
+/// Address space of the child in addition to its writable memory, for its program and its
+/// reservations, in bytes.
 const PROGRAM: u64 = 2 << 30;
-/// Largest compiled form. The largest one seen, of an interpreter, is a third of it.
+/// Maximum size of a compiled form, in bytes. The largest known one, of an interpreter, has a third
+/// of it.
 const ARTEFACT_BYTES: u64 = 128 << 20;
-/// What the child may say about a component.
+/// Maximum size of the child's message about a component, in bytes.
 const MESSAGE_BYTES: u64 = 16 << 10;
-/// Exit code of a child that judged the component, in words, on standard error.
+/// Exit code of a child that refused the component and wrote the reason to standard error.
 const REFUSED: u8 = 2;
-/// Exit code of a program of this language that panicked: the compiler met a component that it cannot deal with.
+/// Exit code of a Rust program that panicked. The compiler met a component that it cannot handle.
 const PANICKED: i32 = 101;
 
-/// How the compiler's panic begins when components inside a component pass values between their memories.
+/// Beginning of the compiler's panic message for components inside a component that pass values
+/// between their memories.
 const ADAPTER: &str = "invalid adapter module";
 const TWO_MEMORIES: &str = "components inside it pass values to each other, each with a memory of its own, which this host does \
     not support; link them into one module before it becomes a component";
@@ -55,9 +64,10 @@ pub(crate) async fn compile(compiler: &Compiler, engine: &Engine, component: Byt
     }
 }
 
-/// What the compile child does: reads a component from standard input, writes its compiled form to standard output.
+/// Runs the compile child: reads a component from standard input and writes its compiled form to
+/// standard output.
 ///
-/// To be called first thing in `main`, before threads exist: the limits it sets are those of its process.
+/// Call it first in `main`, before any thread starts, because it sets the limits of the process.
 #[must_use]
 pub fn compile_child() -> ExitCode {
     if let Err(cause) = confine(told()).and_then(|()| syscalls::restrict()) {
@@ -76,7 +86,7 @@ pub fn compile_child() -> ExitCode {
     }
 }
 
-/// The limits that the parent wrote into the arguments, by [`arguments`].
+/// Reads the limits that the parent wrote into the arguments with [`arguments`].
 fn told() -> CompileLimits {
     let mut numbers = std::env::args().skip(2).map_while(|text| text.parse().ok());
     let defaults = CompileLimits::default();
@@ -94,7 +104,7 @@ fn arguments(limits: CompileLimits) -> [String; 3] {
 /// Sets the limits of this process. A lower limit that is already in force stays.
 fn confine(limits: CompileLimits) -> io::Result<()> {
     let limits = [
-        // A second more before the kernel kills: the signal before it says why.
+        // The kernel kills one second later, so the earlier signal can report the reason.
         (Resource::Cpu, limits.cpu_seconds, 1),
         (Resource::As, limits.memory.saturating_add(PROGRAM), 0),
         (Resource::Data, limits.memory, 0),
@@ -120,7 +130,7 @@ fn compile_stdin() -> Result<Vec<u8>, String> {
     engine.precompile_component(&component).map_err(|cause| reason(&cause))
 }
 
-/// Why the compiler refuses a component, in one line.
+/// Returns the reason why the compiler refused a component, in one line.
 fn reason(cause: &wasmtime::Error) -> String {
     let chain: Vec<_> = cause.chain().map(ToString::to_string).collect();
     format!("the component cannot be compiled: {}", one_line(&chain.join(": ")))
@@ -140,7 +150,7 @@ async fn in_child(program: &Path, limits: CompileLimits, component: Bytes) -> Re
     })?;
     let output = match timeout(limits.wall, converse(child, component)).await {
         Ok(output) => output.map_err(|cause| InstallError::Unavailable(format!("the compiler broke off: {cause}")))?,
-        // The child went with the future.
+        // Dropping the future killed the child.
         Err(_) => return Err(past(format!("compiling it takes longer than {:?}", limits.wall))),
     };
     judge(output, limits)
@@ -150,7 +160,7 @@ fn past(limit: String) -> InstallError {
     InstallError::PastLimit(vec![limit])
 }
 
-/// Feeds the child and reads what it says, all at once, so that neither side waits for the other.
+/// Writes to the child and reads its output concurrently, so that no pipe blocks.
 async fn converse(mut child: Child, component: Bytes) -> io::Result<Output> {
     let missing = || io::Error::other("a pipe is missing");
     let mut stdin = child.stdin.take().ok_or_else(missing)?;
@@ -158,7 +168,8 @@ async fn converse(mut child: Child, component: Bytes) -> io::Result<Output> {
     let mut stderr = child.stderr.take().ok_or_else(missing)?.take(MESSAGE_BYTES);
     let (mut artefact, mut message) = (Vec::new(), Vec::new());
     let write = async {
-        // A child that ended early says why on standard error; the broken pipe is no news.
+        // A child that ended early reports the reason on standard error, so the broken pipe is
+        // ignored.
         let _ = stdin.write_all(&component).await;
         drop(stdin);
         Ok(0)
@@ -180,10 +191,11 @@ fn judge(output: Output, limits: CompileLimits) -> Result<Vec<u8>, InstallError>
     }
 }
 
-/// What a panic of the compiler says about the component.
+/// Converts a panic of the compiler into an error about the component.
 fn panicked(message: &str) -> InstallError {
-    // Values go from one memory to another through a module with both, which the compiler writes and then finds invalid: a
-    // module has one memory here. Which calls need that, it alone knows.
+    // Values pass between two memories through a module with both. The compiler writes that module
+    // and then finds it invalid, because a module has one memory here. Only the compiler knows
+    // which calls need that.
     if message.contains(ADAPTER) {
         return InstallError::Refused(vec![TWO_MEMORIES.to_owned()]);
     }
@@ -191,14 +203,14 @@ fn panicked(message: &str) -> InstallError {
     past("the compiler cannot deal with it".to_owned())
 }
 
-/// What a signal that ended the child says about the component.
+/// Converts the signal that ended the child into a message about the component.
 fn ended(signal: Option<i32>, limits: CompileLimits) -> String {
     let memory = format!("{} MiB of memory", limits.memory >> 20);
     match signal.and_then(Signal::from_named_raw) {
         Some(Signal::XCPU) => format!("compiling it takes more than {} s of processor time", limits.cpu_seconds),
-        // How a program of this language ends when it gets no more memory.
+        // A Rust program aborts when an allocation fails.
         Some(Signal::ABORT) => format!("compiling it takes more than {memory}"),
-        // By the kernel, for lack of memory on this machine; or its stack is used up.
+        // The kernel killed it because the machine has no memory left, or its stack overflowed.
         _ => format!("compiling it takes more than {memory}, or more than there is"),
     }
 }

@@ -1,4 +1,4 @@
-//! The name of a component: the SHA-256 of its bytes.
+//! Identity of a component: the SHA-256 of its bytes.
 
 use std::{fmt, str::FromStr};
 
@@ -10,19 +10,19 @@ use sha2::{Digest as _, Sha256};
 #[serde(try_from = "String", into = "String")]
 pub struct Digest([u8; 32]);
 
-/// The text is not a digest.
+/// Error for a text that is not a digest.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a SHA-256 digest; write 64 hexadecimal digits")]
 pub struct InvalidDigest(String);
 
 impl Digest {
-    /// The digest of `bytes`.
+    /// Computes the digest of `bytes`.
     #[must_use]
     pub fn of(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
     }
 
-    /// The 32 bytes.
+    /// Returns the 32 bytes.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0

@@ -1,7 +1,7 @@
-//! How WebAssembly runs here: every setting with its reason.
+//! WebAssembly engine settings, each with its reason.
 //!
-//! One engine for the process. The compile child makes its engine from the same [`config`], without an allocator; the
-//! allocator is not part of what compiled code depends on.
+//! The process has one engine. The compile child builds its engine from the same [`config`],
+//! without an allocator, because compiled code does not depend on the allocator.
 
 use std::{fmt::Write as _, hash::Hash, num::NonZeroUsize};
 
@@ -12,46 +12,50 @@ use wasmtime::{
 
 use crate::{Allocator, Settings, abi, host, limits::Limits, state::State};
 
-/// Core instances, memories and tables that one component may bring to life. Components of interpreters need some; a
-/// component that needs more is an attack.
+/// Maximum number of core instances of one component. Components that embed interpreters need
+/// several; a component that needs more is treated as an attack.
 pub const CORE_INSTANCES: u32 = 32;
-/// See [`CORE_INSTANCES`].
+/// Maximum number of memories of one component. See [`CORE_INSTANCES`].
 pub const MEMORIES: u32 = 4;
-/// See [`CORE_INSTANCES`].
+/// Maximum number of tables of one component. See [`CORE_INSTANCES`].
 pub const TABLES: u32 = 20;
-/// Elements of one table.
+/// Maximum number of elements of one table.
 pub const TABLE_ELEMENTS: usize = 20_000;
 
-/// What wasm code may use of the native stack.
+/// Native stack available to WebAssembly code, in bytes.
 const WASM_STACK: usize = 512 << 10;
-/// The whole stack of a guest; the rest is for host functions.
+/// Total stack size of a guest, in bytes. The part beyond [`WASM_STACK`] is for host functions.
 const ASYNC_STACK: usize = 1 << 20;
-/// Address space for each memory. With 4 GiB and a guard behind it, 32-bit addresses need no bounds checks, which is a
-/// third of the time of data-heavy guests. It is address space only.
+/// Address space reserved for each memory, in bytes. With 4 GiB and a guard region after it, 32-bit
+/// addresses need no bounds checks. That saves a third of the time of data-heavy guests and uses
+/// address space only.
 const MEMORY_RESERVATION: u64 = 4 << 30;
 const MEMORY_GUARD: u64 = 32 << 20;
 
-/// Memory kept in a slot for its next guest, when only the pages that were written have to be cleared.
+/// Memory kept in a slot for its next guest if only the written pages have to be cleared, in bytes.
 const KEEP_WITH_SCAN: usize = 2 << 20;
-/// The same when all of it has to be cleared: guests made with the SDK are smaller than this.
+/// Memory kept in a slot for its next guest if all of it has to be cleared, in bytes. Guests built
+/// with the SDK are smaller.
 const KEEP_WITHOUT_SCAN: usize = 512 << 10;
-/// Table bytes kept in a slot.
+/// Table memory kept in a slot, in bytes.
 const KEEP_TABLE: usize = 64 << 10;
-/// Bytes of stack cleared in place; what a guest used beyond goes back to the kernel.
+/// Stack memory cleared in place, in bytes. Memory that a guest used beyond it returns to the
+/// kernel.
 const KEEP_STACK: usize = 32 << 10;
 
-/// The engine and what is built once with it.
+/// Engine and the objects that are built once with it.
 pub(crate) struct Runtime {
     pub(crate) engine: Engine,
     pub(crate) linker: Linker<State>,
-    /// Names the compiler and its settings; part of the name of a compiled component.
+    /// Hash of the compiler and its settings; part of the file name of a compiled component.
     pub(crate) hash: String,
-    /// The allocator in use.
+    /// Allocator in use.
     pub(crate) allocator: Allocator,
 }
 
 impl Runtime {
-    /// Starts the engine with the allocator that the settings name, or on demand when there is no room for a pool.
+    /// Starts the engine with the configured allocator, or on demand if the address space is too
+    /// small for a pool.
     pub(crate) fn start(settings: &Settings) -> Result<Self> {
         let (engine, allocator) = match settings.allocator {
             Allocator::OnDemand => (Engine::new(&config())?, Allocator::OnDemand),
@@ -70,36 +74,39 @@ impl Runtime {
     }
 }
 
-/// Everything but the allocator.
+/// Returns the configuration without the allocator.
 pub(crate) fn config() -> Config {
     let mut config = Config::new();
     config
-        // Processor time is bounded by ticks that compiled code looks at; fuel would cost three times as much.
+        // Ticks that compiled code checks bound the processor time; fuel would cost three times as
+        // much.
         .epoch_interruption(true)
         .max_wasm_stack(WASM_STACK)
         .async_stack_size(ASYNC_STACK)
-        // The next guest on this stack may be another tenant's.
+        // The next guest on this stack may belong to another tenant.
         .async_stack_zeroing(true)
-        // No concurrent tasks inside one guest: a guest that waits is a parked stack.
+        // A guest has no concurrent tasks; a waiting guest is a parked stack.
         .concurrency_support(false)
         .memory_reservation(MEMORY_RESERVATION)
         .memory_guard_size(MEMORY_GUARD)
-        // A sign error in an address lands in a guard, too.
+        // A sign error in an address also hits a guard region.
         .guard_before_linear_memory(true)
         // Data segments are mapped, not copied.
         .memory_init_cow(true)
-        // For the log, never for clients.
+        // Backtraces are for the log only; clients never see them.
         .wasm_backtrace_max_frames(NonZeroUsize::new(16))
-        // The compile child is limited to one thread's worth of memory.
+        // The memory limit of the compile child fits a single compiler thread.
         .parallel_compilation(false);
     features(&mut config);
     config
 }
 
-/// Turns off what no supported toolchain emits. Each is code in the engine that a guest could attack.
+/// Disables features that no supported toolchain emits. Each one is engine code that a guest could
+/// attack.
 ///
-/// What stays on is what compilers for Rust, C, JavaScript and Python guests emit: bulk memory, sign extension, mutable
-/// globals, reference types, multi-value, fixed-width SIMD, extended constants.
+/// The enabled features are those that compilers for Rust, C, JavaScript and Python guests emit:
+/// bulk memory, sign extension, mutable globals, reference types, multi-value, fixed-width SIMD,
+/// extended constants.
 fn features(config: &mut Config) {
     config
         .wasm_memory64(false)
@@ -129,7 +136,7 @@ fn pooled(live: usize) -> Result<Engine> {
     let scan = may_scan_pages();
     let mut pool = PoolingAllocationConfig::new();
     pool.total_component_instances(live)
-        // Counters, not memory: no guest is refused because its neighbours are complicated.
+        // These are counters, not memory, so no guest is refused because of complex neighbors.
         .total_core_instances(live.saturating_mul(CORE_INSTANCES))
         // Nearly every component has one memory and two tables.
         .total_memories(live + live / 4 + MEMORIES)
@@ -142,7 +149,8 @@ fn pooled(live: usize) -> Result<Engine> {
         .max_tables_per_module(4)
         .max_memory_size(usize::try_from(Limits::CEILING.memory)?)
         .table_elements(TABLE_ELEMENTS)
-        // As many warm slots as there are busy toolkits on a node: a slot that held the same component is quickest.
+        // There are as many warm slots as busy toolkits on a node, because a slot that held the
+        // same component is the fastest.
         .max_unused_warm_slots(live.min(128))
         .linear_memory_keep_resident(if scan { KEEP_WITH_SCAN } else { KEEP_WITHOUT_SCAN })
         .table_keep_resident(KEEP_TABLE)
@@ -153,8 +161,9 @@ fn pooled(live: usize) -> Result<Engine> {
     Engine::new(&config)
 }
 
-/// Whether the kernel may be asked which pages were written. A page that was swapped out would not be reported, and the
-/// next guest in the slot could read it; so only where nothing can be swapped.
+/// Returns true if the kernel may be asked which pages were written. The kernel does not report a
+/// swapped-out page, so the next guest in the slot could read it. The scan is therefore used only
+/// without swap.
 fn may_scan_pages() -> bool {
     let swaps = std::fs::read_to_string("/proc/swaps").unwrap_or_else(|_| "unknown\nunknown".to_owned());
     let none = swaps.lines().count() <= 1;
@@ -168,7 +177,7 @@ fn may_scan_pages() -> bool {
     none
 }
 
-/// A name for everything that compiled code depends on.
+/// Returns a hash of everything that compiled code depends on.
 fn hash(engine: &Engine) -> String {
     struct Fnv(u64);
     impl std::hash::Hasher for Fnv {

@@ -1,4 +1,4 @@
-//! Why a guest has no answer, told from what the engine says and from what the guest had done.
+//! Derives the failure of a call from the error of the engine and from the state of the guest.
 
 use std::time::Duration;
 
@@ -19,10 +19,11 @@ const MESSAGE_BYTES: usize = 4 << 10;
 const DETAILS_BYTES: usize = 64 << 10;
 const KIND_BYTES: usize = 64;
 
-/// Kind of a guest's error that has no proper one, or one of the platform's: callers take those for the platform's word.
+/// Kind for a guest error without a valid kind or with a kind of the platform. Callers would
+/// attribute such a kind to the platform.
 const INTERNAL: &str = "internal";
 
-/// The guest's own error, within its bounds.
+/// Converts the guest's own error and limits its size.
 pub(crate) fn told(error: ToolError) -> Failure {
     let named = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
     let proper = !error.kind.is_empty()
@@ -44,7 +45,7 @@ pub(crate) fn told(error: ToolError) -> Failure {
     }
 }
 
-/// The guest was cut off from outside.
+/// Creates the failure of a guest that was stopped from outside.
 pub(crate) fn stopped(stopped: &Stopped, limits: Limits) -> Failure {
     match stopped {
         Stopped::Timeout => limit(kind::TIMEOUT, format!("the tool took longer than {:?}", limits.wall)),
@@ -59,7 +60,7 @@ pub(crate) fn stopped(stopped: &Stopped, limits: Limits) -> Failure {
     }
 }
 
-/// The engine ended the guest.
+/// Creates the failure of a guest that the engine ended.
 pub(crate) fn broken(cause: &wasmtime::Error, state: &State, limits: Limits) -> Failure {
     tracing::debug!(cause = format!("{cause:#}"), "a guest was ended");
     if state.flooded() {
@@ -81,7 +82,7 @@ pub(crate) fn broken(cause: &wasmtime::Error, state: &State, limits: Limits) -> 
         return limit(kind::TRAP, format!("the tool ended itself with exit code {}", exit.0));
     }
     let text = innermost(cause);
-    // Without a guest on the stack it was its answer that could not be read.
+    // Without a guest frame on the stack, the host could not read the result.
     let in_guest = !state.instantiated || cause.is::<WasmBacktrace>();
     match (text.contains("fuel allocated for hostcalls"), in_guest) {
         (true, false) => over_size(limits),
@@ -91,17 +92,17 @@ pub(crate) fn broken(cause: &wasmtime::Error, state: &State, limits: Limits) -> 
     }
 }
 
-/// The answer is too large.
+/// Creates the failure for a result that is too large.
 pub(crate) fn over_size(limits: Limits) -> Failure {
     limit(kind::OUTPUT_TOO_LARGE, format!("the tool answered more than {} bytes", limits.result))
 }
 
-/// The answer is not what the contract says.
+/// Creates the failure for a result that violates the contract.
 pub(crate) fn invalid(message: impl Into<String>) -> Failure {
     limit(kind::OUTPUT_INVALID, message)
 }
 
-/// The call went another way than the recorded one.
+/// Creates the failure for a call that differs from the recorded one.
 pub(crate) fn differs(how: String) -> Failure {
     failure(Cause::Host, kind::REPLAY_DIFFERS, how)
 }
@@ -125,7 +126,8 @@ fn failure(cause: Cause, kind: &str, message: impl Into<String>) -> Failure {
     }
 }
 
-/// The last cause; the ones before it are backtraces and addresses, which are for the log.
+/// Returns the last cause. The causes before it are backtraces and addresses, which belong in the
+/// log.
 fn innermost(cause: &wasmtime::Error) -> String {
     cause.chain().last().map(ToString::to_string).unwrap_or_default()
 }

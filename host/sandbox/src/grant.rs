@@ -1,4 +1,4 @@
-//! How a credential reaches an outgoing request without passing through the guest.
+//! Contract by which a credential reaches an outgoing request without passing through the guest.
 
 use std::{fmt, sync::Arc};
 
@@ -9,54 +9,57 @@ use zeroize::Zeroizing;
 
 use crate::Signing;
 
-/// Secrets that one call may bring along.
+/// Maximum number of secrets of one call.
 pub const MAX_SECRETS: usize = 64;
-/// Bytes of these secrets together.
+/// Maximum total size of the secrets of one call, in bytes.
 pub const MAX_SECRET_BYTES: usize = 16 << 10;
 
-/// The right to use one account, for one call. Whoever calls the sandbox implements it; the sandbox asks it when the guest
-/// sends a request, never earlier.
+/// Right to use one connected account for one call. The caller of the sandbox implements it. The
+/// sandbox uses it when the guest sends a request, never earlier.
 #[async_trait]
 pub trait Grant: Send + Sync {
-    /// The credential to put into a request.
+    /// Returns the credential to put into a request.
     ///
     /// # Errors
-    /// When there is none any more; the guest gets an error of kind `credential`.
+    /// Returns an error if no credential is available any more. The guest then gets an error of
+    /// kind `credential`.
     async fn credential(&self) -> Result<Arc<Credential>, GrantError>;
 
-    /// A fresh credential in place of one that the application answered 401 to; none when there is no other.
+    /// Returns a fresh credential to replace one that the provider answered with 401, or `None` if
+    /// there is no other.
     ///
     /// # Errors
-    /// When renewing failed; the guest gets the 401.
+    /// Returns an error if the refresh failed. The guest then gets the 401.
     async fn renew(&self, rejected: &Credential) -> Result<Option<Arc<Credential>>, GrantError>;
 
-    /// What the requests of the account leave through; none for the straight way.
+    /// Returns the proxy for the requests of the account, or `None` for a direct connection.
     fn proxy(&self) -> Option<Arc<net::Proxy>> {
         None
     }
 }
 
-/// A credential, ready to be put into requests. Does not print.
+/// Credential that is ready to be put into requests. It has no readable `Debug` output.
 #[derive(Default)]
 pub struct Credential {
-    /// Where it goes; the templates are filled.
+    /// Places for the credential in a request, with filled templates.
     pub placements: Vec<Placement>,
-    /// Members for the body of each request that has one: a JSON object, or a form.
+    /// Members to add to each request body that is a JSON object or a form.
     pub body: Map<String, Value>,
-    /// What signs each request when all else is in it.
+    /// Signature that is added to each request last.
     pub sign: Option<Signing>,
-    /// What connections show that carry it.
+    /// Client certificate for connections that carry the credential.
     pub identity: Option<net::Identity>,
-    /// Every value that must not come back: the secrets themselves, also those inside the placements.
+    /// Every value to remove from responses: the secrets themselves, including those inside the
+    /// placements.
     pub secrets: Vec<Secret>,
 }
 
-/// A value that must not be seen. Erased from memory when dropped; does not print.
+/// Secret value. It is erased from memory when dropped and is hidden in `Debug` output.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(Zeroizing<String>);
 
 impl Secret {
-    /// The value, for the one who puts it into a request.
+    /// Returns the value, for code that puts it into a request.
     #[must_use]
     pub fn expose(&self) -> &str {
         &self.0
@@ -87,7 +90,7 @@ impl fmt::Debug for Credential {
     }
 }
 
-/// There is no credential to use. The text goes to the guest: no secret in it.
+/// Error for a missing credential. The guest sees the text, so it must not contain a secret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct GrantError(pub String);

@@ -1,4 +1,4 @@
-//! Bytes of a component become a component that can be called.
+//! Turns the bytes of a component into an installed component.
 
 use std::sync::Arc;
 
@@ -16,40 +16,40 @@ use crate::{
     engine::{MEMORIES, Runtime, TABLE_ELEMENTS, TABLES},
 };
 
-/// A component that can be called.
+/// Component that can be called.
 #[derive(Debug, Clone)]
 pub struct Installed {
-    /// Its name for [`crate::Call::component`].
+    /// Digest for [`crate::Call::component`].
     pub digest: Digest,
-    /// What it says about itself; valid.
+    /// Validated manifest of the component.
     pub manifest: Manifest,
-    /// Its bytes.
+    /// Size of the component, in bytes.
     pub size: u64,
-    /// Bytes of its compiled form.
+    /// Size of the compiled form, in bytes.
     pub artefact_size: u64,
-    /// What it imports, for example `toolhost:toolkit/http@1.0.0`, in order.
+    /// Imports of the component in order, for example `toolhost:toolkit/http@1.0.0`.
     pub imports: Vec<String>,
 }
 
-/// Why a component was not installed.
+/// Reason that a component was not installed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InstallError {
-    /// It is broken, or asks for what does not exist here. Every problem, one line each.
+    /// The component is broken or uses unsupported features. Each problem is one line.
     #[error("the component was refused: {}", .0.join("; "))]
     Refused(Vec<String>),
-    /// Larger than 24 MiB.
+    /// The component is larger than 24 MiB.
     #[error("the component is larger than 24 MiB")]
     TooLarge,
-    /// Nothing is wrong with it, but it holds more than a component may, or compiling it takes more time or memory than
-    /// allowed. One line each.
+    /// The component is valid, but its content or the time or memory to compile it exceeds a limit.
+    /// Each exceeded limit is one line.
     #[error("the component is past a limit: {}", .0.join("; "))]
     PastLimit(Vec<String>),
-    /// Something is missing on this node.
+    /// This node lacks something that the installation needs.
     #[error("{0}")]
     Unavailable(String),
 }
 
-/// Checks a component, compiles it unless that was done before, and keeps the compiled form.
+/// Checks a component, compiles it if it is not compiled yet, and stores the compiled form.
 pub(crate) async fn install(
     wasm: Bytes,
     compiler: &Compiler,
@@ -66,7 +66,7 @@ pub(crate) async fn install(
     let size = wasm.len() as u64;
     if cache.size(&digest).is_none() {
         let _place = compiling.acquire().await;
-        // Unless somebody did while this one waited for its place.
+        // Another installation may have compiled it while this one waited for its permit.
         if cache.size(&digest).is_none() {
             let artefact = compile::compile(compiler, &runtime.engine, wasm).await?;
             let (runtime, cache) = (runtime.clone(), cache.clone());
@@ -77,7 +77,7 @@ pub(crate) async fn install(
     Ok(Installed { digest, manifest, size, artefact_size, imports })
 }
 
-/// Keeps a compiled form and loads it once, to see that it fits this host.
+/// Stores a compiled form and loads it once to check that it fits this host.
 fn keep(digest: &Digest, artefact: &[u8], runtime: &Runtime, cache: &Cache) -> Result<(), InstallError> {
     let unavailable =
         |cause: std::io::Error| InstallError::Unavailable(format!("the compiled form cannot be kept: {cause}"));
@@ -95,7 +95,7 @@ fn keep(digest: &Digest, artefact: &[u8], runtime: &Runtime, cache: &Cache) -> R
     })
 }
 
-/// Whether a component finds what it needs here.
+/// Checks that the host provides what a component needs.
 fn fits(component: &Component, runtime: &Runtime) -> Result<(), InstallError> {
     if let Some(needs) = component.resources_required() {
         let tables = needs.max_initial_table_size.unwrap_or(0);

@@ -1,13 +1,19 @@
-//! Runs one call of one toolkit.
+//! Runs one call of one toolkit in a sandbox.
 //!
-//! A toolkit is code from a stranger. It is a WebAssembly component that gets a fresh instance for each call, sees nothing
-//! but the imports of the contract, and is bounded in processor time, wall-clock time, memory, host calls, requests, log
-//! and answer. Nothing is reused between calls, so nothing can leak between tenants. Credentials are added to requests on
-//! the host's side and removed from what comes back: they never enter a guest.
+//! Problem: a toolkit is untrusted code.
 //!
-//! [`Sandbox::install`] checks and compiles a component, [`Sandbox::call`] runs it. In reading order: `check` and `compile`
-//! and `cache` for the one; `admission`, `library`, `call`, `turns` and the files of `host` for the other; `engine` for
-//! every setting and its reason.
+//! Guarantee: each call runs in a fresh instance of a WebAssembly component. The guest has no
+//! imports except those of the contract. Its processor time, wall-clock time, memory, host calls,
+//! requests, log size and result size are limited. The guest never holds a credential.
+//!
+//! The guarantee rests on two facts. No instance is reused between calls, so no data leaks between
+//! tenants. The host adds credentials to requests after they leave the guest and removes them from
+//! responses before the guest reads these.
+//!
+//! [`Sandbox::install`] checks and compiles a component; [`Sandbox::call`] runs it. Modules of the
+//! install path, in reading order: `check`, `compile` and `cache`. Modules of the call path:
+//! `admission`, `library`, `call`, `turns` and the files of `host`. `engine` holds every engine
+//! setting and its reason.
 
 mod abi;
 mod admission;
@@ -74,13 +80,14 @@ pub use redact::STEPS_PER_BYTE;
 pub use settings::{Allocator, Clock, CompileLimits, Compiler, Settings};
 pub use sign::{Moment, Signing, Unsigned, digest};
 
-/// Components compiled at once: each takes a processor, and memory by the gigabyte. More wait.
+/// Maximum number of simultaneous compilations; further ones wait. Each takes one processor and
+/// gigabytes of memory.
 const COMPILATIONS: usize = 2;
 
-/// The argument with which [`Compiler::Child`] is run.
+/// Argument that makes the program of [`Compiler::Child`] compile a component.
 pub const COMPILE_ARG: &str = "compile-component";
 
-/// Runs toolkits. Cloning is cheap.
+/// Installs and runs toolkits. Cloning is cheap.
 #[derive(Clone)]
 pub struct Sandbox {
     inner: Arc<Inner>,
@@ -95,7 +102,7 @@ struct Inner {
     threads: GuestThreads,
     ticker: Ticker,
     runtime: Arc<Runtime>,
-    /// Places for compilations.
+    /// Concurrency limit for compilations.
     compiling: Semaphore,
     quarantine: Quarantine,
 }
@@ -106,7 +113,7 @@ impl Inner {
     }
 }
 
-/// Why the sandbox cannot be opened.
+/// Reason that the sandbox cannot be opened.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct OpenError(pub String);
@@ -115,7 +122,7 @@ impl Sandbox {
     /// Opens the sandbox.
     ///
     /// # Errors
-    /// When the cache folder cannot be made private, or the engine cannot start.
+    /// Returns an error if the cache folder cannot be made private or if the engine cannot start.
     pub fn open(settings: Settings) -> Result<Self, OpenError> {
         let runtime =
             Runtime::start(&settings).map_err(|cause| OpenError(format!("the sandbox cannot start: {cause:#}")))?;
@@ -141,10 +148,10 @@ impl Sandbox {
         Ok(Self { inner: Arc::new(inner) })
     }
 
-    /// Checks and compiles a component. The same bytes again are cheap.
+    /// Checks and compiles a component. Installing the same bytes again is cheap.
     ///
     /// # Errors
-    /// See [`InstallError`]; nothing is kept then.
+    /// Returns an [`InstallError`]; nothing is kept in that case.
     pub async fn install(&self, wasm: Bytes) -> Result<Installed, InstallError> {
         let Inner { settings, runtime, cache, compiling, .. } = &*self.inner;
         install::install(wasm, &settings.compiler, compiling, runtime, cache).await
@@ -155,16 +162,16 @@ impl Sandbox {
     /// Dropping the future ends the call.
     ///
     /// # Errors
-    /// When nothing ran; a call that ran has an [`Outcome`].
+    /// Returns a [`Refusal`] if nothing ran. A call that ran has an [`Outcome`].
     pub async fn call(&self, call: Call) -> Result<Outcome, Refusal> {
         self.run(call, None, None).await
     }
 
-    /// Runs one call like [`Self::call`] and records it. There is no cassette when it would hold more than `most` bytes of
-    /// content.
+    /// Runs one call like [`Self::call`] and records it. Returns no cassette if it would hold more
+    /// than `most` bytes of content.
     ///
     /// # Errors
-    /// When nothing ran.
+    /// Returns a [`Refusal`] if nothing ran.
     pub async fn record(&self, call: Call, most: usize) -> Result<(Outcome, Option<Cassette>), Refusal> {
         let tape = Arc::new(Tape::record(most));
         let cassette = Cassette::begin(&call);
@@ -173,13 +180,15 @@ impl Sandbox {
         Ok((outcome, cassette))
     }
 
-    /// Runs a recorded call again, on this component: nothing is sent, and what came from outside comes from the cassette.
+    /// Replays a recorded call on the given component. No request is sent; all external input comes
+    /// from the cassette.
     ///
-    /// The answer is the recorded one when the component is. A call that goes another way ends with
-    /// [`kind::REPLAY_DIFFERS`] and a message that shows where.
+    /// The result equals the recorded one if the component is the recorded one. A call that differs
+    /// from the recording ends with [`kind::REPLAY_DIFFERS`] and a message that shows the
+    /// difference.
     ///
     /// # Errors
-    /// When nothing ran.
+    /// Returns a [`Refusal`] if nothing ran.
     pub async fn replay(&self, component: Digest, limits: Limits, cassette: &Cassette) -> Result<Outcome, Refusal> {
         let Cassette { run_id, user_id, fields, .. } = cassette.clone();
         let call = Call {
@@ -196,10 +205,10 @@ impl Sandbox {
         self.run(call, Some(Arc::new(Tape::play(cassette))), Some(cassette.remaining_ms)).await
     }
 
-    /// Sends one request of the caller's own, as if a guest had sent it.
+    /// Sends one proxy request with the rules that apply to the requests of a guest.
     ///
     /// # Errors
-    /// When there is no place for it; nothing was sent.
+    /// Returns a [`Refusal`] if no capacity is free; nothing was sent in that case.
     pub async fn pass(&self, pass: Pass) -> Result<Passed, Refusal> {
         let inner = &*self.inner;
         let place = inner.admission.enter(&pass.tenant).await?;
@@ -238,14 +247,15 @@ impl Sandbox {
         call::run(place, loaded, call, permit, inner.ticker.enter()).await
     }
 
-    /// What the sandbox holds at this moment.
+    /// Returns the current load of the sandbox.
     #[must_use]
     pub fn gauges(&self) -> Gauges {
         let (live, queued) = self.inner.admission.counts();
         Gauges { live, queued, loaded: self.inner.library.len(), memory: self.inner.memory.used() }
     }
 
-    /// The allocator in use: the one asked for, or on demand when the address space is too short for a pool.
+    /// Returns the allocator in use. It is the configured one, or on demand if the address space is
+    /// too small for a pool.
     #[must_use]
     pub fn allocator(&self) -> Allocator {
         self.inner.runtime.allocator

@@ -1,7 +1,8 @@
-//! Components that can be called.
+//! Loaded components.
 //!
-//! A component is mapped from the cache when it is first called, and then kept with its imports resolved, so that a call
-//! only has to look it up. Those not used for longest are let go; the operating system takes their pages back.
+//! A component is mapped from the cache on its first call and then kept with resolved imports, so
+//! that a call only has to look it up. The least recently used components are dropped, and the
+//! operating system reclaims their pages.
 
 use std::{
     collections::HashMap,
@@ -15,21 +16,21 @@ use tokio::sync::Mutex;
 
 use crate::{Digest, Refusal, abi::v1::Toolkit, cache::Cache, engine::Runtime};
 
-/// Loads that may happen at once; loads of one component never do.
+/// Maximum number of simultaneous loads; one component is never loaded twice at the same time.
 const LANES: usize = 8;
 
-/// Loaded components, by digest.
+/// Loaded components by digest.
 pub(crate) struct Library {
     runtime: Arc<Runtime>,
     cache: Arc<Cache>,
     resident: usize,
     loaded: RwLock<HashMap<Digest, Arc<Loaded>>>,
     lanes: [Mutex<()>; LANES],
-    /// Counts calls; tells which component was used last.
+    /// Number of calls so far; orders components by last use.
     now: AtomicU64,
 }
 
-/// A component in memory.
+/// Component in memory.
 pub(crate) struct Loaded {
     pub(crate) toolkit: Toolkit,
     used: AtomicU64,
@@ -47,12 +48,12 @@ impl Library {
         }
     }
 
-    /// How many components are loaded.
+    /// Returns the number of loaded components.
     pub(crate) fn len(&self) -> usize {
         self.loaded.read().unwrap_or_else(PoisonError::into_inner).len()
     }
 
-    /// A component, from memory or from the cache.
+    /// Returns a component from memory or from the cache.
     pub(crate) async fn get(self: &Arc<Self>, digest: &Digest) -> Result<Arc<Loaded>, Refusal> {
         if let Some(loaded) = self.find(digest) {
             return Ok(loaded);
@@ -73,7 +74,7 @@ impl Library {
         Some(found.clone())
     }
 
-    /// Maps a component and resolves its imports. Blocks on the disk.
+    /// Maps a component and resolves its imports. Blocks on disk access.
     pub(crate) fn load(&self, digest: &Digest) -> Result<Arc<Loaded>, Refusal> {
         let component = self
             .cache

@@ -1,3 +1,3 @@
-//! One module for each version of the contract; the folder of the WIT package says which.
+//! Modules for the versions of the contract, one for each folder of the WIT package.
 
 pub(crate) mod v1;

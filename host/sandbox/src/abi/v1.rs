@@ -1,4 +1,4 @@
-//! `toolhost:toolkit@1.0.0`: the generated types, what the linker holds, and the three exports.
+//! Generated types, linker functions and the three exports of `toolhost:toolkit@1.0.0`.
 
 use std::{future::Future, pin::Pin};
 
@@ -27,7 +27,7 @@ pub(crate) use bindings::toolhost::toolkit::{blob, clock, http, log, random, sta
 
 use types::{Context, Inbound, Polled, Received, ToolError};
 
-/// The interface every toolkit exports.
+/// Interface that every toolkit exports.
 pub(crate) const ENTRY: &str = "toolhost:toolkit/entry@1.0.0";
 
 type ExecuteParams<'a> = (&'a str, &'a [u8], &'a Context);
@@ -35,7 +35,7 @@ type PollParams<'a> = (&'a str, &'a [u8], &'a [u8], &'a Context);
 type ReceiveParams<'a> = (&'a str, &'a [u8], &'a Inbound, &'a Context);
 type Returns<T> = (std::result::Result<T, ToolError>,);
 
-/// Gives guests the imports of this version.
+/// Adds the imports of this version to the linker.
 pub(crate) fn add_to_linker(linker: &mut Linker<State>) -> Result<()> {
     http::add_to_linker::<_, HasSelf<State>>(linker, |state| state)?;
     log::add_to_linker::<_, HasSelf<State>>(linker, |state| state)?;
@@ -103,7 +103,7 @@ impl Toolkit {
     }
 }
 
-/// A call under way: a value, a toolkit's error, or a broken guest.
+/// Running call that ends with a value, an error of the toolkit, or a broken guest.
 pub(crate) type Running<'a, T> = Pin<Box<dyn Future<Output = Result<std::result::Result<T, ToolError>>> + Send + 'a>>;
 
 /// Finds a function of the entry interface and checks its type, without an instance.

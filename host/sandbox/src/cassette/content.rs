@@ -1,4 +1,4 @@
-//! Bytes in JSON: as readable as they are, and exact.
+//! Bytes as readable, lossless JSON.
 
 use std::fmt;
 
@@ -12,31 +12,31 @@ use serde_json::value::RawValue;
 
 use crate::redact::Redactor;
 
-/// Some bytes. Written as `{"json": …}` where they are a JSON object or list, as a string where they are another text, and as
-/// `{"base64": "…"}` otherwise.
+/// Byte content. It is serialized as `{"json": …}` if it is a JSON object or list, as a string if
+/// it is other text, and as `{"base64": "…"}` otherwise.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Content(Bytes);
 
 impl Content {
-    /// These bytes.
+    /// Copies the bytes.
     #[must_use]
     pub fn of(bytes: &[u8]) -> Self {
         Self(Bytes::copy_from_slice(bytes))
     }
 
-    /// The bytes.
+    /// Returns the bytes.
     #[must_use]
     pub fn bytes(&self) -> Bytes {
         self.0.clone()
     }
 
-    /// How many.
+    /// Returns the number of bytes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there are none.
+    /// Returns true if there are no bytes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -48,9 +48,10 @@ impl Content {
         }
     }
 
-    /// The bytes as JSON that can be written as it is.
+    /// Returns the bytes as JSON if they can be written unchanged.
     fn json(&self) -> Option<&RawValue> {
-        // Space around it would be lost, and what is neither object nor list reads better as a text.
+        // Surrounding whitespace would be lost, and a value that is neither object nor list is more
+        // readable as text.
         let whole = matches!(*self.0, [b'{', .., b'}'] | [b'[', .., b']']);
         if whole { serde_json::from_slice(&self.0).ok() } else { None }
     }

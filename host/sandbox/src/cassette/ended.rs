@@ -1,98 +1,98 @@
-//! What came of a call.
+//! Result of a recorded call.
 
 use serde::{Deserialize, Serialize};
 
 use super::Content;
 use crate::{Answer, Digest, Failure, Outcome, redact::Redactor};
 
-/// How a call ended.
+/// Result of a call.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Ended {
-    /// What the toolkit answered.
+    /// Output of the toolkit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<Said>,
-    /// Why it did not.
+    /// Error, if there is no output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Failed>,
-    /// Files that it made.
+    /// Files that the call created.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<Made>,
 }
 
-/// What a toolkit answered.
+/// Output of a toolkit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Said {
-    /// Of a tool.
+    /// Result of a tool.
     Data(Content),
-    /// Of a poll.
+    /// Result of a poll.
     Polled {
-        /// In order.
+        /// Events in order.
         events: Vec<Event>,
-        /// For the next poll.
+        /// Cursor for the next poll.
         cursor: Content,
-        /// Another poll right away would find more.
+        /// True if another poll right away would find more.
         more: bool,
     },
-    /// Of a webhook request.
+    /// Result of a webhook request.
     Received {
-        /// In order.
+        /// Events in order.
         events: Vec<Event>,
-        /// Answered to the application.
+        /// HTTP status of the response to the provider.
         status: u16,
-        /// Of the body.
+        /// Media type of the response body.
         media_type: String,
-        /// Answered to the application.
+        /// Body of the response to the provider.
         body: Content,
     },
 }
 
-/// Something that a trigger found.
+/// Event that a trigger found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Event {
-    /// Identifies it at its source.
+    /// Id of the event at its source.
     pub id: String,
-    /// JSON.
+    /// Payload as JSON.
     pub payload: Content,
 }
 
-/// Why a call did not come to an answer.
+/// Error of a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Failed {
-    /// For programs.
+    /// Machine-readable kind.
     pub kind: String,
-    /// For people.
+    /// Human-readable message.
     pub message: String,
-    /// When another attempt makes sense.
+    /// Delay after which a retry makes sense, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_ms: Option<u64>,
-    /// What the application answered.
+    /// HTTP status of the provider's response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub upstream_status: Option<u16>,
-    /// JSON.
+    /// Details as JSON.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub details: Option<Content>,
 }
 
-/// A file that a call made.
+/// File that a call created.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Made {
-    /// For people.
+    /// Human-readable file name.
     pub name: String,
-    /// For example `text/csv`.
+    /// Media type, for example `text/csv`.
     pub media_type: String,
-    /// In bytes.
+    /// Size in bytes.
     pub size: usize,
-    /// SHA-256 of its content.
+    /// SHA-256 of the content.
     pub sha256: Digest,
 }
 
 impl Ended {
-    /// How this call ended.
+    /// Creates the record of this outcome.
     #[must_use]
     pub fn of(outcome: &Outcome) -> Self {
         let made = outcome.files.iter().map(|file| Made {
@@ -108,7 +108,7 @@ impl Ended {
         Self { answer, error, files: made.collect() }
     }
 
-    /// Bytes of content.
+    /// Returns the size of the content, in bytes.
     pub(super) fn weight(&self) -> usize {
         let events = |events: &[Event]| events.iter().map(|event| event.id.len() + event.payload.len()).sum::<usize>();
         match &self.answer {

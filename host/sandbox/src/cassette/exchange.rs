@@ -1,4 +1,4 @@
-//! A request of a guest, and the answer that it saw.
+//! Request of a guest and the response that the guest saw.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -6,112 +6,112 @@ use serde_json::Value;
 use super::Content;
 use crate::{Digest, abi::v1::http, host::blob::Files, redact::Redactor};
 
-/// A request and what came of it: a response or an error.
+/// Request and its result: a response or an error.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Exchange {
-    /// As the guest wrote it, before the host added a credential.
+    /// Request as the guest wrote it, before the host added a credential.
     pub request: Request,
-    /// As the guest saw it, after the host removed one.
+    /// Response as the guest saw it, after the host removed the credential.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response: Option<Response>,
-    /// Why there was none.
+    /// Error, if there is no response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Refused>,
 }
 
-/// A request of a guest.
+/// Request of a guest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Request {
-    /// GET, POST and so on.
+    /// HTTP method.
     pub method: String,
-    /// Whole, with its query.
+    /// Complete URL with its query.
     pub url: String,
-    /// In order.
+    /// Headers in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub headers: Vec<(String, String)>,
-    /// What it carries.
+    /// Body, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body: Option<Body>,
-    /// Which credential the host adds.
+    /// Credential that the host adds.
     pub credential: Slot,
-    /// Limit in milliseconds; 0 for the host's.
+    /// Timeout in milliseconds; 0 for the timeout of the host.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub timeout_ms: u32,
-    /// The answer goes into a file.
+    /// True if the response body goes into a file.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub into_file: bool,
 }
 
-/// The name of a credential, in its place.
+/// Name of the credential that the host adds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Slot {
-    /// The account's own.
+    /// Credential of the connected account.
     Account,
-    /// None: the request is anonymous.
+    /// No credential: the request is anonymous.
     None,
-    /// A name that the guest wrote.
+    /// Another name that the guest wrote.
     Other(String),
 }
 
-/// The body of a request.
+/// Body of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Body {
     /// Bytes from the guest's memory.
     Content(Content),
-    /// A file of the call.
+    /// File of the call.
     File {
-        /// Its id.
+        /// Id of the file.
         id: String,
-        /// SHA-256 of what it held; none when there was no such file.
+        /// SHA-256 of the content; none if there was no such file.
         sha256: Option<Digest>,
     },
-    /// Parts, framed by the host.
+    /// Parts of a multipart body, framed by the host.
     Multipart(Vec<Part>),
 }
 
-/// A part of a body.
+/// Part of a multipart body.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Part {
-    /// Of the field.
+    /// Name of the form field.
     pub name: String,
-    /// Of the file.
+    /// Name of the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub filename: Option<String>,
-    /// Of the file.
+    /// Media type of the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub media_type: Option<String>,
-    /// Bytes or a file; never parts.
+    /// Bytes or a file; never nested parts.
     pub body: Body,
 }
 
-/// An answer.
+/// Response to a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Response {
     /// HTTP status.
     pub status: u16,
-    /// In order.
+    /// Headers in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub headers: Vec<(String, String)>,
-    /// Decompressed.
+    /// Decompressed body.
     pub body: Content,
-    /// Name and media type of the file that the body went into.
+    /// Name and media type of the file that received the body.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<(String, String)>,
 }
 
-/// Why there was no answer.
+/// Error of a request that has no response.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Refused {
-    /// `denied`, `timeout` and so on, as the contract has them.
+    /// Kind as the contract defines it, for example `denied` or `timeout`.
     pub kind: String,
-    /// For people.
+    /// Human-readable message.
     pub message: String,
 }
 
@@ -120,7 +120,7 @@ fn is_zero(number: &u32) -> bool {
 }
 
 impl Request {
-    /// The request of a guest, whose files these are.
+    /// Converts a request of a guest that has these files.
     pub(crate) fn of(request: &http::Request, files: &Files) -> Self {
         let body = match &request.body {
             http::Body::Empty => None,
@@ -144,13 +144,13 @@ impl Request {
         }
     }
 
-    /// Bytes of content.
+    /// Returns the size of the content, in bytes.
     pub(super) fn weight(&self) -> usize {
         let body = self.body.as_ref().map_or(0, Body::weight);
         self.url.len() + weight(&self.headers) + body
     }
 
-    /// The request as lines, for people.
+    /// Returns the request as human-readable lines.
     #[must_use]
     pub fn lines(&self) -> String {
         let mut lines = vec![format!("{} {}", self.method, self.url)];
@@ -221,7 +221,7 @@ impl Part {
 }
 
 impl Exchange {
-    /// A request, and what the host answered to it. Files are those of the call.
+    /// Creates a record of a request and the host's response. `files` are those of the call.
     pub(super) fn of(request: Request, answer: &Result<http::Response, http::Error>, files: &Files) -> Self {
         match answer {
             Ok(response) => Self { request, response: Some(Response::of(response, files)), error: None },
@@ -232,7 +232,7 @@ impl Exchange {
         }
     }
 
-    /// What the guest sees again.
+    /// Returns the recorded result for the guest.
     pub(super) fn answer(self, files: &Files) -> Result<http::Response, http::Error> {
         let error = |kind: String, message: String| http::Error { kind, message };
         match (self.response, self.error) {
@@ -242,7 +242,7 @@ impl Exchange {
         }
     }
 
-    /// Bytes of content.
+    /// Returns the size of the content, in bytes.
     pub(super) fn weight(&self) -> usize {
         let response = |response: &Response| weight(&response.headers) + response.body.len();
         self.request.weight() + self.response.as_ref().map_or(0, response)

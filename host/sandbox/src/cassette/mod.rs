@@ -1,16 +1,17 @@
-//! A cassette: one call as data, with everything that came to the guest from outside.
+//! Cassette: one call as data, with all external input of the guest.
 //!
-//! Problem: a call that failed on a server cannot be tried again on the author's machine: the application answers
-//! something else today, to another account, at another time.
+//! Problem: a call that failed on a server cannot be reproduced on the author's machine. The
+//! provider's responses depend on the account and on the time.
 //!
-//! Guarantee: the same component, given a cassette, answers byte for byte what it answered when that was recorded, with no
-//! network and at any later time; a request that differs from the recorded one ends the call and is shown beside it. A
-//! cassette holds no credential: requests are the guest's own, before the host adds one, with the name of the slot in its
-//! place; answers are what the guest saw, after the host removed one.
+//! Guarantee: the same component with a cassette returns byte for byte the recorded result, without
+//! a network and at any later time. A request that differs from the recorded one ends the call, and
+//! the error shows both. A cassette holds no credential: it stores requests as the guest wrote
+//! them, with the name of the credential slot, and responses as the guest saw them.
 //!
-//! What it rests on: a guest has no source but its imports. Answers of applications, time and randomness are recorded, in
-//! order; state and files are not, because they follow from what the call was given, which the cassette holds whole. How
-//! much processor time and memory a machine takes is not recorded: a call that broke at a limit may end otherwise.
+//! The guarantee rests on the fact that imports are the only input of a guest. Provider responses,
+//! time and randomness are recorded in order. Changes of state and files are not recorded, because
+//! they follow from the input of the call, which the cassette holds completely. Processor time and
+//! memory use are not recorded, so a call that failed at a limit may end differently.
 
 mod content;
 mod ended;
@@ -30,53 +31,53 @@ pub use wire::{Asked, Given, Import, Webhook};
 
 use crate::{Call, Context, Digest, Outcome};
 
-/// Version of the format that this host writes and reads.
+/// Format version that this host writes and reads.
 pub const FORMAT: u32 = 1;
-/// Largest cassette that is read, in bytes of JSON.
+/// Maximum size of a cassette to read, in bytes of JSON.
 pub const LARGEST: usize = 64 << 20;
 
 /// One recorded call.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cassette {
-    /// Version of the format, [`FORMAT`].
+    /// Format version, [`FORMAT`].
     pub cassette: u32,
-    /// The component that ran.
+    /// Digest of the component that ran.
     pub component: Digest,
-    /// What it was asked to do.
+    /// Action that the component performed.
     pub call: Asked,
-    /// Identifies the run in logs.
+    /// Id of the run in logs.
     pub run_id: String,
-    /// The project's own name for the person.
+    /// Id that the project uses for the user.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub user_id: String,
-    /// Non-secret fields of the account.
+    /// Non-secret fields of the connected account.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<(String, String)>,
-    /// Wall-clock time that the call had, in milliseconds.
+    /// Wall-clock time available to the call, in milliseconds.
     pub remaining_ms: u64,
-    /// Files that it was given.
+    /// Files given to the call.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<Given>,
-    /// What `state` held.
+    /// Content of `state` at the beginning of the call.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub state: BTreeMap<String, Content>,
-    /// What came from outside, in order.
+    /// Recorded imports in order.
     pub imports: Vec<Import>,
-    /// What came of it.
+    /// Result of the call.
     pub ended: Ended,
 }
 
-/// Why a text is no cassette that can be played.
+/// Reason that a text is not a playable cassette.
 #[derive(Debug, thiserror::Error)]
 pub enum InvalidCassette {
-    /// It is too large.
+    /// The text is too large.
     #[error("it has more than {} MiB, the most that a cassette has", LARGEST >> 20)]
     TooLarge,
-    /// Another version of the format.
+    /// The cassette has another format version.
     #[error("it is of version {0} of the format, and this release reads version {FORMAT}")]
     Version(u64),
-    /// Not the format.
+    /// The text does not have the format of a cassette.
     #[error("it is not a cassette: {0}")]
     Format(#[from] serde_json::Error),
 }
@@ -85,7 +86,7 @@ impl Cassette {
     /// Reads a cassette.
     ///
     /// # Errors
-    /// See [`InvalidCassette`].
+    /// Returns an [`InvalidCassette`] if the text is not a playable cassette.
     pub fn from_json(text: &[u8]) -> Result<Self, InvalidCassette> {
         #[derive(Deserialize)]
         struct Version {
@@ -101,13 +102,13 @@ impl Cassette {
         Ok(serde_json::from_slice(text)?)
     }
 
-    /// Whether a call came out as this one did, files included.
+    /// Returns true if the outcome equals the recorded one, including files.
     #[must_use]
     pub fn matches(&self, outcome: &Outcome) -> bool {
         self.ended == Ended::of(outcome)
     }
 
-    /// A cassette of a call that begins.
+    /// Starts the cassette of a call.
     pub(crate) fn begin(call: &Call) -> Self {
         let Context { run_id, user_id, fields } = call.context.clone();
         Self {
@@ -125,7 +126,7 @@ impl Cassette {
         }
     }
 
-    /// The cassette of the call, ended; none when it is larger than the tape allows.
+    /// Completes the cassette of a call. Returns `None` if it is larger than the tape allows.
     pub(crate) fn end(mut self, tape: &Tape, outcome: &Outcome) -> Option<Self> {
         let (imports, redactor, room) = tape.take()?;
         self.imports = imports;

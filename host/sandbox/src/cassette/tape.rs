@@ -1,4 +1,4 @@
-//! The one place where a call's imports are recorded, or answered from a cassette.
+//! Records the imports of a call, or answers them from a cassette.
 
 use std::{
     collections::VecDeque,
@@ -10,12 +10,12 @@ use manifest::cases;
 use super::{Cassette, Content, Exchange, Import, Request};
 use crate::{abi::v1::http, host::blob::Files, redact::Redactor};
 
-/// What one recorded thing weighs besides its content, in bytes.
+/// Size of one recorded import in addition to its content, in bytes.
 const EACH: usize = 64;
 
 type Answered = Result<http::Response, http::Error>;
 
-/// Runs along with one call.
+/// Recorder or player for the imports of one call.
 pub(crate) struct Tape(Mutex<Mode>);
 
 enum Mode {
@@ -26,31 +26,32 @@ enum Mode {
 struct Recording {
     imports: Vec<Import>,
     redactor: Arc<Redactor>,
-    /// Bytes that may still be recorded; none when there were too many.
+    /// Bytes that may still be recorded; none if the limit was exceeded.
     room: Option<usize>,
 }
 
-/// What is left to be played, each kind in its order: a toolkit that was changed may look at the clock more often.
+/// Recorded imports that remain, one queue per kind. A changed toolkit may read the clock more
+/// often.
 #[derive(Default)]
 struct Playing {
     now: Times,
     elapsed: Times,
     random: VecDeque<Content>,
     exchanges: VecDeque<Exchange>,
-    /// Requests played.
+    /// Number of requests played.
     played: usize,
-    /// How the call first went another way than the recorded one.
+    /// First difference from the recorded call.
     differs: Option<String>,
 }
 
-/// Moments in order; at the end time stands still.
+/// Recorded times in order. The last one repeats at the end.
 #[derive(Default)]
 struct Times {
     left: VecDeque<u64>,
     last: u64,
 }
 
-/// Which clock.
+/// Kind of clock.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Hand {
     Now,
@@ -58,13 +59,13 @@ pub(crate) enum Hand {
 }
 
 impl Tape {
-    /// Records up to so many bytes of content.
+    /// Creates a tape that records up to `room` bytes of content.
     pub(crate) fn record(room: usize) -> Self {
         let recording = Recording { imports: Vec::new(), redactor: Arc::default(), room: Some(room) };
         Self(Mutex::new(Mode::Records(recording)))
     }
 
-    /// Plays a cassette.
+    /// Creates a tape that plays a cassette.
     pub(crate) fn play(cassette: &Cassette) -> Self {
         let mut playing = Playing::default();
         for import in cassette.imports.iter().cloned() {
@@ -75,17 +76,17 @@ impl Tape {
                 Import::Http(exchange) => playing.exchanges.push_back(*exchange),
             }
         }
-        // A toolkit that did not look at the clock and does so now sees the first moment that is known.
+        // A toolkit that did not read the clock before and does so now sees the first known time.
         playing.now.last = playing.now.left.front().copied().unwrap_or(0);
         Self(Mutex::new(Mode::Plays(playing)))
     }
 
-    /// Whether answers come from a cassette.
+    /// Returns true if imports are answered from a cassette.
     pub(crate) fn plays(&self) -> bool {
         matches!(*self.lock(), Mode::Plays(_))
     }
 
-    /// The time, in milliseconds.
+    /// Returns the time in milliseconds.
     pub(crate) fn time(&self, hand: Hand, real: impl FnOnce() -> u64) -> u64 {
         match (&mut *self.lock(), hand) {
             (Mode::Records(recording), hand) => {
@@ -98,7 +99,7 @@ impl Tape {
         }
     }
 
-    /// Random bytes.
+    /// Returns random bytes.
     pub(crate) fn random(
         &self,
         length: usize,
@@ -121,7 +122,7 @@ impl Tape {
         }
     }
 
-    /// Keeps requests and their answers, in the order of the requests.
+    /// Records requests and their responses, in the order of the requests.
     pub(crate) fn keep(&self, requests: Vec<Request>, answers: &[Answered], files: &Files, redactor: Arc<Redactor>) {
         if let Mode::Records(recording) = &mut *self.lock() {
             for (request, answer) in requests.into_iter().zip(answers) {
@@ -133,7 +134,7 @@ impl Tape {
         }
     }
 
-    /// The answer to a request, when it is the one that was recorded next.
+    /// Returns the recorded response if the request equals the next recorded one.
     pub(crate) fn answer(&self, request: &Request, files: &Files) -> wasmtime::Result<Answered> {
         let Mode::Plays(playing) = &mut *self.lock() else { wasmtime::bail!("the tape records") };
         playing.played += 1;
@@ -151,7 +152,7 @@ impl Tape {
         }
     }
 
-    /// How the call went another way than the recorded one.
+    /// Takes the difference between the call and the recorded one.
     pub(crate) fn differs(&self) -> Option<String> {
         match &mut *self.lock() {
             Mode::Records(_) => None,
@@ -159,7 +160,8 @@ impl Tape {
         }
     }
 
-    /// What was recorded, what removes secrets from it, and the room that is left; none when it was too much.
+    /// Takes the recorded imports, the redactor, and the remaining room. Returns `None` if the
+    /// limit was exceeded.
     pub(super) fn take(&self) -> Option<(Vec<Import>, Arc<Redactor>, usize)> {
         match &mut *self.lock() {
             Mode::Records(recording) => {
@@ -179,7 +181,7 @@ impl Recording {
         self.room = self.room.and_then(|room| room.checked_sub(weight + EACH));
         match self.room {
             Some(_) => self.imports.push(import),
-            // Nothing of it will be used.
+            // The recording is discarded as a whole.
             None => self.imports = Vec::new(),
         }
     }

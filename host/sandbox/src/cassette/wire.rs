@@ -1,4 +1,4 @@
-//! What a call was given, and what came to it from outside.
+//! Input of a recorded call.
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -6,33 +6,33 @@ use serde::{Deserialize, Serialize};
 use super::{Content, Exchange};
 use crate::{Action, File, Inbound, redact::Redactor};
 
-/// What a toolkit was asked to do.
+/// Action that a toolkit was asked to perform.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Asked {
-    /// To run a tool.
+    /// Run of a tool.
     Execute {
-        /// Slug.
+        /// Slug of the tool.
         tool: String,
-        /// As they came.
+        /// Arguments as received.
         arguments: Content,
     },
-    /// To look for events.
+    /// Poll for events.
     Poll {
-        /// Slug.
+        /// Slug of the trigger type.
         trigger: String,
-        /// As it came.
+        /// Configuration as received.
         config: Content,
-        /// What the poll before answered.
+        /// Cursor returned by the previous poll.
         cursor: Content,
     },
-    /// To read a webhook request.
+    /// Processing of a webhook request.
     Receive {
-        /// Slug.
+        /// Slug of the trigger type.
         trigger: String,
-        /// As it came.
+        /// Configuration as received.
         config: Content,
-        /// What the application sent.
+        /// Request that the provider sent.
         request: Webhook,
     },
 }
@@ -41,41 +41,41 @@ pub enum Asked {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Webhook {
-    /// Upper case.
+    /// Method in upper case.
     pub method: String,
-    /// Below the trigger's own address.
+    /// Path below the trigger's own URL.
     pub path: String,
-    /// In order.
+    /// Headers in order.
     pub headers: Vec<(String, String)>,
-    /// The exact bytes.
+    /// Body as the exact bytes.
     pub body: Content,
 }
 
-/// A file that the call was given.
+/// File given to the call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Given {
-    /// What the guest calls it by.
+    /// Id that the guest uses.
     pub id: String,
-    /// For people.
+    /// Human-readable file name.
     pub name: String,
-    /// For example `text/csv`.
+    /// Media type, for example `text/csv`.
     pub media_type: String,
-    /// All of it.
+    /// Complete content.
     pub content: Content,
 }
 
-/// Something that came from outside.
+/// Recorded external input.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Import {
-    /// The time of day, in milliseconds since 1970.
+    /// Wall-clock time, in milliseconds since 1970.
     Now(u64),
     /// Milliseconds since the call began.
     Elapsed(u64),
     /// Random bytes.
     Random(Content),
-    /// A request and what came of it.
+    /// Request and its result.
     Http(Box<Exchange>),
 }
 
@@ -95,7 +95,7 @@ impl Asked {
         }
     }
 
-    /// The same, to be done again.
+    /// Returns the action for a replay.
     #[must_use]
     pub fn action(&self) -> Action {
         match self {
@@ -113,7 +113,7 @@ impl Asked {
         }
     }
 
-    /// Bytes of content.
+    /// Returns the size of the content, in bytes.
     pub(super) fn weight(&self) -> usize {
         match self {
             Self::Execute { arguments, .. } => arguments.len(),
@@ -140,7 +140,7 @@ impl Given {
         Self { id, name, media_type, content: bytes.into() }
     }
 
-    /// The file.
+    /// Returns the file as input of a call.
     #[must_use]
     pub fn file(&self) -> File {
         let Self { id, name, media_type, content } = self.clone();

@@ -1,4 +1,5 @@
-//! Files of a call, by id. Their bytes live on the host's side; what a guest makes counts as memory of the node.
+//! Files of a call, by id. The host holds their bytes; files that a guest creates count as memory
+//! of the node.
 
 use std::{
     collections::HashMap,
@@ -16,19 +17,19 @@ use crate::{
     trace::cut,
 };
 
-/// Bytes of one read.
+/// Maximum size of one read, in bytes.
 const READ: u32 = 1 << 20;
-/// Bytes of a name and of a media type.
+/// Maximum length of a name and of a media type, in bytes.
 const NAME: usize = 256;
 
-/// The files that one call can see. Shared with its requests, which read and write them without the guest's memory.
+/// Files visible to one call. Its requests share them and access them without the guest's memory.
 #[derive(Clone)]
 pub(crate) struct Files(Arc<Mutex<Inner>>);
 
 struct Inner {
     given: Vec<File>,
     made: Vec<File>,
-    /// Of files that were asked for it and have not changed since, by their ids.
+    /// Computed digests of files that have not changed since, by id.
     digests: HashMap<String, Digest>,
     room: Reservation,
     limits: Limits,
@@ -39,32 +40,33 @@ impl Files {
         Self(Arc::new(Mutex::new(Inner { given, made: Vec::new(), digests: HashMap::new(), room, limits })))
     }
 
-    /// The files that the guest made, in order.
+    /// Takes the files that the guest created, in order.
     pub(crate) fn take_made(&self) -> Vec<File> {
         std::mem::take(&mut self.lock().made)
     }
 
-    /// The memory that they take, to be held as long as they are.
+    /// Takes the reservation for the memory of these files; hold it as long as the files.
     pub(crate) fn take_room(&self) -> Reservation {
         self.lock().room.split_off()
     }
 
-    /// A file that was made in this call.
+    /// Returns a file that was created in this call.
     pub(crate) fn whole(&self, id: &str) -> Option<File> {
         self.lock().find(id).ok().cloned()
     }
 
-    /// The whole content of a file, shared with it.
+    /// Returns the complete content of a file without copying it.
     pub(crate) fn content(&self, id: &str) -> std::result::Result<Bytes, Error> {
         self.lock().any(id).map(|file| file.bytes.clone())
     }
 
-    /// Bytes of a file.
+    /// Returns the size of a file, in bytes.
     pub(crate) fn size(&self, id: &str) -> std::result::Result<u64, Error> {
         self.lock().any(id).map(|file| file.bytes.len() as u64)
     }
 
-    /// SHA-256 of a file; none when there is no such file. Computed once for the same content.
+    /// Returns the SHA-256 of a file, or `None` if there is no such file. It is computed once per
+    /// content.
     pub(crate) fn digest(&self, id: &str) -> Option<Digest> {
         let bytes = {
             let inner = self.lock();
@@ -78,7 +80,7 @@ impl Files {
         Some(digest)
     }
 
-    /// A new, empty file.
+    /// Creates an empty file.
     pub(crate) fn create(&self, name: &str, media_type: &str) -> std::result::Result<String, Error> {
         let mut inner = self.lock();
         if inner.made.len() >= inner.limits.files as usize {
@@ -96,7 +98,7 @@ impl Files {
         Ok(id)
     }
 
-    /// A new file with this content, whose memory `room` holds so far.
+    /// Creates a file with this content and takes over its memory from `room`.
     pub(crate) fn keep(
         &self,
         name: &str,
@@ -116,7 +118,7 @@ impl Files {
         Ok(id)
     }
 
-    /// Adds to the end of a file made in this call.
+    /// Appends to a file created in this call.
     pub(crate) fn append(&self, id: &str, bytes: &[u8]) -> std::result::Result<u64, Error> {
         let mut inner = self.lock();
         if inner.given.iter().any(|file| file.id == id) {
@@ -131,7 +133,7 @@ impl Files {
         }
         inner.digests.remove(id);
         if let Some(made) = inner.made.iter_mut().find(|made| made.id == id) {
-            // A request that is still being sent has a share in the bytes; they stay as they are then.
+            // A request in flight may share the bytes; its copy stays unchanged.
             let whole = std::mem::take(&mut made.bytes).try_into_mut();
             let mut whole = whole.unwrap_or_else(|shared| BytesMut::from(&shared[..]));
             whole.extend_from_slice(bytes);
@@ -200,7 +202,7 @@ fn error(kind: &str, message: String) -> Error {
     Error { kind: kind.to_owned(), message }
 }
 
-/// A guest's id in a message.
+/// Formats the guest's id for a message.
 fn shown(id: &str) -> String {
     crate::trace::one_line(cut(id, 80))
 }

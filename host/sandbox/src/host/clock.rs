@@ -1,4 +1,4 @@
-//! Time, in whole milliseconds: a finer clock would help a guest to watch its neighbours.
+//! Time in whole milliseconds. A finer clock would let a guest observe its neighbors.
 
 use std::{
     sync::atomic::Ordering,
@@ -14,7 +14,8 @@ use crate::{
     state::State,
 };
 
-/// Past the end of a call, so that a guest that sleeps over it is cut off and does not race with the clock.
+/// Time beyond the end of a call that a sleep may last. A guest that oversleeps is then always
+/// stopped by the deadline.
 const OVER: Duration = Duration::from_secs(1);
 
 impl Host for State {
@@ -30,7 +31,7 @@ impl Host for State {
 
     async fn sleep(&mut self, ms: u32) -> Result<()> {
         self.count()?;
-        // Time that was recorded has passed.
+        // In a replay, recorded time has already passed.
         if self.tape.as_ref().is_some_and(|tape| tape.plays()) {
             return Ok(());
         }
@@ -39,7 +40,7 @@ impl Host for State {
     }
 }
 
-/// Whole milliseconds of a clock.
+/// Reads a clock in whole milliseconds.
 pub(super) fn read(tape: Option<&Tape>, hand: Hand, real: impl FnOnce() -> Duration) -> u64 {
     let real = || real().as_millis() as u64;
     match tape {
@@ -48,7 +49,7 @@ pub(super) fn read(tape: Option<&Tape>, hand: Hand, real: impl FnOnce() -> Durat
     }
 }
 
-/// Since 1970, in whole milliseconds.
+/// Returns the time since 1970, in whole milliseconds.
 #[expect(clippy::disallowed_methods, reason = "a guest asks for the real time")]
 pub(super) fn now(clock: &Clock) -> Duration {
     let since = match clock {

@@ -1,4 +1,4 @@
-//! The execution log.
+//! Import that writes the execution log.
 
 use wasmtime::Result;
 

@@ -1,7 +1,8 @@
-//! What guests can ask of the host: one file for each import.
+//! Host functions for guests, one file for each import.
 //!
-//! Host functions never panic, never hold a lock while they wait, never call back into the guest, count before they act,
-//! and refuse with a typed value. Only exhaustion and mistakes of the host end a guest.
+//! Host functions never panic, never hold a lock while they wait and never call back into the
+//! guest. They count a call before they act and refuse with a typed value. Only exhausted limits
+//! and errors of the host end a guest.
 
 pub(crate) mod blob;
 mod clock;

@@ -4,7 +4,7 @@ use wasmtime::Result;
 
 use crate::{abi::v1::random::Host, state::State};
 
-/// At most this many bytes at once.
+/// Maximum number of bytes for one call.
 pub(super) const AT_ONCE: u32 = 64 << 10;
 
 impl Host for State {

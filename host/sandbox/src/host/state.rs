@@ -1,4 +1,4 @@
-//! The guest's small memory.
+//! Small key-value store of the guest.
 
 use wasmtime::Result;
 

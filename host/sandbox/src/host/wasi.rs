@@ -1,8 +1,9 @@
-//! WASI for guests of other languages, linked interface by interface, with everything denied.
+//! WASI for guests in other languages, linked interface by interface, with every access denied.
 //!
-//! A guest sees no environment, no arguments, no folder, an empty standard input, a coarse clock and randomness. What it
-//! prints becomes lines of its log. Sockets, terminals and HTTP are not linked at all; filesystem is, because toolchains
-//! import it whether they need it or not, but without an opened folder no descriptor can exist.
+//! A guest sees no environment, no arguments and no folder. It sees an empty standard input, a
+//! coarse clock and randomness. Its output becomes lines of its log. Sockets, terminals and HTTP
+//! are not linked. The filesystem is linked because toolchains import it even if they do not need
+//! it; without a preopened folder no descriptor can exist.
 
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
@@ -30,10 +31,10 @@ use crate::{
     trace::Trace,
 };
 
-/// The one context of a guest.
+/// WASI context of a guest.
 pub(crate) struct Wasi(WasiCtx);
 
-/// Gives guests the closed interfaces.
+/// Adds the restricted interfaces to the linker.
 pub(crate) fn add_to_linker(linker: &mut Linker<State>) -> Result<()> {
     io::error::add_to_linker::<State, Io>(linker, table)?;
     io::poll::add_to_linker::<State, Io>(linker, table)?;
@@ -57,7 +58,7 @@ fn table(state: &mut State) -> &mut wasmtime::component::ResourceTable {
     &mut state.table
 }
 
-/// The io interfaces work on the table of handles alone.
+/// Marker for the io interfaces, which use only the handle table.
 struct Io;
 
 impl wasmtime::component::HasData for Io {
@@ -65,7 +66,8 @@ impl wasmtime::component::HasData for Io {
 }
 
 impl WasiView for State {
-    /// Called once for each call of a function of WASI. Past the limit of calls the next tick ends the guest.
+    /// Returns the context. The engine calls this for each WASI call, so it counts them. Past the
+    /// limit the next tick ends the guest.
     fn ctx(&mut self) -> WasiCtxView<'_> {
         self.meter.host_call();
         let (trace, clock, tape) = (&self.trace, &self.clock, &self.tape);
@@ -94,13 +96,14 @@ fn closed(trace: &Arc<Trace>, clock: &Clock, tape: &Option<Arc<Tape>>) -> WasiCt
         .build()
 }
 
-/// The time of day, in whole milliseconds.
+/// Wall clock in whole milliseconds.
 struct OfDay(Clock, Option<Arc<Tape>>);
 
-/// The time since the call began, in whole milliseconds.
+/// Monotonic clock since the start of the call, in whole milliseconds.
 struct SinceStart(Arc<Trace>, Option<Arc<Tape>>);
 
-/// Random bytes as a tape has them. When it has none the call is given up, whatever these are.
+/// Random bytes from a tape. If the tape has none left, the call fails anyway and the bytes do not
+/// matter.
 struct Taped(Arc<Tape>);
 
 impl HostWallClock for OfDay {
@@ -146,7 +149,7 @@ impl TryRng for Taped {
     }
 }
 
-/// What a guest prints, as lines of its log.
+/// Guest output as lines of its log.
 #[derive(Clone)]
 struct Lines {
     level: Level,
@@ -164,19 +167,19 @@ impl StdoutStream for Lines {
         Box::new(Writer { lines: self.clone(), pending: Vec::new() })
     }
 
-    /// Only for generations of WASI that are not linked.
+    /// Discards output. Only WASI generations that are not linked use this method.
     fn async_stream(&self) -> Box<dyn AsyncWrite + Send + Sync> {
         Box::new(tokio::io::sink())
     }
 }
 
-/// Collects bytes up to the end of a line.
+/// Buffers bytes up to the end of a line.
 struct Writer {
     lines: Lines,
     pending: Vec<u8>,
 }
 
-/// Bytes without an end of line that make a line all the same.
+/// Maximum length of a line without a line break, in bytes.
 const LINE: usize = 4 << 10;
 
 impl Writer {

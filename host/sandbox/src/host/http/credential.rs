@@ -1,4 +1,4 @@
-//! Puts a credential into a request, and says what must not come back.
+//! Puts a credential into a request and lists the values to redact from responses.
 
 use std::borrow::Cow;
 
@@ -15,13 +15,13 @@ use url::form_urlencoded;
 use super::{Part, Payload, error};
 use crate::{Credential, Secret, Signing, abi::v1::http::Error, sign::is_form};
 
-/// What stays as it is in a path segment.
+/// Characters that are not escaped in a path segment.
 const SEGMENT: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b':').remove(b'@').remove(b'=');
-/// A placed value shorter than this is not taken for a secret on its own.
+/// Minimum length of a placed value that counts as a secret on its own, in bytes.
 const LIKELY_SECRET: usize = 8;
 
-/// Names of the headers that a credential fills, in lower case.
+/// Returns the names of the headers that a credential fills, in lower case.
 pub(super) fn header_names(credential: &Credential) -> Vec<String> {
     let name = |placement: &Placement| match placement {
         Placement::Header { name, .. } => Some(name.to_ascii_lowercase()),
@@ -32,7 +32,7 @@ pub(super) fn header_names(credential: &Credential) -> Vec<String> {
     credential.placements.iter().filter_map(name).chain(signed).collect()
 }
 
-/// Names of the query parameters that a credential fills.
+/// Returns the names of the query parameters that a credential fills.
 pub(super) fn query_names(credential: &Credential) -> Vec<&str> {
     let named = credential.placements.iter().filter_map(|placement| match placement {
         Placement::Query { name, .. } => Some(name.as_str()),
@@ -41,7 +41,7 @@ pub(super) fn query_names(credential: &Credential) -> Vec<&str> {
     named.chain(credential.sign.iter().flat_map(Signing::query_names)).collect()
 }
 
-/// Refuses a URL in which the guest already fills a query parameter of the credential.
+/// Refuses a URL in which the guest fills a query parameter of the credential.
 pub(super) fn check_query(credential: &Credential, url: &Url) -> Result<(), Error> {
     for name in query_names(credential) {
         if url.query_pairs().any(|(given, _)| given.eq_ignore_ascii_case(name)) {
@@ -52,7 +52,7 @@ pub(super) fn check_query(credential: &Credential, url: &Url) -> Result<(), Erro
     Ok(())
 }
 
-/// Puts a credential where it goes.
+/// Puts a credential into the URL and the headers of a request.
 pub(super) fn place(credential: &Credential, url: &mut Url, headers: &mut HeaderMap) -> Result<(), Error> {
     for placement in &credential.placements {
         match placement {
@@ -69,7 +69,7 @@ pub(super) fn place(credential: &Credential, url: &mut Url, headers: &mut Header
                 url.query_pairs_mut().append_pair(name, value);
             }
             Placement::Path { marker, value } => {
-                // A value of dots alone would climb.
+                // A value that consists of dots would change the path.
                 if marker.is_empty() || value.is_empty() || value.chars().all(|c| c == '.') {
                     return Err(unusable(marker));
                 }
@@ -81,7 +81,8 @@ pub(super) fn place(credential: &Credential, url: &mut Url, headers: &mut Header
     Ok(())
 }
 
-/// Puts members into a body, in the place of those that have the same names. A request without a body stays without one.
+/// Merges members into a body and replaces existing members of the same names. A request without a
+/// body stays without one.
 pub(super) fn merge<'a>(
     members: &Map<String, Value>,
     headers: &HeaderMap,
@@ -117,20 +118,20 @@ fn part((name, value): (&String, &Value)) -> Part {
     Part { name: name.clone(), filename: None, media_type: None, bytes: text(value).into_owned().into() }
 }
 
-/// A value as forms hold it.
+/// Returns a value in the form in which forms hold it.
 fn text(value: &Value) -> Cow<'_, str> {
     value.as_str().map_or_else(|| value.to_string().into(), Cow::from)
 }
 
-/// Every value that this credential puts into a request.
+/// Returns every value that this credential puts into a request.
 pub(super) fn secrets(credential: &Credential) -> Vec<Secret> {
     let mut secrets = credential.secrets.clone();
     let likely = |value: &str| (value.len() >= LIKELY_SECRET).then(|| Secret::from(value));
     for placement in &credential.placements {
         match placement {
-            // `Bearer x`: the last word is the secret, the first is a name.
+            // In `Bearer x` the last word is the secret and the first is a scheme name.
             Placement::Header { value, .. } => secrets.extend(value.rsplit(' ').next().and_then(likely)),
-            // As it is sent, too: an application may write that in base64.
+            // The encoded value also counts, because a provider may return it in base64.
             Placement::Query { value, .. } => {
                 let sent: String = form_urlencoded::byte_serialize(value.as_bytes()).collect();
                 secrets.extend(likely(value).into_iter().chain(likely(&sent)));

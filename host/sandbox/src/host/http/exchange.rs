@@ -1,4 +1,4 @@
-//! One request of a guest, from rules to answer.
+//! One request of a guest, from the rules to the response.
 
 use std::{
     borrow::Cow,
@@ -31,54 +31,55 @@ use crate::{
     turns::Owned,
 };
 
-/// Redirects followed for one request.
+/// Maximum number of redirects for one request.
 const HOPS: usize = 3;
-/// Answers up to this size are searched for secrets on the caller's thread, in bytes.
+/// Maximum size of a response that is searched for secrets on the caller's thread, in bytes.
 const SEARCHED_HERE: usize = 64 << 10;
-/// Secrets up to this size together are made ready to be searched for on the caller's thread, in bytes.
+/// Maximum total size of the secrets whose redactor is built on the caller's thread, in bytes.
 const PREPARED_HERE: usize = 2 << 10;
-/// Tells a guest why it does not get an answer.
+/// Error for the guest when a response is withheld.
 const WITHHELD: &str = "the answer takes too many steps to search for secrets and is withheld";
 const NO_MEMORY: &str = "this server has no memory left to remove secrets from the answer; try again later";
-/// Secrets of one call, those of a renewed credential included, and what is made of them on the way out.
+/// Maximum number of secrets of one call, including those of a refreshed credential and their
+/// encoded forms.
 const SECRETS: usize = 4 * MAX_SECRETS;
-/// The same in bytes: in an address a secret is up to three times as long.
+/// Maximum total size of these secrets, in bytes. In a URL a secret is up to three times as long.
 const SECRET_BYTES: usize = 4 * MAX_SECRET_BYTES;
 
-/// The way out of one call.
+/// Outgoing requests of one call.
 pub(crate) struct Outgoing {
     net: net::Client,
     policy: Arc<Policy>,
     pub(super) grant: Option<Arc<dyn Grant>>,
     pub(super) limits: Limits,
     trace: Arc<Trace>,
-    /// The runtime of whoever asked for the call.
+    /// Runtime of the caller.
     pub(super) home: Handle,
-    /// The runtime of guests, and the tenant's turns on it.
+    /// Runtime of the guest threads; `busy` limits the tenant's turns on it.
     threads: Handle,
     busy: Arc<Semaphore>,
     at_once: Semaphore,
     requests: AtomicU32,
-    /// Bytes of answers handed to the guest's memory.
+    /// Response bytes handed to the guest's memory so far.
     answered: AtomicU64,
     /// Every secret put into a request so far.
     secrets: Mutex<Vec<Secret>>,
     /// Memory of the redactor.
     prepared: Reservation,
-    /// Memory of the answers that are on their way into the guest's.
+    /// Memory of responses on their way into the guest's memory.
     handed: Reservation,
 }
 
-/// A complete answer, as the application sent it.
+/// Complete response as the provider sent it.
 struct Received {
     answer: net::Response,
-    /// The signatures that were made for the request.
+    /// Signatures made for the request.
     signatures: Vec<Secret>,
     /// Memory of the body.
     room: Arc<Reservation>,
 }
 
-/// What the requests of a call need of the node and of its tenant's place.
+/// Parts of the node and of the tenant's permit that the requests of a call use.
 pub(crate) struct Node<'n> {
     pub(crate) net: &'n net::Client,
     pub(crate) memory: &'n Arc<NodeMemory>,
@@ -86,7 +87,7 @@ pub(crate) struct Node<'n> {
     pub(crate) busy: &'n Arc<Semaphore>,
 }
 
-/// A request that passed the rules.
+/// Request that passed the rules.
 struct Checked {
     method: Method,
     url: Url,
@@ -126,12 +127,12 @@ impl Outgoing {
         }
     }
 
-    /// Gives back the memory of answers that the guest has in its own by now.
+    /// Releases the memory of responses that the guest has received by now.
     pub(super) fn answers_are_in_the_guest(&self) {
         self.handed.release();
     }
 
-    /// Sends one request of the guest. `left` is what the call has left.
+    /// Sends one request of the guest. `left` is the remaining time of the call.
     pub(super) async fn send(self: Arc<Self>, request: Request, files: Files, left: Duration) -> Answered {
         self.count()?;
         let into_blob = request.into_blob;
@@ -154,7 +155,7 @@ impl Outgoing {
         self.hand_over(received, into_blob, &files).await
     }
 
-    /// Counts a request before anything of it happens.
+    /// Counts a request before any part of it runs.
     fn count(&self) -> Result<(), Error> {
         let limit = self.limits.requests;
         let counted = self.requests.fetch_update(Relaxed, Relaxed, |sent| (sent < limit).then_some(sent + 1));
@@ -175,7 +176,8 @@ impl Outgoing {
                 ));
             }
         };
-        // Asked for also when the request goes without: the names that it fills are not the guest's to fill.
+        // The credential is also loaded for an anonymous request, because the guest must not fill
+        // its header and parameter names.
         let credential = match &self.grant {
             None => None,
             Some(grant) => match grant.credential().await {
@@ -264,7 +266,7 @@ impl Outgoing {
         Error { message: self.trace.redactor().text(&refused.message), ..refused }
     }
 
-    /// How large the next answer may be.
+    /// Returns the maximum size of the next response, in bytes.
     fn room(&self, into_blob: bool) -> Result<u64, Error> {
         if into_blob {
             return Ok(self.limits.file);
@@ -275,7 +277,7 @@ impl Outgoing {
         }
     }
 
-    /// Counts an answer that arrived; several under way may together be more than there is room for.
+    /// Counts a received response. Concurrent responses may together exceed the limit.
     fn take_room(&self, into_blob: bool, bytes: u64) -> Result<(), Error> {
         let limit = self.limits.responses;
         let fits = |answered: u64| answered.checked_add(bytes).filter(|sum| *sum <= limit);
@@ -291,7 +293,8 @@ impl Outgoing {
         error("limit", format!("the answers of a call have at most {limit} bytes together; put large ones into files"))
     }
 
-    /// Redirects obey the egress rules, too, and take no secret to another origin in their URL or body.
+    /// Returns true if a redirect may be followed. It must satisfy the egress rules, and neither
+    /// its URL nor its body may carry a secret to another origin.
     fn may_follow(&self, checked: &Checked, method: &Method, url: &Url) -> bool {
         let same = url.origin() == checked.url.origin();
         let carries = || {
@@ -301,7 +304,7 @@ impl Outgoing {
         rules::permitted(&self.policy, method, url) && (same || !carries())
     }
 
-    /// A fresh credential, when the application refused the one that was sent and there is another.
+    /// Returns a fresh credential if the provider rejected the sent one and another is available.
     async fn renewed(&self, first: &Result<Received, Error>, checked: &Checked) -> Option<Arc<Credential>> {
         let (Ok(Received { answer, .. }), Some(grant), Some(rejected)) = (first, &self.grant, &checked.credential)
         else {
@@ -313,9 +316,11 @@ impl Outgoing {
         grant.renew(rejected).await.ok().flatten()
     }
 
-    /// From here on the values of this credential are removed from everything.
+    /// Adds the values of this credential to the redactor, which removes them from everything from
+    /// now on.
     async fn remember(&self, credential: &Credential) -> Result<(), Error> {
-        // Held until they are searched for: another request with the same credential waits for that, too.
+        // The lock is held until the redactor includes the secrets, so a concurrent request with
+        // the same credential waits, too.
         let mut known = self.secrets.lock().await;
         let before = known.len();
         for secret in credential::secrets(credential) {
@@ -347,15 +352,17 @@ impl Outgoing {
                 Ok(())
             }
             Err(why) => {
-                // Not sent, and not known either: the next request comes here again.
+                // The request is not sent and the secrets are forgotten, so the next request tries
+                // again.
                 known.truncate(before);
                 Err(error("credential", format!("the account's credential cannot be used: {why}")))
             }
         }
     }
 
-    /// The answer as the guest sees it: without secrets and cookies, its body in memory or in a file. A signature is good for one
-    /// request, so it is looked for in the answer to that one.
+    /// Converts a response for the guest: without secrets and cookies, with its body in memory or
+    /// in a file. A signature is valid for one request, so it is redacted only from the response to
+    /// that request.
     async fn hand_over(&self, received: Received, into_blob: bool, files: &Files) -> Answered {
         let Received { answer, signatures, room } = received;
         let redactor = match self.trace.redactor() {
@@ -387,8 +394,8 @@ impl Outgoing {
 }
 
 impl Outgoing {
-    /// A body without secrets. A large one is searched on the guests' threads, in turns with them, so that it holds up nobody; the
-    /// search ends with the request.
+    /// Redacts a body. A large body is searched on the guest threads, in turns with the guests, so
+    /// that it does not block other calls. The search ends with the request.
     async fn clean(&self, redactor: &Arc<Redactor>, body: Bytes, room: &Arc<Reservation>) -> Result<Bytes, Error> {
         let searched = if body.len() < SEARCHED_HERE {
             redactor.places_in(&body).map_err(|_| WITHHELD).and_then(|places| cleaned(body, &places, room))
@@ -405,16 +412,17 @@ impl Outgoing {
     }
 }
 
-/// Signs a request, where its credential does.
+/// Signs a request if its credential requires a signature.
 fn signed(credential: Option<&Credential>, request: &mut net::Request) -> Result<Vec<Secret>, Error> {
     let Some(sign) = credential.and_then(|credential| credential.sign.as_ref()) else { return Ok(Vec::new()) };
-    // Applications judge a signature by their own clocks, whatever time a guest is told.
+    // Providers check a signature against their own clocks, independently of the time that a guest
+    // is told.
     let ms = clock::now(&Clock::System).as_millis() as i64;
     let made = Moment::random(ms).and_then(|moment| sign.sign(request, &[], &moment));
     made.map_err(|unsigned| error("credential", unsigned.to_string()))
 }
 
-/// A body without what stands at these places, in memory of its own.
+/// Returns a body without the given places, in memory reserved from `room`.
 fn cleaned(body: Bytes, places: &[Range<usize>], room: &Reservation) -> Result<Bytes, &'static str> {
     if places.is_empty() {
         return Ok(body);

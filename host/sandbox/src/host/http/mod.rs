@@ -1,8 +1,9 @@
-//! Requests to external applications.
+//! Requests to providers.
 //!
-//! In this order: the rules of the contract and the egress rules of the call (`rules`); the guard against private
-//! networks (`net`); the credential (`credential`); size, number and time (`exchange`); removal of the credential from
-//! what comes back. A refusal is a value and nothing was sent.
+//! A request passes these steps in order: the rules of the contract and the egress rules of the
+//! call (`rules`), the guard against private networks (`net`), the credential (`credential`), the
+//! limits on size, number and time (`exchange`), and the redaction of the response. A refusal is a
+//! value, and nothing was sent.
 
 mod credential;
 mod exchange;
@@ -30,7 +31,7 @@ use crate::{
     turns::Owned,
 };
 
-/// What a body is made of; can be made into a request again and again.
+/// Content of a body, from which a request can be built repeatedly.
 #[derive(Debug, Clone)]
 enum Payload {
     Empty,
@@ -69,7 +70,7 @@ impl Host for State {
 }
 
 impl State {
-    /// Requests that are recorded, or answered by a cassette instead of being sent.
+    /// Sends and records requests, or answers them from a cassette.
     async fn taped(&mut self, tape: &Tape, requests: Vec<Request>) -> Result<Vec<Answered>> {
         let asked: Vec<_> = requests.iter().map(|request| cassette::Request::of(request, &self.files)).collect();
         if tape.plays() {
@@ -80,12 +81,13 @@ impl State {
         Ok(answers)
     }
 
-    /// Several requests, some of them at once, answered in their order.
+    /// Sends several requests, some of them concurrently, and returns the responses in order.
     async fn all(&mut self, requests: Vec<Request>) -> Vec<Answered> {
         let at_once = self.outgoing.limits.requests_at_once.max(1) as usize;
         let (outgoing, files, meter) = (self.outgoing.clone(), self.files.clone(), self.meter.clone());
         let left = self.left();
-        // Each one is begun when its turn comes: a list may be far longer than what a call may send.
+        // Each request starts only when its turn comes, because a list may exceed the request limit
+        // of the call by far.
         let begin = |request| start(outgoing.clone(), files.clone(), meter.clone(), left, request);
         stream::iter(requests).map(begin).buffered(at_once).collect().await
     }
@@ -95,10 +97,10 @@ impl State {
     }
 }
 
-/// Sends one request, independent of the guest's state.
+/// Sends one request independently of the guest's state.
 ///
-/// A guest that computes runs on the guests' own threads; its requests stay on the caller's, where the shared
-/// connections live.
+/// A guest that computes runs on the guest threads. Its requests stay on the caller's runtime,
+/// where the shared connections live.
 async fn start(outgoing: Arc<Outgoing>, files: Files, meter: Arc<Meter>, left: Duration, request: Request) -> Answered {
     let exchange = Arc::clone(&outgoing).send(request, files, left);
     if !meter.is_long() {
@@ -107,14 +109,14 @@ async fn start(outgoing: Arc<Outgoing>, files: Files, meter: Arc<Meter>, left: D
     let mut task = Owned(outgoing.home.spawn(exchange));
     match (&mut task.0).await {
         Ok(answered) => answered,
-        // A mistake of ours, on whichever thread: whoever runs the guest sees it as one.
+        // The panic is a bug of the host on either runtime; the runner of the guest reports it.
         Err(broken) if broken.is_panic() => std::panic::resume_unwind(broken.into_panic()),
         Err(_) => Err(error("protocol", "the request was broken off")),
     }
 }
 
 impl Payload {
-    /// Bytes of content, framing of parts not counted.
+    /// Returns the size of the content in bytes, without the framing of parts.
     fn size(&self) -> u64 {
         match self {
             Self::Empty => 0,
@@ -146,7 +148,7 @@ impl Payload {
     }
 }
 
-/// Reads the content that a request names.
+/// Resolves the content that a request refers to.
 fn payload(body: http::Body, files: &Files, limits: &crate::Limits) -> std::result::Result<Payload, Error> {
     use std::result::Result;
 
@@ -189,7 +191,8 @@ fn error(kind: &str, message: impl Into<String>) -> Error {
     Error { kind: kind.to_owned(), message: message.into() }
 }
 
-/// How long an exchange may take: what the guest asks for, within the host's limit and what the call has left.
+/// Returns the timeout of an exchange: the guest's timeout, capped by the host's limit and the
+/// remaining time of the call.
 fn time(asked_ms: u32, limit: Duration, left: Duration) -> Duration {
     let asked = if asked_ms == 0 { limit } else { Duration::from_millis(asked_ms.into()) };
     asked.min(limit).min(left)

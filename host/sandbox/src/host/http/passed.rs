@@ -1,7 +1,9 @@
-//! One request of a caller's own, without a guest: by the same rules, guard, credential and redaction as a guest's.
+//! Proxy request: one request of the caller without a guest, with the same rules, guard, credential
+//! and redaction as a guest's request.
 //!
-//! What only the platform may write is left out of it instead of refused: a caller's HTTP library writes some of it unasked, and
-//! the credential of the account is the one that counts.
+//! Headers and query parameters that only the platform may write are left out and not refused. A
+//! caller's HTTP library may write some of them on its own, and the credential of the account takes
+//! precedence.
 
 use std::{
     sync::Arc,
@@ -19,13 +21,13 @@ use crate::{
     trace::Trace,
 };
 
-/// The body's name among the files of the request.
+/// Id of the body among the files of the request.
 const BODY: &str = "body";
 
-/// Time beyond the exchange for renewing a credential and for removing it from the answer.
+/// Time beyond the exchange for refreshing a credential and redacting it from the response.
 const SEARCH: Duration = Duration::from_secs(15);
 
-/// Sends the request and reads the whole answer.
+/// Sends the request and reads the whole response.
 pub(crate) async fn pass(node: Node<'_>, pass: Pass) -> Passed {
     let limits = pass.limits.clamped();
     let started = Instant::now();
@@ -50,7 +52,7 @@ pub(crate) async fn pass(node: Node<'_>, pass: Pass) -> Passed {
     let late = |_| Err(error("timeout", format!("the limit for the whole request, {all:?}, is over; try again later")));
     let answer = match answer.unwrap_or_else(late) {
         Ok(answer) => {
-            // The one file that was made is the body of the answer, also after a request that was sent again.
+            // The one created file is the response body, even if the request was retried.
             let body = files.take_made().pop().map(|file| file.bytes).unwrap_or_default();
             Ok(PassedAnswer { status: answer.status, headers: answer.headers, body, memory: files.take_room() })
         }
@@ -66,9 +68,9 @@ pub(crate) async fn pass(node: Node<'_>, pass: Pass) -> Passed {
 }
 
 impl Outgoing {
-    /// Takes out of a request what only the platform writes, and says what that was.
+    /// Removes the parts of a request that only the platform writes and returns their names.
     async fn leave_out(&self, request: &mut Request) -> Vec<String> {
-        // Without a credential the request is refused when it is sent.
+        // A request without a credential is refused when it is sent.
         let credential = match &self.grant {
             Some(grant) => grant.credential().await.ok(),
             None => None,
@@ -100,7 +102,7 @@ impl Outgoing {
 }
 
 impl crate::Policy {
-    /// Whether a rule names the host and the port of a URL.
+    /// Returns true if a rule names the host and the port of a URL.
     #[must_use]
     pub fn reaches(&self, url: &Url) -> bool {
         url.scheme() == "https" && self.egress.iter().any(|rule| rules::host_matches(rule, url))

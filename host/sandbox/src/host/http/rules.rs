@@ -1,4 +1,4 @@
-//! Which requests may leave: form, then destination.
+//! Rules for outgoing requests: form first, then destination.
 
 use manifest::EgressRule;
 use net::{
@@ -17,7 +17,7 @@ const URL_BYTES: usize = 8 << 10;
 const HEADERS: usize = 64;
 const HEADER_BYTES: usize = 32 << 10;
 
-/// The method, when a guest may use it.
+/// Parses a method that a guest may use.
 pub(super) fn method(text: &str) -> Result<Method, Error> {
     let known = manifest::METHODS.contains(&text).then(|| Method::from_bytes(text.as_bytes()).ok()).flatten();
     known.ok_or_else(|| {
@@ -26,7 +26,7 @@ pub(super) fn method(text: &str) -> Result<Method, Error> {
     })
 }
 
-/// The URL, when a guest may write it so.
+/// Parses a URL that a guest may use.
 pub(super) fn url(text: &str) -> Result<Url, Error> {
     let invalid = |why: &str| error("invalid_request", format!("the URL `{}` {why}", shown(without_query(text))));
     if text.len() > URL_BYTES {
@@ -48,7 +48,7 @@ pub(super) fn url(text: &str) -> Result<Url, Error> {
     Ok(url)
 }
 
-/// The headers, when a guest may set them. `filled` are the names that the auth scheme fills.
+/// Checks the headers that a guest may set. `filled` lists the names that the auth scheme fills.
 pub(super) fn headers(given: &[(String, String)], filled: &[String]) -> Result<HeaderMap, Error> {
     let size: usize = given.iter().map(|(name, value)| name.len() + value.len()).sum();
     if given.len() > HEADERS || size > HEADER_BYTES {
@@ -73,7 +73,7 @@ pub(super) fn headers(given: &[(String, String)], filled: &[String]) -> Result<H
     Ok(headers)
 }
 
-/// Whether a rule of the call lets a request go there.
+/// Refuses a request that no egress rule of the call permits.
 pub(super) fn egress(policy: &Policy, method: &Method, url: &Url) -> Result<(), Error> {
     if permitted(policy, method, url) {
         return Ok(());
@@ -87,7 +87,7 @@ pub(super) fn egress(policy: &Policy, method: &Method, url: &Url) -> Result<(), 
     Err(error("denied", format!("{method} {}: {why}", host(url))))
 }
 
-/// The same as a yes or no, for redirects.
+/// Returns true if an egress rule permits the request; used for redirects.
 pub(super) fn permitted(policy: &Policy, method: &Method, url: &Url) -> bool {
     url.scheme() == "https"
         && policy.egress.iter().any(|rule| {
@@ -95,8 +95,8 @@ pub(super) fn permitted(policy: &Policy, method: &Method, url: &Url) -> bool {
         })
 }
 
-/// Refuses an answer that leads to where the tool may not go. One that leads elsewhere within the rules is the guest's to
-/// follow.
+/// Refuses a response that redirects to a forbidden host. The guest may follow other redirects
+/// itself.
 pub(super) fn redirect(policy: &Policy, answer: &net::Response) -> Result<(), Error> {
     let location = answer.headers.get(net::header::LOCATION).filter(|_| answer.status.is_redirection());
     let Some(next) = location.and_then(|text| answer.url.join(text.to_str().ok()?).ok()) else { return Ok(()) };
@@ -126,12 +126,12 @@ fn method_matches(rule: &EgressRule, method: &Method, read_only: bool) -> bool {
 fn path_matches(rule: &EgressRule, url: &Url) -> bool {
     let Some(prefix) = &rule.path_prefix else { return true };
     let path = url.path();
-    // An application may decode these and climb out of the prefix.
+    // A provider may decode these escapes, so they could leave the prefix.
     let lower = path.to_ascii_lowercase();
     path.starts_with(prefix.as_str()) && !["%2e", "%2f", "%5c"].iter().any(|escape| lower.contains(escape))
 }
 
-/// Host and port for messages.
+/// Returns host and port for messages.
 pub(super) fn host(url: &Url) -> String {
     let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
     format!("{}{port}", url.host_str().unwrap_or("?"))
@@ -141,7 +141,7 @@ fn without_query(url: &str) -> &str {
     url.split(['?', '#']).next().unwrap_or(url)
 }
 
-/// A guest's text in a message.
+/// Formats the guest's text for a message.
 fn shown(text: &str) -> String {
     one_line(cut(text, 100))
 }
