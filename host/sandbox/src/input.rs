@@ -1,4 +1,4 @@
-//! What a call is given.
+//! Input of a call.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -9,118 +9,119 @@ use crate::{Digest, Grant, Limits};
 
 /// One call of one toolkit.
 pub struct Call {
-    /// Which component.
+    /// Component to run.
     pub component: Digest,
-    /// On whose account the call counts, for example the id of a project.
+    /// Tenant that the call counts against, for example the id of a project.
     pub tenant: Arc<str>,
-    /// What to do.
+    /// Action to perform.
     pub action: Action,
-    /// What the guest is told about itself.
+    /// Information for the guest about its call.
     pub context: Context,
-    /// What it may reach.
+    /// Hosts that the call may reach.
     pub policy: Arc<Policy>,
-    /// Gives the credential for outgoing requests; none for tools that need no account.
+    /// Source of the credential for outgoing requests; none for tools that need no account.
     pub grant: Option<Arc<dyn Grant>>,
-    /// How much it may use.
+    /// Limits of the call.
     pub limits: Limits,
-    /// Files it may read, by id.
+    /// Files that the call may read, by id.
     pub files: Vec<File>,
-    /// What `state` holds when the call begins.
+    /// Content of `state` at the beginning of the call.
     pub state: BTreeMap<String, Vec<u8>>,
 }
 
-/// One request that a caller sends itself, with the credential of an account.
+/// Proxy request: one request of the caller with the credential of a connected account.
 pub struct Pass {
-    /// On whose account it counts, as that of a [`Call`].
+    /// Tenant that the request counts against, as for a [`Call`].
     pub tenant: Arc<str>,
-    /// Where it may go.
+    /// Hosts that the request may reach.
     pub policy: Arc<Policy>,
-    /// Gives the credential; none for an anonymous request.
+    /// Source of the credential; none for an anonymous request.
     pub grant: Option<Arc<dyn Grant>>,
-    /// What it may use.
+    /// Limits of the request.
     pub limits: Limits,
-    /// Upper case.
+    /// Method in upper case.
     pub method: String,
-    /// Absolute, `https`.
+    /// Absolute `https` URL.
     pub url: String,
-    /// Those that only the platform may write are left out.
+    /// Headers. Those that only the platform may write are left out.
     pub headers: Vec<(String, String)>,
-    /// The body; at most [`Limits::file`] bytes.
+    /// Body of at most [`Limits::file`] bytes.
     pub body: Option<Bytes>,
 }
 
-/// What a toolkit can be asked to do.
+/// Action that a toolkit can perform.
 #[derive(Debug, Clone)]
 pub enum Action {
-    /// Run a tool.
+    /// Run of a tool.
     Execute {
-        /// Slug, as the manifest spells it.
+        /// Slug as the manifest spells it.
         tool: Arc<str>,
-        /// JSON.
+        /// Arguments as JSON.
         arguments: Bytes,
     },
-    /// Look for events.
+    /// Poll for events.
     Poll {
-        /// Slug, as the manifest spells it.
+        /// Slug as the manifest spells it.
         trigger: Arc<str>,
-        /// JSON.
+        /// Configuration as JSON.
         config: Bytes,
-        /// What the last poll answered; empty at the first.
+        /// Cursor returned by the previous poll; empty for the first.
         cursor: Bytes,
     },
-    /// Read a webhook request.
+    /// Processing of a webhook request.
     Receive {
-        /// Slug, as the manifest spells it.
+        /// Slug as the manifest spells it.
         trigger: Arc<str>,
-        /// JSON.
+        /// Configuration as JSON.
         config: Bytes,
-        /// As it arrived.
+        /// Request as it arrived.
         request: Inbound,
     },
 }
 
-/// What a guest is told about its call. Never a secret.
+/// Information for the guest about its call. It never contains a secret.
 #[derive(Debug, Clone, Default)]
 pub struct Context {
-    /// Identifies the run in logs.
+    /// Id of the run in logs.
     pub run_id: String,
-    /// The project's own name for the person; may be empty.
+    /// Id that the project uses for the user; may be empty.
     pub user_id: String,
-    /// Non-secret fields of the account.
+    /// Non-secret fields of the connected account.
     pub fields: Vec<(String, String)>,
 }
 
-/// What a call may reach.
+/// Hosts that a call may reach.
 #[derive(Debug, Clone, Default)]
 pub struct Policy {
-    /// Everything else is refused; empty refuses all.
+    /// Egress rules. Every request without a matching rule is refused, so an empty list refuses
+    /// all.
     pub egress: Vec<EgressRule>,
-    /// Only GET and HEAD, unless a rule names the method.
+    /// True if only GET and HEAD are allowed, except for methods that a rule names.
     pub read_only: bool,
 }
 
-/// A file, whole.
+/// Complete file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct File {
-    /// What the guest calls it by.
+    /// Id that the guest uses.
     pub id: String,
-    /// For people.
+    /// Human-readable file name.
     pub name: String,
-    /// For example `text/csv`.
+    /// Media type, for example `text/csv`.
     pub media_type: String,
-    /// Its content.
+    /// Content of the file.
     pub bytes: Bytes,
 }
 
-/// A webhook request as the external application sent it.
+/// Webhook request as the provider sent it.
 #[derive(Debug, Clone, Default)]
 pub struct Inbound {
-    /// Upper case.
+    /// Method in upper case.
     pub method: String,
-    /// Path and query below the trigger's own address.
+    /// Path and query below the trigger's own URL.
     pub path: String,
-    /// In order of arrival, names in lower case.
+    /// Headers in order of arrival, with lower-case names.
     pub headers: Vec<(String, String)>,
-    /// The exact bytes.
+    /// Body as the exact bytes.
     pub body: Bytes,
 }

@@ -1,7 +1,8 @@
-//! Memory and tables of one guest, and memory of all guests.
+//! Limits the memory and tables of one guest and the memory of all guests.
 //!
-//! The engine's own limits count each memory alone. Here all memories of a guest count together, and every byte is also
-//! reserved from the node's share, so that many modest guests cannot exhaust the node either.
+//! The engine's own limits apply to each memory alone. Here all memories of a guest count together.
+//! Every byte is also reserved from the node's share, so that many small guests together cannot
+//! exhaust the node.
 
 use std::sync::{
     Arc,
@@ -12,19 +13,19 @@ use wasmtime::{ResourceLimiter, Result};
 
 use crate::{engine, meter::Meter};
 
-/// Elements of all tables of a guest together.
+/// Maximum number of elements of all tables of a guest together.
 const ALL_TABLE_ELEMENTS: usize = 2 * engine::TABLE_ELEMENTS;
-/// Failed attempts to grow after which a guest is ended: it does nothing else.
+/// Number of failed attempts to grow after which a guest is ended, because it does nothing else.
 const FAILED_GROWS: u32 = 100;
 
-/// Memory of all guests of the node.
+/// Memory budget of all guests of the node.
 #[derive(Debug)]
 pub(crate) struct NodeMemory {
     used: AtomicU64,
     limit: u64,
 }
 
-/// A part of the node's memory, given back when dropped.
+/// Reserved part of the node's memory. It is released when dropped.
 #[derive(Debug)]
 pub struct Reservation {
     node: Arc<NodeMemory>,
@@ -40,7 +41,7 @@ impl NodeMemory {
         self.used.load(Relaxed)
     }
 
-    /// Whether nothing is left for another guest.
+    /// Returns true if no memory is left for another guest.
     pub(crate) fn full(&self) -> bool {
         self.used() >= self.limit
     }
@@ -51,7 +52,7 @@ impl NodeMemory {
 }
 
 impl Reservation {
-    /// Takes more; false when the node has no more.
+    /// Reserves more bytes. Returns false if the node has no more.
     pub(crate) fn grow(&self, bytes: u64) -> bool {
         let limit = self.node.limit;
         let taken =
@@ -62,24 +63,24 @@ impl Reservation {
         taken.is_ok()
     }
 
-    /// Holds what `other` holds from here on.
+    /// Takes over the bytes that `other` holds.
     pub(crate) fn take_over(&self, other: &Self) {
         self.held.fetch_add(other.held.swap(0, Relaxed), Relaxed);
     }
 
-    /// Another one of the same node, which holds nothing.
+    /// Creates an empty reservation of the same node.
     pub(crate) fn empty(&self) -> Self {
         self.node.reserve()
     }
 
-    /// What it holds, as one of its own.
+    /// Moves the held bytes into a new reservation.
     pub(crate) fn split_off(&self) -> Self {
         let taken = self.empty();
         taken.take_over(self);
         taken
     }
 
-    /// Gives everything back.
+    /// Releases all held bytes.
     pub(crate) fn release(&self) {
         self.node.used.fetch_sub(self.held.swap(0, Relaxed), Relaxed);
     }
@@ -97,7 +98,7 @@ impl Drop for Reservation {
     }
 }
 
-/// The limits of one guest.
+/// Resource limits of one guest.
 pub(crate) struct Limiter {
     reservation: Reservation,
     memory: u64,
@@ -112,12 +113,12 @@ impl Limiter {
         Self { reservation, memory: 0, limit, table_elements: 0, failed: 0, meter }
     }
 
-    /// Whether the guest asked for memory and did not get it.
+    /// Returns true if the guest requested memory and did not get it.
     pub(crate) fn refused(&self) -> bool {
         self.failed > 0
     }
 
-    /// Whether the guest was ended because it did nothing but ask.
+    /// Returns true if the guest was ended because of too many failed attempts to grow.
     pub(crate) fn ended(&self) -> bool {
         self.failed >= FAILED_GROWS
     }

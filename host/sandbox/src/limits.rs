@@ -1,51 +1,55 @@
-//! How much one call may use.
+//! Limits of one call.
 
 use std::time::Duration;
 
 const MIB: u64 = 1 << 20;
 
-/// Bounds of one call. [`Limits::default`] suits a server; a toolkit may ask for other values up to [`Limits::CEILING`].
+/// Limits of one call. [`Limits::default`] suits a server; a toolkit may request other values up to
+/// [`Limits::CEILING`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// All memories of the guest together, in bytes. Past it memory does not grow.
+    /// Maximum size of all memories of the guest together, in bytes. Memory does not grow beyond
+    /// it.
     pub memory: u64,
-    /// Processor time.
+    /// Maximum processor time.
     pub cpu: Duration,
-    /// Wall-clock time from the start of the guest, waiting for the outside included. What it waits for a place before
-    /// that, and for a processor while others compute, is not held against it; either wait has its own bound.
+    /// Maximum wall-clock time from the start of the guest, including its waits for external
+    /// responses. The wait for a permit before the start and the wait for a processor while others
+    /// compute do not count. Each of these waits has its own limit.
     pub wall: Duration,
-    /// Calls of host functions.
+    /// Maximum number of host function calls.
     pub host_calls: u32,
-    /// Outgoing requests.
+    /// Maximum number of outgoing requests.
     pub requests: u32,
-    /// Outgoing requests in flight.
+    /// Maximum number of outgoing requests in flight.
     pub requests_at_once: u32,
-    /// Body of one outgoing request taken from guest memory, in bytes.
+    /// Maximum size of one request body taken from guest memory, in bytes.
     pub request_body: u64,
-    /// Body of one answer handed to guest memory, in bytes, after decompression.
+    /// Maximum size of one response body handed to guest memory, in bytes, after decompression.
     pub response_body: u64,
-    /// All such answers together, in bytes.
+    /// Maximum size of all such response bodies together, in bytes.
     pub responses: u64,
-    /// What the guest answers, in bytes.
+    /// Maximum size of the guest's result, in bytes.
     pub result: u64,
-    /// Lines of log.
+    /// Maximum number of log lines.
     pub log_lines: u32,
-    /// All lines of log together, in bytes.
+    /// Maximum size of all log lines together, in bytes.
     pub log_bytes: u64,
-    /// One file, in bytes; also the limit of a body that is read from or into a file.
+    /// Maximum size of one file, in bytes. It also limits a body that is read from or into a file.
     pub file: u64,
-    /// Files that the guest makes.
+    /// Maximum number of files that the guest creates.
     pub files: u32,
-    /// Until an outgoing connection stands.
+    /// Timeout for opening an outgoing connection.
     pub connect: Duration,
-    /// Until the headers of an answer are there.
+    /// Timeout for the headers of a response.
     pub first_byte: Duration,
-    /// One outgoing request, from start to last byte, unless the guest asks for less.
+    /// Timeout for one outgoing request, from start to last byte, unless the guest sets a shorter
+    /// one.
     pub exchange: Duration,
 }
 
 impl Limits {
-    /// What no toolkit and no operator can go past.
+    /// Maximum limits, for every toolkit and every operator.
     pub const CEILING: Self = Self {
         memory: 256 * MIB,
         cpu: Duration::from_secs(60),
@@ -66,7 +70,7 @@ impl Limits {
         exchange: Duration::from_secs(300),
     };
 
-    /// These limits with what a toolkit asks for in their place, never past [`Limits::CEILING`].
+    /// Returns these limits with the values that a toolkit requests, capped at [`Limits::CEILING`].
     #[must_use]
     pub fn asked(self, asked: manifest::Limits) -> Self {
         let millis = |value: u32| Duration::from_millis(value.into());
@@ -79,7 +83,7 @@ impl Limits {
         .clamped()
     }
 
-    /// These limits, none past its ceiling.
+    /// Returns these limits, each capped at its ceiling.
     #[must_use]
     pub fn clamped(self) -> Self {
         let top = Self::CEILING;

@@ -1,4 +1,4 @@
-//! What one call has used, readable from outside while it runs and after it was cut off.
+//! Resource usage of one call, readable from outside while it runs and after it was stopped.
 
 use std::{
     sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed},
@@ -9,43 +9,45 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::ticker::TICK;
 
-/// How long a call may be held up beyond its wall-clock time, all its waits for a processor together.
+/// Maximum extension of a call's wall-clock time for its waits for a processor, all together.
 pub(crate) const HELD_UP: Duration = Duration::from_secs(60);
 
-/// Counters of one call. Processor time is the time of the thread that polls the guest, so waiting costs nothing and a
-/// busy machine is not held against the guest.
+/// Counters of one call. Processor time is the time of the thread that polls the guest, so waiting
+/// costs nothing and a busy machine does not count against the guest.
 ///
-/// A thread's own clock costs a system call, and most polls are over before it could tell much. So a poll is first timed by
-/// the monotonic clock, which costs nothing; the thread's clock takes over at the first tick that finds the poll running,
-/// and what it did not see counts as one tick at most.
+/// Reading a thread's own clock costs a system call, and most polls are too short for it to be
+/// useful. A poll is therefore first timed by the monotonic clock, which costs nothing. The
+/// thread's clock takes over at the first tick that finds the poll running. The time before that
+/// counts as at most one tick.
 #[derive(Debug, Default)]
 pub(crate) struct Meter {
-    /// Nanoseconds of finished polls, and of the running one up to `since`.
+    /// Processor time of finished polls, and of the running one up to `since`, in nanoseconds.
     used: AtomicU64,
-    /// When the running poll began by the monotonic clock, or, once it is `watched`, when that began by the thread's.
+    /// Start of the running poll by the monotonic clock. After `watched` is set, time of the last
+    /// reading of the thread's clock.
     since: AtomicU64,
-    /// The thread's clock is in charge of the running poll.
+    /// True if the thread's clock times the running poll.
     watched: AtomicBool,
-    /// The guest has run for more than a moment and should take turns with others.
+    /// True if the guest is long-running and has to take turns with others.
     long: AtomicBool,
-    /// The guest was interrupted and could go on at once.
+    /// True if the guest was interrupted and could continue at once.
     yielded: AtomicBool,
-    /// Nanoseconds for which the guest could go on and had no processor.
+    /// Time for which the guest was ready and had no processor, in nanoseconds.
     held_up: AtomicU64,
-    /// Since when that has been so, by the monotonic clock; 0 when it is not so.
+    /// Time since which the guest is ready, by the monotonic clock; 0 if it is not ready.
     ready: AtomicU64,
     peak_memory: AtomicU64,
     host_calls: AtomicU32,
 }
 
 impl Meter {
-    /// A poll of the guest begins on this thread.
+    /// Starts timing a poll of the guest on this thread.
     pub(crate) fn begin(&self) {
         self.watched.store(false, Relaxed);
         self.since.store(now(ClockId::Monotonic), Relaxed);
     }
 
-    /// The poll ends.
+    /// Stops timing the poll.
     pub(crate) fn end(&self) {
         if self.watched.load(Relaxed) {
             self.advance(now(ClockId::ThreadCPUTime));
@@ -54,7 +56,7 @@ impl Meter {
         }
     }
 
-    /// Processor time so far, asked from inside a poll that a tick has found.
+    /// Returns the processor time so far. Call it only from inside a poll that a tick has found.
     pub(crate) fn used_now(&self) -> Duration {
         let thread = now(ClockId::ThreadCPUTime);
         if self.watched.swap(true, Relaxed) {
@@ -66,7 +68,8 @@ impl Meter {
         self.used()
     }
 
-    /// Nanoseconds of a poll that no tick has found yet. Most of a longer time went to others.
+    /// Returns the nanoseconds of a poll that no tick has found yet, at most one tick. Most of a
+    /// longer time went to other threads.
     fn unwatched(&self) -> u64 {
         now(ClockId::Monotonic).saturating_sub(self.since.load(Relaxed)).min(TICK.as_nanos() as u64)
     }
@@ -75,7 +78,7 @@ impl Meter {
         self.used.fetch_add(thread.saturating_sub(self.since.swap(thread, Relaxed)), Relaxed);
     }
 
-    /// Processor time of finished polls.
+    /// Returns the processor time of finished polls.
     pub(crate) fn used(&self) -> Duration {
         Duration::from_nanos(self.used.load(Relaxed))
     }
@@ -88,23 +91,23 @@ impl Meter {
         self.long.load(Relaxed)
     }
 
-    /// The guest was interrupted so that others come to their turn.
+    /// Records that the guest was interrupted to give others a turn.
     pub(crate) fn yields(&self) {
         self.yielded.store(true, Relaxed);
     }
 
-    /// Whether that was why its last turn ended.
+    /// Returns true if the last turn ended with such an interruption.
     pub(crate) fn has_yielded(&self) -> bool {
         self.yielded.load(Relaxed)
     }
 
-    /// The guest could go on from here.
+    /// Marks the guest as ready to continue.
     pub(crate) fn ready(&self) {
         let _ = self.ready.compare_exchange(0, now(ClockId::Monotonic), Relaxed, Relaxed);
     }
 
-    /// One turn of a guest that was [`Meter::ready`]: what passed before it, and what others got of it, is time it was
-    /// held up.
+    /// Runs one turn of a guest that was marked with [`Meter::ready`]. The time before the turn and
+    /// the processor time that others used during it count as time held up.
     pub(crate) fn turn<T>(&self, poll: impl FnOnce() -> T) -> T {
         self.yielded.store(false, Relaxed);
         let (begun, used) = (now(ClockId::Monotonic), self.used());
@@ -115,14 +118,15 @@ impl Meter {
         polled
     }
 
-    /// How long the guest could go on and had no processor.
+    /// Returns the time for which the guest was ready and had no processor.
     pub(crate) fn held_up(&self) -> Duration {
         let since = self.ready.load(Relaxed);
         let waiting = if since == 0 { 0 } else { now(ClockId::Monotonic).saturating_sub(since) };
         Duration::from_nanos(self.held_up.load(Relaxed) + waiting)
     }
 
-    /// When a call has to end that should end at `deadline`: later by as much as it was held up, within bounds.
+    /// Returns the actual end of a call with this deadline: later by the time it was held up, up to
+    /// [`HELD_UP`].
     pub(crate) fn end_of(&self, deadline: Instant) -> Instant {
         deadline + self.held_up().min(HELD_UP)
     }
@@ -135,7 +139,7 @@ impl Meter {
         self.peak_memory.load(Relaxed)
     }
 
-    /// Counts a host call and answers how many there were.
+    /// Counts a host call and returns the number of calls so far.
     pub(crate) fn host_call(&self) -> u32 {
         self.host_calls.fetch_add(1, Relaxed).saturating_add(1)
     }

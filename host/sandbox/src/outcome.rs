@@ -1,4 +1,4 @@
-//! What a call ends with.
+//! Result of a call.
 
 use std::{collections::BTreeMap, fmt, time::Duration};
 
@@ -6,150 +6,152 @@ use bytes::Bytes;
 
 use crate::{File, limiter::Reservation};
 
-/// A call that ran, however it ended.
+/// Result of a call that ran, successful or not.
 #[derive(Debug)]
 pub struct Outcome {
-    /// What the guest answered, or why it did not.
+    /// Output of the guest or its failure.
     pub answer: Result<Answer, Failure>,
-    /// Its outgoing requests, in order of start.
+    /// Outgoing requests in order of start.
     pub requests: Vec<RequestRecord>,
-    /// Its log, in order, bounded.
+    /// Log lines in order, limited in number and size.
     pub log: Vec<LogLine>,
-    /// What it used.
+    /// Resource usage of the call.
     pub usage: Usage,
-    /// Files it made, in order. The caller keeps those that the answer names.
+    /// Created files in order. The caller keeps those that the output refers to.
     pub files: Vec<File>,
-    /// The node's memory that these files take, to be dropped with them.
+    /// Reservation for the memory of these files; drop it with them.
     pub memory: Option<Reservation>,
-    /// What `state` holds at the end; as at the start when the call failed.
+    /// Content of `state` at the end. If the call failed, it equals the content at the start.
     pub state: BTreeMap<String, Vec<u8>>,
 }
 
-/// A request of a caller's own that was sent, or refused on its way.
+/// Result of a proxy request that was sent or refused.
 #[derive(Debug)]
 pub struct Passed {
-    /// What the application answered, or why there is no answer.
+    /// Response of the provider or the failure.
     pub answer: Result<PassedAnswer, PassedFailure>,
-    /// What was sent: one, or more when one was sent again.
+    /// Requests that were sent: one, or more after a retry.
     pub requests: Vec<RequestRecord>,
-    /// What was left out.
+    /// Log lines about headers and parameters that were left out.
     pub log: Vec<LogLine>,
-    /// From start to end.
+    /// Wall-clock time from start to end.
     pub wall: Duration,
 }
 
-/// What the application answered: any status, secrets removed.
+/// Response of the provider with any status and with secrets removed.
 #[derive(Debug)]
 pub struct PassedAnswer {
-    /// The application's.
+    /// HTTP status of the provider.
     pub status: u16,
-    /// Names in lower case, without cookies.
+    /// Headers with lower-case names, without cookies.
     pub headers: Vec<(String, String)>,
-    /// Decompressed.
+    /// Decompressed body.
     pub body: Bytes,
-    /// The node's memory that the body takes, to be dropped with it.
+    /// Reservation for the memory of the body; drop it with the body.
     pub memory: Reservation,
 }
 
-/// Why an application gave no answer.
+/// Reason that a proxy request has no response.
 #[derive(Debug)]
 pub struct PassedFailure {
-    /// As the contract of toolkits names it: `denied`, `invalid_request`, `dns`, `timeout` and so on.
+    /// Kind as the toolkit contract names it, for example `denied`, `invalid_request`, `dns` or
+    /// `timeout`.
     pub kind: String,
-    /// For people, secrets removed.
+    /// Human-readable message with secrets removed.
     pub message: String,
 }
 
-/// What a guest answered.
+/// Output of a guest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
-    /// Of a tool: JSON text, UTF-8, not checked further.
+    /// Result of a tool as UTF-8 JSON text, not checked further.
     Data(Bytes),
-    /// Of a poll.
+    /// Result of a poll.
     Polled {
-        /// In the guest's order.
+        /// Events in the guest's order.
         events: Vec<Event>,
-        /// For the next poll. At most 64 KiB.
+        /// Cursor for the next poll, at most 64 KiB.
         cursor: Bytes,
-        /// Another poll right away would find more.
+        /// True if another poll right away would find more.
         more: bool,
     },
-    /// Of a webhook request.
+    /// Result of a webhook request.
     Received {
-        /// In the guest's order.
+        /// Events in the guest's order.
         events: Vec<Event>,
-        /// Answer to the application, 200 to 599.
+        /// HTTP status of the response to the provider, 200 to 599.
         status: u16,
-        /// Its media type.
+        /// Media type of the response.
         media_type: String,
-        /// Its body.
+        /// Body of the response.
         body: Bytes,
     },
 }
 
-/// Something that a trigger found.
+/// Event that a trigger found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
-    /// Identifies it at its source.
+    /// Id of the event at its source.
     pub id: String,
-    /// JSON text.
+    /// Payload as JSON text.
     pub payload: Bytes,
 }
 
-/// Why a call has no answer. It ran: whether it had an effect outside is not known.
+/// Failure of a call that ran. It is unknown if the call had an external effect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
-    /// Who is to blame.
+    /// Party responsible for the failure.
     pub cause: Cause,
-    /// For programs: the toolkit's own for [`Cause::Tool`], else one of the constants of [`kind`].
+    /// Machine-readable kind: the toolkit's own for [`Cause::Tool`], otherwise a constant of
+    /// [`kind`].
     pub kind: String,
-    /// One sentence for people.
+    /// Human-readable message of one sentence.
     pub message: String,
-    /// When another attempt makes sense.
+    /// Delay after which a retry makes sense.
     pub retry_after: Option<Duration>,
-    /// What the external application answered.
+    /// HTTP status of the provider's response.
     pub upstream_status: Option<u16>,
-    /// More detail as JSON.
+    /// Details as JSON.
     pub details: Option<Bytes>,
 }
 
-/// Who is to blame for a failure.
+/// Party responsible for a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Cause {
-    /// The toolkit answered with an error.
+    /// The toolkit returned an error.
     Tool,
-    /// The toolkit went past a limit, or broke.
+    /// The toolkit exceeded a limit or crashed.
     Limit,
-    /// The platform broke.
+    /// The platform failed.
     Host,
 }
 
-/// Kinds of failure that are not the toolkit's own.
+/// Kinds of failure that the platform defines.
 pub mod kind {
-    /// The processor time is used up.
+    /// The call used up its processor time.
     pub const CPU: &str = "tool_cpu_limit";
-    /// The wall-clock time is over.
+    /// The call exceeded its wall-clock time.
     pub const TIMEOUT: &str = "tool_timeout";
-    /// The guest could not go on for lack of memory.
+    /// The guest ran out of memory.
     pub const MEMORY: &str = "tool_memory_limit";
-    /// The guest panicked, overflowed its stack or did something not allowed.
+    /// The guest panicked, overflowed its stack or performed a forbidden operation.
     pub const TRAP: &str = "tool_trap";
-    /// Too many calls of host functions, or too much handed to them.
+    /// The guest made too many host calls or passed too much data to them.
     pub const HOST_CALLS: &str = "tool_host_call_limit";
-    /// The answer is too large.
+    /// The result is too large.
     pub const OUTPUT_TOO_LARGE: &str = "tool_output_too_large";
-    /// The answer is not what the contract says.
+    /// The result violates the contract.
     pub const OUTPUT_INVALID: &str = "tool_output_invalid";
-    /// The call went another way than the one on the cassette.
+    /// The call differs from the recorded one.
     pub const REPLAY_DIFFERS: &str = "replay_differs";
-    /// A mistake of the platform.
+    /// The platform failed.
     pub const HOST: &str = "tool_host_error";
-    /// The tool ran, and what it made could not be kept.
+    /// The tool ran, but a file that it created could not be stored.
     pub const FILE_NOT_KEPT: &str = "file_not_kept";
-    /// The tool ran, and its record could not be written.
+    /// The tool ran, but its execution log could not be written.
     pub const LOG_NOT_WRITTEN: &str = "log_not_written";
 
-    /// All of them. A guest cannot give one to an error of its own.
+    /// All kinds. A guest cannot use one of them for its own error.
     pub(crate) const ALL: [&str; 11] = [
         CPU,
         TIMEOUT,
@@ -165,22 +167,23 @@ pub mod kind {
     ];
 }
 
-/// A call that did not start: trying again is safe, if seldom of use.
+/// Refusal of a call that did not start. A retry is safe but seldom helps.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// No compiled form that can be trusted; [`crate::Sandbox::install`] the component's bytes, then call again.
+    /// No verified compiled form exists. Install the component's bytes with
+    /// [`crate::Sandbox::install`], then call again.
     #[error("the toolkit is not prepared on this node")]
     NotInstalled,
-    /// The tenant has as many calls running and waiting as it may.
+    /// The tenant has reached its limits for running and waiting calls.
     #[error("too many calls of this project at once; try again in a second")]
     TenantBusy,
-    /// The node has as many calls running and waiting as it can.
+    /// The node has reached its limits for running and waiting calls.
     #[error("too many calls at once; try again in a second")]
     NodeBusy,
-    /// Host code panicked too often while this component ran. Trying again helps after a restart only.
+    /// Host code panicked too often while this component ran. A retry helps only after a restart.
     #[error("the platform broke three times while this toolkit ran, and does not run it any more")]
     Quarantined,
-    /// Something else is missing on this node.
+    /// This node lacks something else that the call needs.
     #[error("{0}")]
     Unavailable(String),
 }
@@ -188,74 +191,74 @@ pub enum Refusal {
 /// One outgoing request, for the execution log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestRecord {
-    /// Upper case.
+    /// Method in upper case.
     pub method: String,
-    /// As the guest wrote it, secrets removed, query kept.
+    /// URL as the guest wrote it, with its query and with secrets removed.
     pub url: String,
-    /// None when there was no answer.
+    /// HTTP status; none if there was no response.
     pub status: Option<u16>,
-    /// Why there was none.
+    /// Error, if there was no response.
     pub error: Option<String>,
-    /// From start to end.
+    /// Time from start to end.
     pub elapsed: Duration,
-    /// Bytes of body sent.
+    /// Size of the sent body, in bytes.
     pub sent: u64,
-    /// Bytes of body received, decompressed.
+    /// Size of the received body, in bytes, decompressed.
     pub received: u64,
 }
 
 /// One line of a guest's log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogLine {
-    /// As the guest says.
+    /// Level that the guest chose.
     pub level: Level,
-    /// Since the call began.
+    /// Time since the start of the call.
     pub at: Duration,
-    /// One line: control characters escaped, secrets removed.
+    /// Text as one line, with control characters escaped and secrets removed.
     pub message: String,
 }
 
-/// How much a line matters.
+/// Severity of a log line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Level {
-    /// For the author.
+    /// Detail for the toolkit author.
     Debug,
-    /// For the curious.
+    /// General information.
     Info,
-    /// Something odd.
+    /// Unexpected situation.
     Warn,
-    /// Something wrong.
+    /// Error.
     Error,
 }
 
-/// What a call used.
+/// Resource usage of a call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Processor time of the thread while the guest ran, host functions included.
+    /// Processor time of the thread while the guest ran, including host functions.
     pub cpu: Duration,
-    /// From the start of the guest to its end.
+    /// Wall-clock time from the start of the guest to its end.
     pub wall: Duration,
-    /// Largest size of all memories together, in bytes.
+    /// Maximum size of all memories together, in bytes.
     pub peak_memory: u64,
-    /// Calls of host functions.
+    /// Number of host function calls.
     pub host_calls: u32,
 }
 
-/// What the sandbox holds at this moment.
+/// Current load of the sandbox.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Gauges {
-    /// Guests alive, running or waiting for an answer.
+    /// Number of live guests, running or waiting for a response.
     pub live: usize,
-    /// Calls that wait for a place.
+    /// Number of calls that wait for a permit.
     pub queued: usize,
-    /// Components kept loaded.
+    /// Number of loaded components.
     pub loaded: usize,
     /// Memory of all guests, in bytes.
     pub memory: u64,
 }
 
 impl Level {
-    /// The name in lower case.
+    /// Returns the name in lower case.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {

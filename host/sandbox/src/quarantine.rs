@@ -1,8 +1,11 @@
-//! Components that broke the host too often.
+//! Quarantines components that make host code panic too often.
 //!
-//! A panic of host code is a mistake of ours, and its call ends with an error. But a component that meets the same mistake
-//! again and again is either what an attacker has found or what every caller suffers from. After three panics within ten
-//! minutes it is not run any more until the process starts again; every other component goes on.
+//! Problem: a panic of host code is a bug of the platform, and its call ends with an error. A
+//! component that triggers the same bug repeatedly is either an attack or a problem for all of its
+//! callers.
+//!
+//! Guarantee: after three panics within ten minutes a component does not run until the process
+//! restarts. Every other component continues to run.
 
 use std::{
     collections::HashMap,
@@ -15,22 +18,24 @@ use std::{
 
 use crate::Digest;
 
-/// Panics that are one too many.
+/// Number of panics that quarantines a component.
 const PANICS: usize = 3;
-/// Within this time.
+/// Time window for these panics.
 const WINDOW: Duration = Duration::from_secs(600);
 
-/// Who is held back.
+/// Quarantined components.
 #[derive(Default)]
 pub(crate) struct Quarantine {
-    /// Panics of each component within the window; of one that is held back, those that led to it.
+    /// Panics of each component within the window. For a quarantined component, the panics that led
+    /// to the quarantine.
     panics: RwLock<HashMap<Digest, Vec<Instant>>>,
-    /// There is somebody. Nearly always nobody is, and a call should pay nothing for asking.
+    /// True if any component is quarantined. This is rare, and the check should cost other calls
+    /// nothing.
     anybody: AtomicBool,
 }
 
 impl Quarantine {
-    /// Whether the component must not run.
+    /// Returns true if the component must not run.
     pub(crate) fn holds(&self, component: &Digest) -> bool {
         self.anybody.load(Relaxed) && {
             let panics = self.panics.read().unwrap_or_else(PoisonError::into_inner);
@@ -38,7 +43,7 @@ impl Quarantine {
         }
     }
 
-    /// Host code panicked while the component ran.
+    /// Records a panic of host code while the component ran.
     pub(crate) fn panicked(&self, component: &Digest, now: Instant) {
         let mut all = self.panics.write().unwrap_or_else(PoisonError::into_inner);
         let times = all.entry(*component).or_default();

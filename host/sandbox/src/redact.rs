@@ -1,13 +1,18 @@
-//! Removes secrets from what comes back.
+//! Redacts secrets from responses.
 //!
-//! An application may echo a credential: debug endpoints, error bodies, redirects. What it sends is searched for every
-//! secret that was put into a request of this call, in the spellings an echo takes: as it is; with any of its characters
-//! escaped for URLs, JSON or HTML, in any mixture; as hexadecimal; and inside base64, at each of the three alignments.
-//! A value that was transformed in any other way is not found. Values shorter than four bytes are not searched for: they
-//! are no secrets, and removing them would destroy the answer.
+//! Problem: a provider may echo a credential in debug endpoints, error bodies or redirects.
 //!
-//! Texts and secrets may be made for each other so that almost every place of the text is almost a secret. The steps of a search
-//! are bounded by the size of the text; a text that needs more is withheld as a whole.
+//! Guarantee: a response is searched for every secret that was put into a request of this call, in
+//! the encodings that an echo uses. These are: unchanged; with any of its characters escaped for
+//! URLs, JSON or HTML, in any mixture; as hexadecimal; and inside base64, at each of the three
+//! alignments.
+//!
+//! A value that was transformed in any other way is not found. Values shorter than four bytes are
+//! not searched for: they are no secrets, and removing them would destroy the response.
+//!
+//! Crafted texts and secrets can make almost every position of the text a partial match. The number
+//! of search steps is therefore limited by the size of the text. A text that needs more steps is
+//! withheld completely.
 
 use std::{
     borrow::Cow,
@@ -25,52 +30,53 @@ use zeroize::Zeroizing;
 
 use crate::Secret;
 
-/// Stands in place of a secret.
+/// Replacement for a secret.
 pub(crate) const REMOVED: &str = "[redacted]";
-/// Stands in place of a text that takes too many steps to search.
+/// Replacement for a text that takes too many steps to search.
 pub(crate) const WITHHELD: &str = "[withheld: it takes too long to search for secrets]";
-/// Shortest value that counts as a secret, in bytes.
+/// Minimum length of a secret, in bytes.
 const SHORTEST: usize = 4;
-/// Shortest piece of base64 that is searched for; less would match by chance.
+/// Minimum length of a base64 fragment to search for; a shorter one would match by chance.
 const SHORTEST_BASE64: usize = 6;
-/// Shortest secret that is searched for as hexadecimal.
+/// Minimum length of a secret that is also searched for as hexadecimal, in bytes.
 const SHORTEST_HEX: usize = 4;
 
-/// Bytes of introducers that stand before one character at most; a text inside a text inside a text has eight. Without a
-/// bound, an answer of backslashes alone would be read again from each of them.
+/// Maximum length of the introducers before one character, in bytes. A text nested three times has
+/// eight. Without a limit, a response of backslashes alone would be read again from each of them.
 const NESTED: usize = 16;
 
-/// Steps of a search for each byte of its text. A step compares one place of the text with one character of one secret; an
-/// ordinary text takes less than one for each byte.
+/// Search steps available for each byte of a text. A step compares one position of the text with
+/// one character of one secret. An ordinary text takes less than one step for each byte.
 pub const STEPS_PER_BYTE: u64 = 32;
-/// Steps beyond those, for all texts that one [`Redactor`] searches.
+/// Additional steps for all texts that one [`Redactor`] searches together.
 const SPARE_STEPS: u64 = 1 << 20;
-/// Spare steps that a search takes at a time.
+/// Number of spare steps that a search takes at a time.
 const SPARE_PIECE: u64 = 4 << 10;
-/// Places and steps of one turn of a long search: about a millisecond.
+/// Positions and steps of one turn of a long search, which take about a millisecond.
 const TURN: u64 = 64 << 10;
 
-/// Finds the secrets of one call.
+/// Searcher for the secrets of one call.
 #[derive(Default)]
 pub(crate) struct Redactor {
-    /// Characters of each secret, for the spellings that mix; ordered by the first one, its ASCII case apart.
+    /// Characters of each secret, for the encodings that can be mixed. Ordered by the first
+    /// character, ignoring ASCII case.
     secrets: Vec<Zeroizing<Vec<char>>>,
-    /// First bytes of any spelling of a first character.
+    /// Possible first bytes of any encoding of a first character.
     begins: Vec<bool>,
-    /// The spellings that do not mix.
+    /// Matcher for the encodings that cannot be mixed.
     fixed: Option<AhoCorasick>,
-    /// Spare steps that are left.
+    /// Remaining spare steps.
     spare: AtomicU64,
-    /// More secrets, searched for in the same texts.
+    /// Redactor for further secrets, applied to the same texts.
     others: Option<Arc<Redactor>>,
 }
 
-/// A search that was given up: its steps are used up.
+/// Error of a search that used up its steps.
 #[derive(Debug)]
 pub(crate) struct Unsearched;
 
 impl Redactor {
-    /// Searches for `secrets`.
+    /// Creates a redactor for `secrets`.
     pub(crate) fn new<'s>(secrets: impl IntoIterator<Item = &'s Secret>) -> Self {
         let mut values: Vec<&str> = secrets.into_iter().map(Secret::expose).filter(|s| s.len() >= SHORTEST).collect();
         values.sort_unstable();
@@ -88,7 +94,7 @@ impl Redactor {
         let mut fixed: Vec<Zeroizing<Vec<u8>>> = values.iter().flat_map(|value| fixed_spellings(value)).collect();
         fixed.sort_unstable_by(|one, other| one.as_slice().cmp(other.as_slice()));
         fixed.dedup_by(|one, other| one.as_slice() == other.as_slice());
-        // The kind whose memory is proportional to the patterns.
+        // The memory of this kind is proportional to the patterns.
         let fixed = AhoCorasick::builder()
             .match_kind(MatchKind::LeftmostLongest)
             .kind(Some(AhoCorasickKind::ContiguousNFA))
@@ -100,28 +106,29 @@ impl Redactor {
         Self { secrets, begins, fixed, spare: AtomicU64::new(SPARE_STEPS), others: None }
     }
 
-    /// Searches for what `others` searches for, too.
+    /// Adds the secrets of `others` to the search.
     pub(crate) fn beside(self, others: Arc<Redactor>) -> Self {
         Self { others: Some(others), ..self }
     }
 
-    /// Bytes of memory that it takes, about.
+    /// Returns the approximate memory use, in bytes.
     pub(crate) fn memory(&self) -> u64 {
         let characters: usize = self.secrets.iter().map(|secret| secret.len() * size_of::<char>()).sum();
         (characters + self.fixed.as_ref().map_or(0, AhoCorasick::memory_usage)) as u64
     }
 
-    /// Whether `bytes` holds a secret, or may hold one.
+    /// Returns true if `bytes` contains a secret or may contain one.
     pub(crate) fn finds(&self, bytes: &[u8]) -> bool {
         !self.places(bytes, Case::Exact).is_ok_and(|places| places.is_empty())
     }
 
-    /// Whether the name of a header holds a secret, or may hold one: on its way it lost its capitals.
+    /// Returns true if a header name contains a secret or may contain one. Case is ignored, because
+    /// header names lose it in transit.
     pub(crate) fn finds_in_name(&self, name: &str) -> bool {
         !self.places(name.as_bytes(), Case::Any).is_ok_and(|places| places.is_empty())
     }
 
-    /// `bytes` without secrets; untouched when there are none.
+    /// Returns `bytes` without secrets; borrowed if there are none.
     pub(crate) fn bytes<'b>(&self, bytes: &'b [u8]) -> Cow<'b, [u8]> {
         match self.places(bytes, Case::Exact) {
             Ok(places) => without(bytes, &places),
@@ -129,8 +136,8 @@ impl Redactor {
         }
     }
 
-    /// Where secrets are, in order, not overlapping. Takes turns with whoever else shares `busy`, and ends between two of them
-    /// when it is dropped.
+    /// Returns the ranges of secrets, in order and without overlap. Takes turns with the other
+    /// users of `busy`. When dropped, the search ends between two turns.
     pub(crate) async fn places_in_turns(
         &self,
         bytes: &[u8],
@@ -150,12 +157,12 @@ impl Redactor {
         Ok(merged(places))
     }
 
-    /// Where secrets are, in order, not overlapping.
+    /// Returns the ranges of secrets, in order and without overlap.
     pub(crate) fn places_in(&self, bytes: &[u8]) -> Result<Vec<Range<usize>>, Unsearched> {
         self.places(bytes, Case::Exact)
     }
 
-    /// `text` without secrets.
+    /// Returns `text` without secrets.
     pub(crate) fn text(&self, text: &str) -> String {
         String::from_utf8_lossy(&self.bytes(text.as_bytes())).into_owned()
     }
@@ -168,12 +175,12 @@ impl Redactor {
         Ok(merged(places))
     }
 
-    /// Itself and those beside it, without those that have nothing to search for.
+    /// Iterates over this redactor and its `others`, without those that have no secrets.
     fn all(&self) -> impl Iterator<Item = &Self> {
         std::iter::once(self).chain(self.others.as_deref()).filter(|redactor| !redactor.secrets.is_empty())
     }
 
-    /// The secrets that begin with a character, and those that do in the other case.
+    /// Returns the secrets that begin with a character, ignoring ASCII case.
     fn beginning_with(&self, first: char) -> &[Zeroizing<Vec<char>>] {
         let first = first.to_ascii_lowercase();
         let from = self.secrets.partition_point(|secret| secret[0].to_ascii_lowercase() < first);
@@ -182,7 +189,7 @@ impl Redactor {
     }
 }
 
-/// Places in order; those that overlap are one.
+/// Sorts ranges and merges those that overlap.
 fn merged(mut places: Vec<Range<usize>>) -> Vec<Range<usize>> {
     places.sort_unstable_by_key(|place| place.start);
     let mut merged: Vec<Range<usize>> = Vec::with_capacity(places.len());
@@ -195,7 +202,7 @@ fn merged(mut places: Vec<Range<usize>>) -> Vec<Range<usize>> {
     merged
 }
 
-/// `bytes` without what stands at these places.
+/// Returns `bytes` with the given ranges replaced.
 pub(crate) fn without<'b>(bytes: &'b [u8], places: &[Range<usize>]) -> Cow<'b, [u8]> {
     if places.is_empty() {
         return Cow::Borrowed(bytes);
@@ -211,11 +218,11 @@ pub(crate) fn without<'b>(bytes: &'b [u8], places: &[Range<usize>]) -> Cow<'b, [
     Cow::Owned(clean)
 }
 
-/// How letters are compared.
+/// Comparison of letters.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Case {
     Exact,
-    /// Capital ASCII letters are the small ones.
+    /// Upper-case and lower-case ASCII letters are equal.
     Any,
 }
 
@@ -225,18 +232,18 @@ impl Case {
     }
 }
 
-/// Follows secrets through one text, within its steps.
+/// Search for secrets through one text, within its steps.
 struct Walk<'r> {
     redactor: &'r Redactor,
     bytes: &'r [u8],
     case: Case,
-    /// Where the search goes on.
+    /// Current position of the search.
     at: usize,
-    /// Steps that are left.
+    /// Remaining steps.
     steps: u64,
-    /// Places and steps so far.
+    /// Positions and steps so far.
     done: u64,
-    /// Where the character that is looked for may begin, and where the one after it.
+    /// Positions at which the current character may begin, and those for the next one.
     places: Vec<usize>,
     next: Vec<usize>,
 }
@@ -247,7 +254,8 @@ impl<'r> Walk<'r> {
         Self { redactor, bytes, case, at: 0, steps, done: 0, places: Vec::new(), next: Vec::new() }
     }
 
-    /// Adds the places of secrets, until so many places and steps are done. Answers whether the text has come to its end.
+    /// Adds the ranges of secrets until `most` positions and steps are done. Returns true at the
+    /// end of the text.
     fn advance(&mut self, most: u64, places: &mut Vec<Range<usize>>) -> Result<bool, Unsearched> {
         if self.at == 0
             && let Some(fixed) = &self.redactor.fixed
@@ -266,7 +274,8 @@ impl<'r> Walk<'r> {
         Ok(self.at == self.bytes.len())
     }
 
-    /// Where the longest secret ends that begins at `start`, each of its characters in any spelling.
+    /// Returns the end of the longest secret that begins at `start`, with each character in any
+    /// encoding.
     fn longest(&mut self, start: usize) -> Result<Option<usize>, Unsearched> {
         let mut longest = None;
         for (first, length) in readings(&self.bytes[start..]) {
@@ -280,8 +289,9 @@ impl<'r> Walk<'r> {
         Ok(longest)
     }
 
-    /// Where a secret ends whose other characters begin at `start`. A place can be read in more than one way (`%25` is one character
-    /// or three), so all ways are followed at once.
+    /// Returns the end of a secret whose remaining characters begin at `start`. A position can be
+    /// read in several ways (`%25` is one character or three), so all ways are followed in
+    /// parallel.
     fn end(&mut self, start: usize, others: &[char]) -> Result<Option<usize>, Unsearched> {
         self.places.clear();
         self.places.push(start);
@@ -317,21 +327,23 @@ impl<'r> Walk<'r> {
     }
 }
 
-/// Base64 at three alignments in both alphabets, and hexadecimal in both cases.
+/// Returns the base64 forms at three alignments in both alphabets, and the hexadecimal forms in
+/// both cases.
 fn fixed_spellings(secret: &str) -> Vec<Zeroizing<Vec<u8>>> {
     let mut spellings = Vec::new();
     for shift in 0..3 {
         let mut shifted = Zeroizing::new(vec![0; shift]);
         shifted.extend_from_slice(secret.as_bytes());
         let encoded = Zeroizing::new(STANDARD_NO_PAD.encode(&*shifted));
-        // Digits that also depend on the neighbours are left out: some bits of them are not the secret's.
+        // Digits that also depend on the neighbors are left out, because some of their bits do not
+        // belong to the secret.
         let first = [0, 2, 3][shift];
         let last = if shifted.len() % 3 == 0 { encoded.len() } else { encoded.len() - 1 };
         if last.saturating_sub(first) >= SHORTEST_BASE64 {
             let piece = &encoded[first..last];
             spellings.push(Zeroizing::new(piece.as_bytes().to_vec()));
             spellings.push(Zeroizing::new(piece.replace('+', "-").replace('/', "_").into_bytes()));
-            // The standard alphabet inside a URL or a JSON text.
+            // These are the standard alphabet inside a URL and inside a JSON text.
             spellings.push(Zeroizing::new(piece.replace('+', "%2B").replace('/', "%2F").into_bytes()));
             spellings.push(Zeroizing::new(piece.replace('/', "\\/").into_bytes()));
         }
@@ -344,7 +356,8 @@ fn fixed_spellings(secret: &str) -> Vec<Zeroizing<Vec<u8>>> {
     spellings
 }
 
-/// The ways to read one character at the beginning of some bytes, each with how many of them it takes.
+/// Returns the ways to read one character at the beginning of `rest`, each with its length in
+/// bytes.
 fn readings(rest: &[u8]) -> impl Iterator<Item = (char, usize)> {
     let mut found = [None; 4];
     match rest.first() {
@@ -356,13 +369,14 @@ fn readings(rest: &[u8]) -> impl Iterator<Item = (char, usize)> {
         Some(b'&') => found[..2].copy_from_slice(&[Some(('&', 1)), entity(rest)]),
         Some(b'+') => found[..2].copy_from_slice(&[Some(('+', 1)), Some((' ', 1))]),
         Some(first) if first.is_ascii() => found[0] = Some((char::from(*first), 1)),
-        // As it is, or some of its bytes encoded.
+        // The character is plain or has some of its bytes encoded.
         Some(_) => found[0] = percent(rest),
     }
     found.into_iter().flatten()
 }
 
-/// A character whose UTF-8 bytes are each as they are or as `%2F`, that once or more often encoded. Not a percent sign.
+/// Reads a character whose UTF-8 bytes are each plain or encoded as `%2F`, once or repeatedly. A
+/// percent sign is not included.
 fn percent(rest: &[u8]) -> Option<(char, usize)> {
     let mut bytes = [0; 4];
     let (first, mut at) = percent_byte(rest, 0)?;
@@ -380,7 +394,7 @@ fn percent(rest: &[u8]) -> Option<(char, usize)> {
     Some((std::str::from_utf8(&bytes[..length]).ok()?.chars().next()?, at))
 }
 
-/// The byte that stands at a place, as it is or encoded, and where the next one begins.
+/// Reads the byte at a position, plain or encoded, and returns the position of the next one.
 fn percent_byte(rest: &[u8], at: usize) -> Option<(u8, usize)> {
     let first = *rest.get(at)?;
     if first != b'%' {
@@ -394,12 +408,12 @@ fn percent_byte(rest: &[u8], at: usize) -> Option<(u8, usize)> {
     (byte != b'%').then_some((byte, digits + 2))
 }
 
-/// A percent sign that was encoded, once or twice.
+/// Reads a percent sign that was encoded once or twice.
 fn percent_sign(rest: &[u8], spelling: &[u8]) -> Option<(char, usize)> {
     rest.starts_with(spelling).then_some(('%', spelling.len()))
 }
 
-/// An escape of JSON or of a programming language, behind one or more backslashes.
+/// Reads an escape of JSON or of a programming language after one or more backslashes.
 fn backslash(rest: &[u8]) -> Option<(char, usize)> {
     let slashes = rest.iter().take(NESTED).take_while(|byte| **byte == b'\\').count();
     let after = rest.get(slashes..)?;
@@ -416,12 +430,12 @@ fn backslash(rest: &[u8]) -> Option<(char, usize)> {
     Some((found, slashes + length))
 }
 
-/// A backslash that stands for itself, doubled, or doubled twice in a text inside a text.
+/// Reads a literal backslash, doubled once or, in nested text, twice.
 fn doubled(rest: &[u8], spelling: &[u8]) -> Option<(char, usize)> {
     rest.starts_with(spelling).then_some(('\\', spelling.len()))
 }
 
-/// `u00e9`, or a pair of surrogates with as many backslashes between.
+/// Reads `u00e9`, or a surrogate pair with the same number of backslashes in between.
 fn utf16(after: &[u8], slashes: usize) -> Option<(char, usize)> {
     let first = hex(after.get(1..5)?)?;
     if !(0xd800..0xdc00).contains(&first) {
@@ -435,7 +449,7 @@ fn utf16(after: &[u8], slashes: usize) -> Option<(char, usize)> {
     Some((char::from_u32(code).filter(|_| pair)?, 5 + between + 5))
 }
 
-/// A character as `&amp;`, `&#38;` or `&#x26;`.
+/// Reads a character as `&amp;`, `&#38;` or `&#x26;`.
 fn entity(rest: &[u8]) -> Option<(char, usize)> {
     const NAMED: [(&[u8], char); 6] =
         [(b"amp", '&'), (b"lt", '<'), (b"gt", '>'), (b"quot", '"'), (b"apos", '\''), (b"nbsp", '\u{a0}')];
@@ -559,7 +573,7 @@ mod tests {
         assert_eq!(both.text("a signature token-4711 end b token-4711 c"), format!("a {REMOVED} b {REMOVED} c"));
     }
 
-    /// One character in one of its spellings.
+    /// Encodes one character in one of its forms.
     fn spell(c: char, how: u8) -> String {
         let mut units = [0; 2];
         let mut bytes = [0; 4];

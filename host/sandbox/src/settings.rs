@@ -1,4 +1,4 @@
-//! What the operator decides about the sandbox.
+//! Settings of the sandbox.
 
 use std::{
     path::PathBuf,
@@ -6,60 +6,63 @@ use std::{
     time::Duration,
 };
 
-/// How guests run on this node.
+/// Settings for the guests of this node.
 #[derive(Clone)]
 pub struct Settings {
-    /// Folder for compiled components, made when missing, readable by this user alone.
+    /// Folder for compiled components. It is created if missing and is readable by this user only.
     pub cache: PathBuf,
-    /// Seals what is in the folder. Another key makes everything there worthless, not wrong: it is compiled again.
+    /// Key of the seals in the folder. After a key change the files fail verification and are
+    /// compiled again.
     pub seal_key: [u8; 32],
-    /// Where components are compiled.
+    /// Place where components are compiled.
     pub compiler: Compiler,
-    /// Where guests' memory comes from.
+    /// Source of the guests' memory.
     pub allocator: Allocator,
-    /// Guests alive at once on this node, most of them waiting for an answer from outside. The pool is sized by it.
+    /// Maximum number of live guests on this node, most of them waiting for an external response.
+    /// It determines the pool size.
     pub live: usize,
-    /// The same for one tenant.
+    /// Maximum number of live guests of one tenant.
     pub live_per_tenant: usize,
-    /// Guests of one tenant that may use a processor for more than a tick (2 ms) at the same time; the rest take turns.
+    /// Maximum number of guests of one tenant that may use a processor for more than a tick (2 ms)
+    /// at the same time. The rest take turns.
     pub busy_per_tenant: usize,
-    /// Calls that wait for a place on this node.
+    /// Maximum number of calls that wait for a permit on this node.
     pub queue: usize,
-    /// The same for one tenant.
+    /// Maximum number of waiting calls of one tenant.
     pub queue_per_tenant: usize,
-    /// How long a call waits for a place.
+    /// Maximum time that a call waits for a permit.
     pub queue_wait: Duration,
-    /// Memory of all guests together, in bytes.
+    /// Maximum memory of all guests together, in bytes.
     pub node_memory: u64,
-    /// Threads for guests that need more than a moment; 0 means one for each processor.
+    /// Number of threads for long-running guests; 0 means one per processor.
     pub guest_threads: usize,
-    /// Components kept loaded; the one not used for longest goes first.
+    /// Maximum number of loaded components; the least recently used one is dropped first.
     pub resident: usize,
-    /// Where guests get the time of day from.
+    /// Source of the wall-clock time for guests.
     pub clock: Clock,
-    /// The way out.
+    /// Client for outgoing requests.
     pub net: net::Client,
 }
 
-/// Where components are compiled.
+/// Place where components are compiled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Compiler {
-    /// In a child process with limits: this program, run with [`crate::COMPILE_ARG`], which has to call
-    /// [`crate::compile_child`]. Components come from strangers, and a compiler can be made to use any amount of time and
-    /// memory.
+    /// Child process with limits. It is this program, run with [`crate::COMPILE_ARG`], and has to
+    /// call [`crate::compile_child`]. Components are untrusted, and a compiler can be made to use
+    /// any amount of time and memory.
     Child(PathBuf, CompileLimits),
-    /// In this process, for the author's own command, where the component is the author's.
+    /// This process, for the toolkit author's own command and the author's own component.
     InProcess,
 }
 
-/// Bounds of compiling one component in a child process.
+/// Limits for compiling one component in a child process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CompileLimits {
-    /// Processor time, in seconds.
+    /// Maximum processor time, in seconds.
     pub cpu_seconds: u64,
-    /// Wall-clock time.
+    /// Maximum wall-clock time.
     pub wall: Duration,
-    /// Writable memory, in bytes.
+    /// Maximum writable memory, in bytes.
     pub memory: u64,
 }
 
@@ -69,30 +72,34 @@ impl Default for CompileLimits {
     }
 }
 
-/// Where guests' memory comes from.
+/// Source of the guests' memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Allocator {
-    /// From slots reserved at start and used again: three to five times the calls under concurrency.
+    /// Slots that are reserved at start and reused: three to five times the calls under
+    /// concurrency.
     Pooling,
-    /// From the operating system for each call. Taken on its own when the address space is too short for a pool.
+    /// Operating system, for each call. It is also the fallback if the address space is too small
+    /// for a pool.
     OnDemand,
 }
 
-/// Where guests get the time of day from. Deadlines and durations are real in any case.
+/// Source of the wall-clock time for guests. Deadlines and durations always use real time.
 #[derive(Debug, Clone)]
 pub enum Clock {
-    /// The system.
+    /// System clock.
     System,
-    /// The cell, in milliseconds since 1970, for the author's own command, whose cases state when they happen. It may be
-    /// set between calls.
+    /// Cell with milliseconds since 1970, for the toolkit author's own command, whose cases state
+    /// their time. It may be set between calls.
     Set(Arc<AtomicU64>),
 }
 
 impl Settings {
-    /// The defaults. Components are compiled in this process: a server sets [`Settings::compiler`].
+    /// Creates the default settings. Components are compiled in this process; a server sets
+    /// [`Settings::compiler`].
     ///
-    /// 512 live guests, 64 for a tenant, because most calls wait for an application outside and a waiting guest costs
-    /// memory only; processor time is shared by the narrower bound of 8 busy guests for a tenant.
+    /// The default allows 512 live guests, 64 per tenant, because most calls wait for a provider
+    /// and a waiting guest costs only memory. The lower limit of 8 busy guests per tenant shares
+    /// the processor time.
     #[must_use]
     pub fn new(cache: PathBuf, seal_key: [u8; 32], net: net::Client) -> Self {
         Self {

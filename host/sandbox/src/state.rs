@@ -1,4 +1,4 @@
-//! What belongs to one call: the data of its store.
+//! Data of one call, held by its store.
 
 use std::{
     collections::BTreeMap,
@@ -17,42 +17,42 @@ use crate::{
     trace::Trace,
 };
 
-/// Handles to host resources that a guest may hold; only guests with WASI imports have any.
+/// Maximum number of handles to host resources. Only guests with WASI imports have any.
 const RESOURCES: usize = 512;
 
-/// Everything the host functions of one call work on. Dropped with its store, which is never used again.
+/// Data of the host functions of one call. It is dropped with its store, which is never reused.
 pub(crate) struct State {
     pub(crate) limiter: Limiter,
     pub(crate) meter: Arc<Meter>,
     pub(crate) trace: Arc<Trace>,
     pub(crate) outgoing: Arc<Outgoing>,
     pub(crate) files: Files,
-    /// The guest's small memory.
+    /// Key-value store of the guest.
     pub(crate) kept: BTreeMap<String, Vec<u8>>,
-    /// Records what comes from outside, or plays it.
+    /// Recorder or player for imports.
     pub(crate) tape: Option<Arc<Tape>>,
-    /// Where the time of day comes from.
+    /// Source of the wall-clock time.
     pub(crate) clock: Clock,
-    /// When the call must have ended, unless it is held up.
+    /// Deadline of the call, extended by the time it is held up.
     pub(crate) deadline: Instant,
-    /// Calls of host functions that the guest may make.
+    /// Maximum number of host function calls.
     pub(crate) host_calls: u32,
-    /// The guest's instances exist: what it does from here on it does itself.
+    /// True after the guest's instances were created; its own code runs from here on.
     pub(crate) instantiated: bool,
     pub(crate) table: ResourceTable,
-    /// Made when a guest first uses WASI.
+    /// WASI context, created on first use.
     pub(crate) wasi: Option<Box<Wasi>>,
 }
 
 impl State {
-    /// An empty table of handles that cannot grow without end.
+    /// Creates an empty handle table with limited capacity.
     pub(crate) fn table() -> ResourceTable {
         let mut table = ResourceTable::new();
         table.set_max_capacity(RESOURCES);
         table
     }
 
-    /// Counts a call of a host function; an error past the limit.
+    /// Counts a host function call. Returns an error past the limit.
     pub(crate) fn count(&self) -> Result<()> {
         if self.meter.host_call() > self.host_calls {
             wasmtime::bail!("more than {} host calls", self.host_calls);
@@ -60,12 +60,12 @@ impl State {
         Ok(())
     }
 
-    /// Whether the guest made more host calls than it may.
+    /// Returns true if the guest exceeded its limit of host calls.
     pub(crate) fn flooded(&self) -> bool {
         self.meter.host_calls() > self.host_calls
     }
 
-    /// Wall-clock time the call has left.
+    /// Returns the remaining wall-clock time of the call.
     pub(crate) fn left(&self) -> Duration {
         self.meter.end_of(self.deadline).saturating_duration_since(Instant::now())
     }

@@ -1,13 +1,16 @@
-//! System calls of the compile child.
+//! Restricts the system calls of the compile child.
 //!
-//! A mistake of the compiler could let a component run code of its own in the child. Code there can compute, use the memory that the
-//! limits leave and answer through its pipes; files, sockets, other programs and other processes are out of its reach. Where this
-//! is not supported, on processors other than x86-64 and ARM64, the child has its resource limits alone.
+//! Problem: a bug of the compiler could let a component execute its own code in the child.
+//!
+//! Guarantee: such code can compute, use memory within the limits and answer through its pipes. It
+//! cannot reach files, sockets, other programs or other processes.
+//!
+//! Supported processors are x86-64 and ARM64. On others the child has only its resource limits.
 
 use std::io;
 
-/// Allows what reading, computing and answering need, and nothing else, to the calling thread and those it starts. Every other call
-/// fails with `EPERM`. It cannot be undone.
+/// Restricts the calling thread and the threads that it starts to the system calls for reading,
+/// computing and answering. Every other call fails with `EPERM`. The restriction cannot be undone.
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 pub(crate) fn restrict() -> io::Result<()> {
     use seccompiler::{
@@ -21,13 +24,13 @@ pub(crate) fn restrict() -> io::Result<()> {
     let compiled = || -> Result<BpfProgram, seccompiler::BackendError> {
         let own = u64::from(std::process::id());
         let mut rules: std::collections::BTreeMap<_, _> = ALLOWED.iter().map(|call| (*call, Vec::new())).collect();
-        // A process that aborts sends itself a signal.
+        // A process that aborts sends a signal to itself.
         rules.extend([(libc::SYS_tgkill, first_is(own)?), (libc::SYS_tkill, first_is(own)?)]);
         rules.insert(libc::SYS_prlimit64, first_is(0)?);
         let refuse = SeccompAction::Errno(libc::EPERM as u32);
         SeccompFilter::new(rules, refuse, SeccompAction::Allow, std::env::consts::ARCH.try_into()?)?.try_into()
     };
-    // This also keeps the thread from ever gaining privileges, which the kernel asks for.
+    // This also prevents the thread from gaining privileges, which the kernel requires.
     seccompiler::apply_filter(&compiled().map_err(io::Error::other)?).map_err(io::Error::other)
 }
 
@@ -37,10 +40,10 @@ pub(crate) fn restrict() -> io::Result<()> {
     Ok(())
 }
 
-/// Calls that are allowed with any arguments.
+/// System calls that are allowed with any arguments.
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 const ALLOWED: &[libc::c_long] = &[
-    // Pipes that are open.
+    // Open pipes.
     libc::SYS_read,
     libc::SYS_readv,
     libc::SYS_write,
@@ -60,7 +63,7 @@ const ALLOWED: &[libc::c_long] = &[
     libc::SYS_mprotect,
     libc::SYS_mremap,
     libc::SYS_munmap,
-    // Threads, time and chance.
+    // Threads, time and randomness.
     libc::SYS_clock_getres,
     libc::SYS_clock_gettime,
     libc::SYS_clock_nanosleep,
@@ -80,7 +83,7 @@ const ALLOWED: &[libc::c_long] = &[
     libc::SYS_uname,
     #[cfg(target_arch = "x86_64")]
     libc::SYS_arch_prctl,
-    // Signals and the end.
+    // Signals and exit.
     libc::SYS_exit,
     libc::SYS_exit_group,
     libc::SYS_rt_sigaction,

@@ -1,7 +1,8 @@
-//! The tick by which compiled code notices that time has passed.
+//! Clock tick by which compiled code notices that time has passed.
 //!
-//! One thread raises the engine's epoch every two milliseconds while guests live, and sleeps otherwise: an idle service
-//! does not wake up. It lingers a moment before it sleeps, so that calls in quick succession do not wake it each time.
+//! One thread raises the engine's epoch every two milliseconds while guests live, and sleeps
+//! otherwise, so an idle service does not wake up. The thread waits a moment before it sleeps, so
+//! that calls in quick succession do not wake it each time.
 
 use std::{
     sync::{
@@ -14,12 +15,12 @@ use std::{
 
 use wasmtime::Engine;
 
-/// Between two ticks.
+/// Interval between two ticks.
 pub(crate) const TICK: Duration = Duration::from_millis(2);
-/// Ticks without a guest before the thread sleeps.
+/// Number of ticks without a guest before the thread sleeps.
 const LINGER: u32 = 50;
 
-/// Runs the clock until it is dropped.
+/// Tick thread that runs until this value is dropped.
 pub(crate) struct Ticker {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
@@ -32,7 +33,7 @@ struct Shared {
     stop: AtomicBool,
 }
 
-/// Keeps the clock running.
+/// Guard that keeps the ticks running.
 pub(crate) struct Living(Arc<Shared>);
 
 impl Ticker {
@@ -47,7 +48,7 @@ impl Ticker {
         Ok(Self { shared, handle: thread.thread().clone(), thread: Some(thread) })
     }
 
-    /// Announces a guest.
+    /// Registers a guest and wakes the tick thread if it sleeps.
     pub(crate) fn enter(&self) -> Living {
         self.shared.living.fetch_add(1, SeqCst);
         if self.shared.asleep.load(SeqCst) {
@@ -81,7 +82,8 @@ fn tick(engine: &Engine, shared: &Shared) {
         } else if idle < LINGER {
             idle += 1;
         } else {
-            // Said before looking once more, so that whoever enters in between sees it and wakes this thread.
+            // This is set before the second check, so that a guest that enters in between sees it
+            // and wakes this thread.
             shared.asleep.store(true, SeqCst);
             if shared.living.load(SeqCst) == 0 && !shared.stop.load(SeqCst) {
                 thread::park();

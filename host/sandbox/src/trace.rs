@@ -1,4 +1,4 @@
-//! What is known of a call from outside: its log and its requests. Survives a guest that is cut off.
+//! Log and requests of a call, visible from outside. They survive a guest that is stopped.
 
 use std::{
     fmt::Write as _,
@@ -8,7 +8,7 @@ use std::{
 
 use crate::{Level, Limits, LogLine, RequestRecord, redact::Redactor};
 
-/// Longest line, in bytes; a longer one is cut.
+/// Maximum length of a line, in bytes; a longer one is cut.
 const LINE: usize = 16 << 10;
 
 /// Log and requests of one call.
@@ -36,7 +36,7 @@ impl Trace {
         self.started.elapsed()
     }
 
-    /// Adds a line; past the limits one marker line is added and the rest dropped.
+    /// Adds a line. Past the limits it adds one marker line and drops the rest.
     pub(crate) fn log(&self, level: Level, message: &str) {
         let mut kept = self.lock();
         if kept.log_full {
@@ -55,7 +55,7 @@ impl Trace {
         kept.log.push(LogLine { level, at, message: line });
     }
 
-    /// Notes a request that begins, and answers its number. The URL is the guest's.
+    /// Records the start of a request and returns its number. The URL is the guest's.
     pub(crate) fn request(&self, method: &str, url: &str, sent: u64) -> usize {
         let mut kept = self.lock();
         let url = kept.redactor.text(cut(url, LINE));
@@ -71,7 +71,7 @@ impl Trace {
         kept.requests.len() - 1
     }
 
-    /// Notes how a request ended.
+    /// Records the end of a request.
     pub(crate) fn request_ended(&self, number: usize, elapsed: Duration, end: Result<(u16, u64), &str>) {
         let mut kept = self.lock();
         let error = end.err().map(|message| kept.redactor.text(message));
@@ -87,7 +87,7 @@ impl Trace {
         }
     }
 
-    /// From now on these secrets are removed, also from what is already there.
+    /// Sets the redactor for new and existing entries.
     pub(crate) fn redact_with(&self, redactor: Arc<Redactor>) {
         self.lock().redactor = redactor;
     }
@@ -96,7 +96,7 @@ impl Trace {
         self.lock().redactor.clone()
     }
 
-    /// Everything, at the end of the call.
+    /// Takes the log and the requests at the end of the call.
     pub(crate) fn take(&self) -> (Vec<LogLine>, Vec<RequestRecord>) {
         let mut kept = self.lock();
         let redactor = kept.redactor.clone();
@@ -112,12 +112,13 @@ impl Trace {
     }
 }
 
-/// `text`, at most `bytes` of it, cut between characters.
+/// Returns at most `bytes` bytes of `text`, cut between characters.
 pub(crate) fn cut(text: &str, bytes: usize) -> &str {
     &text[..text.floor_char_boundary(bytes)]
 }
 
-/// `text` with control and direction-changing characters escaped, so that it is one line and reads as it is.
+/// Escapes control and direction-changing characters, so that `text` is one line without hidden
+/// characters.
 pub(crate) fn one_line(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
     for c in text.chars() {
@@ -134,7 +135,7 @@ pub(crate) fn one_line(text: &str) -> String {
     line
 }
 
-/// Characters that change the direction of text, end a line, or take no room.
+/// Returns true for characters that change the text direction, end a line or have no width.
 fn deceives(c: char) -> bool {
     matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}')
 }

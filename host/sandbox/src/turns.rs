@@ -1,15 +1,19 @@
-//! Where a guest runs.
+//! Distributes guests over threads.
 //!
-//! Handing a call to another thread costs as much as the whole of a short call. But a guest that computes for seconds
-//! would starve everything else on its thread. So a call begins on the thread of whoever asked. When it has used more
-//! than a tick of processor time the tick callback asks for a move: the rest runs on the guests' own threads, which have a
-//! lower priority, and takes turns of one tick with other long calls. Short calls never pay for this; long ones never
-//! hold a thread of the caller for more than about two ticks.
+//! Problem: moving a call to another thread costs as much as a whole short call. A guest that
+//! computes for seconds would starve everything else on its thread.
 //!
-//! Turns are fair between tenants because only a few guests of one tenant compete for a thread at any time.
+//! Guarantee: short calls never pay for a move, and a long call never holds a thread of the caller
+//! for more than about two ticks.
 //!
-//! A guest that could go on and waits for its turn, or for the machine, is held up by others: that time is not counted as
-//! its own, up to a bound, or a few busy neighbours would make each other fail.
+//! A call begins on the caller's thread. After more than a tick of processor time the tick callback
+//! requests a move. The rest runs on the guest threads, which have a lower priority, and takes
+//! turns of one tick with other long calls. Turns are fair between tenants, because only a few
+//! guests of one tenant compete for a thread at any time.
+//!
+//! A guest that is ready and waits for its turn or for the machine is held up by others. That time
+//! does not count as its own, up to a limit; otherwise a few busy neighbors would make each other
+//! fail.
 
 use std::{
     any::Any,
@@ -33,28 +37,28 @@ use crate::{
     ticker::TICK,
 };
 
-/// How much less than others the guests' threads get when processors are short.
+/// Niceness of the guest threads, which lowers their priority when processors are scarce.
 const NICE: i32 = 10;
 
-/// A guest and everything it owns.
+/// Future of a guest and everything it owns.
 pub(crate) type Guest<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// Why a guest did not come to its end.
+/// Reason that a guest did not finish.
 #[derive(Debug)]
 pub(crate) enum Stopped {
-    /// Its wall-clock time is over.
+    /// The wall-clock time is over.
     Timeout,
-    /// So is the time for which it may be held up.
+    /// The maximum time for which the guest may be held up is over, too.
     HeldUp,
     /// Host code panicked.
     Panicked(String),
 }
 
-/// The threads for guests that need more than a moment.
+/// Threads for long-running guests.
 pub(crate) struct GuestThreads(Option<Runtime>);
 
 impl GuestThreads {
-    /// Starts `threads` of them; 0 means one for each processor.
+    /// Starts this number of threads; 0 means one per processor.
     pub(crate) fn start(threads: usize) -> std::io::Result<Self> {
         let threads = match threads {
             0 => std::thread::available_parallelism().map_or(1, usize::from),
@@ -63,7 +67,8 @@ impl GuestThreads {
         let runtime = Builder::new_multi_thread()
             .worker_threads(threads)
             .thread_name("sandbox-guest")
-            // On Linux this is the priority of the calling thread. Without the right to change it, guests are equals.
+            // On Linux this is the priority of the calling thread. If the process may not change
+            // it, guests keep the normal priority.
             .on_thread_start(|| {
                 let _ = rustix::process::setpriority_process(None, NICE);
             })
@@ -78,7 +83,7 @@ impl GuestThreads {
 }
 
 impl Drop for GuestThreads {
-    /// Does not wait: the last owner may be a task, which must not block.
+    /// Shuts down without waiting, because the last owner may be a task, which must not block.
     fn drop(&mut self) {
         if let Some(runtime) = self.0.take() {
             runtime.shutdown_background();
@@ -86,7 +91,8 @@ impl Drop for GuestThreads {
     }
 }
 
-/// Runs a guest to its end or to `deadline`. The guest is gone when this returns, and also when it is dropped.
+/// Runs a guest to its end or to `deadline`. The guest is dropped when this returns or is itself
+/// dropped.
 pub(crate) async fn run<T: Send + 'static>(
     guest: Guest<T>,
     meter: Arc<Meter>,
@@ -119,13 +125,13 @@ pub(crate) async fn run<T: Send + 'static>(
     joined.unwrap_or_else(|failed| Err(Stopped::Panicked(failed.to_string())))
 }
 
-/// Ends a guest whose time is over, unless it has ended meanwhile.
+/// Ends a guest whose time is over, unless it has finished meanwhile.
 async fn end<T>(
     task: &mut JoinHandle<Result<T, Stopped>>,
     meter: &Meter,
 ) -> Result<Result<T, Stopped>, tokio::task::JoinError> {
     task.abort();
-    // At most one turn away; until then the guest holds its memory.
+    // The abort takes at most one turn; until then the guest holds its memory.
     match task.await {
         Err(cancelled) if cancelled.is_cancelled() => {
             Ok(Err(if meter.held_up() < HELD_UP { Stopped::Timeout } else { Stopped::HeldUp }))
@@ -134,7 +140,8 @@ async fn end<T>(
     }
 }
 
-/// `future`, or none when `deadline` comes first. Sets no timer for a future that is ready at once.
+/// Returns the output of `future`, or `None` at `deadline`. It sets no timer for a future that is
+/// ready at once.
 async fn until<F: Future>(deadline: Instant, future: F) -> Option<F::Output> {
     let mut future = std::pin::pin!(future);
     let mut timer = None;
@@ -149,12 +156,13 @@ async fn until<F: Future>(deadline: Instant, future: F) -> Option<F::Output> {
     .await
 }
 
-/// Polls a long guest, each time with one of its tenant's permits, which are handed out in the order of asking.
+/// Polls a long-running guest, each time with one of its tenant's permits, which are issued in the
+/// order of the requests.
 async fn take_turns<T>(mut guest: Metered<T>, meter: Arc<Meter>, busy: Arc<Semaphore>) -> Result<T, Stopped> {
     loop {
         meter.ready();
         let permit = busy.clone().acquire_owned().await;
-        // One poll: until the guest ends, waits for something, or its turn is over.
+        // One poll runs until the guest ends, waits for something, or its turn is over.
         let ended = poll_fn(|cx| Poll::Ready(meter.turn(|| Pin::new(&mut guest).poll(cx)))).await;
         drop(permit);
         if let Poll::Ready(ended) = ended {
@@ -163,13 +171,13 @@ async fn take_turns<T>(mut guest: Metered<T>, meter: Arc<Meter>, busy: Arc<Semap
         if meter.has_yielded() {
             meter.ready();
         }
-        // Woken by the guest's own waker, registered in the poll above.
+        // The guest's own waker, registered in the poll above, wakes this task.
         let mut woken = false;
         poll_fn(|_| if std::mem::replace(&mut woken, true) { Poll::Ready(()) } else { Poll::Pending }).await;
     }
 }
 
-/// A guest whose polls are measured and whose panics are caught.
+/// Guest whose polls are timed and whose panics are caught.
 struct Metered<T> {
     guest: Option<Guest<T>>,
     meter: Arc<Meter>,
@@ -203,7 +211,7 @@ fn text(panic: &(dyn Any + Send)) -> String {
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".to_owned())
 }
 
-/// A task that ends with its owner.
+/// Task that is aborted when its owner is dropped.
 pub(crate) struct Owned<T>(pub(crate) JoinHandle<T>);
 
 impl<T> Drop for Owned<T> {

@@ -1,4 +1,5 @@
-//! The compile child, which is this very program: what it compiles fits the parent, what it refuses is said in words.
+//! Tests of the compile child, which is this program: its output fits the parent, and its refusals
+//! have a readable reason.
 
 #![expect(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! What the sandbox promises, tried with guests made by hand.
+//! Tests of the guarantees of the sandbox with hand-written guests.
 
 #![expect(
     clippy::unwrap_used,
@@ -83,11 +83,11 @@ impl Host {
         outcome
     }
 
-    /// The kind of failure this guest ends with.
+    /// Runs a guest that must fail and returns the kind of its failure.
     async fn fails(&self, component: Bytes, change: impl FnOnce(&mut Call)) -> String {
         let outcome = self.run(component, change).await;
         let failure = outcome.answer.expect_err("the guest should have failed");
-        // The next guest runs as if nothing had been.
+        // The failure must not affect the next guest.
         assert_eq!(data(&self.run(plain("", ECHO), |_| {}).await), "{}");
         failure.kind
     }
@@ -255,7 +255,7 @@ async fn time_that_neighbours_compute_is_not_the_guests() {
     let digest = Digest::of(&plain("", &format!("{spin} {ECHO}")));
     let calls = (0..8).map(|_| {
         let mut call = call(digest, "{}");
-        // Eight of them one after the other need more than twice as long.
+        // Eight guests in sequence take more than twice as long.
         (call.limits.cpu, call.limits.wall) = (4 * alone, 3 * alone);
         host.sandbox.call(call)
     });
@@ -403,7 +403,7 @@ async fn only_so_many_components_are_kept_loaded() {
     assert_eq!(host.sandbox.gauges().loaded, 2);
 }
 
-// Guests of other languages.
+// Guests in other languages.
 
 const WASI: [&str; 2] = [
     "package wasi:cli@0.2.0 {
@@ -465,7 +465,7 @@ async fn a_guest_with_wasi_sees_nothing_and_what_it_prints_is_its_log() {
 #[tokio::test]
 async fn the_randomness_of_a_guest_with_wasi_is_recorded_and_played() {
     let host = host();
-    // A random number as a JSON string of sixteen letters.
+    // The guest returns a random number as a JSON string of sixteen letters.
     let letters = r#"(data (i32.const 2048) "\"") (data (i32.const 2065) "\"")"#;
     let spell = "(local $bits i64) (local.set $bits (call $random))
         (loop $next
@@ -513,7 +513,7 @@ async fn an_import_that_is_not_given_is_refused_by_name_even_when_it_is_empty() 
         };
         assert!(problems.len() == 1 && problems[0].contains(import), "{problems:?}");
     }
-    // A function of another type than the contract's is found when it is linked.
+    // A function whose type differs from the contract is detected at link time.
     let odd = foreign(
         [
             "package wasi:random@0.2.0 { interface random { get-random-u64: func() -> u32; } }",
@@ -530,8 +530,8 @@ async fn an_import_that_is_not_given_is_refused_by_name_even_when_it_is_empty() 
 
 // Requests.
 
-/// Sends a GET request to the address in the arguments; answers the body, or fails with the host's kind and message.
-/// Everything it sees goes to its log.
+/// Guest that sends a GET request to the URL in the arguments. It returns the body or fails with
+/// the host's kind and message, and logs everything it sees.
 const FETCH: [&str; 3] = [
     r#"(import "toolhost:toolkit/log@1.0.0" "write" (func $log (param i32 i32 i32)))
        (import "toolhost:toolkit/http@1.0.0" "send" (func $send
@@ -556,7 +556,7 @@ const FETCH: [&str; 3] = [
            (call $ok (i32.load offset=16 (global.get $room)) (i32.load offset=20 (global.get $room)))))"#,
 ];
 
-/// An application that answers every request with what `answer` makes of its text.
+/// Starts a provider that answers each request with the result of `answer` for its text.
 async fn upstream(answer: impl Fn(&str) -> String + Send + Sync + 'static) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -615,13 +615,14 @@ fn bearer(secret: &str) -> Placement {
     Placement::Header { name: "authorization".to_owned(), value: format!("Bearer {secret}") }
 }
 
-/// Fetches `url` through a sandbox whose api.example.com is `port`.
+/// Fetches `url` through a sandbox that sends requests for api.example.com to `port`.
 async fn fetch(port: u16, url: &str, placement: fn(&str) -> Placement) -> (Outcome, usize) {
     let folder = tempfile::tempdir().unwrap();
     let host = Host { sandbox: Sandbox::open(settings(folder.path(), Some(port))).unwrap(), folder };
     let key = Arc::new(Key { placement, renewals: AtomicUsize::new(0) });
     let grant = key.clone();
-    // No manifest may name the second; here it stands for any name that leads inside.
+    // No manifest may name the second host. Here it stands for any name that resolves to a private
+    // address.
     let rule = |host: &str| EgressRule { host: host.to_owned(), port: None, methods: Vec::new(), path_prefix: None };
     let egress = ["api.example.com", "localhost"].map(rule).into();
     let outcome = host
@@ -723,7 +724,7 @@ async fn an_answer_past_its_size_is_an_error_for_the_guest() {
     assert_eq!(outcome.answer.unwrap_err().kind, "too_large");
 }
 
-/// Host code with a mistake in it.
+/// Grant whose host code panics.
 struct Broken;
 
 #[async_trait::async_trait]
@@ -736,7 +737,7 @@ impl Grant for Broken {
     }
 }
 
-/// Meets the mistake.
+/// Changes a call so that it uses [`Broken`].
 fn broken(call: &mut Call) {
     let rule = EgressRule { host: "api.example.com".to_owned(), port: None, methods: Vec::new(), path_prefix: None };
     *call = self::call(call.component, "https://api.example.com/");
@@ -748,7 +749,7 @@ fn broken(call: &mut Call) {
 async fn a_host_function_that_panics_ends_the_call_and_not_the_process() {
     let short = component(FETCH[0], FETCH[1], FETCH[2]);
     assert_eq!(host().fails(short, broken).await, kind::HOST);
-    // A guest that has computed for long runs on another thread than its requests.
+    // A guest that has computed for a long time runs on another thread than its requests.
     let spin = "(local.set $i (i32.const 30000000))
         (loop $l (local.set $i (i32.sub (local.get $i) (i32.const 1))) (br_if $l (local.get $i)))";
     let long = component(FETCH[0], FETCH[1], &format!("{spin} {}", FETCH[2]));
@@ -775,7 +776,8 @@ async fn a_component_that_meets_three_panics_is_not_run_any_more_and_every_other
         assert!(matches!(ended.answer, Err(failure) if failure.cause == Cause::Host));
     }
     assert_eq!(host.sandbox.call(call()).await.unwrap_err(), Refusal::Quarantined);
-    // Another component runs, and so does another version of this one: the same code in other bytes.
+    // Another component still runs, and so does another version of this one: the same code in other
+    // bytes.
     assert_eq!(data(&host.run(plain("", ECHO), |_| {}).await), "{}");
     let next = component(FETCH[0], &format!("{} (global i32 (i32.const 2))", FETCH[1]), FETCH[2]);
     assert_eq!(host.fails(next, broken).await, kind::HOST);
@@ -784,7 +786,7 @@ async fn a_component_that_meets_three_panics_is_not_run_any_more_and_every_other
     assert_eq!(open().fails(guest, broken).await, kind::HOST);
 }
 
-/// Waits until `holds`, for ten seconds.
+/// Waits up to ten seconds until `holds` returns true.
 async fn until(holds: impl Fn() -> bool) {
     let wait = async {
         while !holds() {

@@ -1,7 +1,7 @@
 //! AWS Signature Version 4, in the header.
 //!
-//! What is signed and what is sent must be the same to the byte, and addresses can be spelled in several ways. So path and
-//! query are first rewritten in the one spelling that the signature is made of.
+//! The signed and the sent request must be equal to the byte, and a URL can be encoded in several
+//! ways. Path and query are therefore first rewritten into the canonical encoding.
 
 use manifest::Hash;
 use net::header::{AUTHORIZATION, HeaderName};
@@ -12,9 +12,10 @@ use super::{Moment, Unsigned, body, header, hmac, host, percent};
 use crate::Secret;
 
 const ALGORITHM: &str = "AWS4-HMAC-SHA256";
-/// In place of the digest of a body whose bytes are written while they are sent; TLS protects those.
+/// Replacement for the digest of a body whose bytes are written while they are sent. TLS protects
+/// those.
 const UNSIGNED_BODY: &str = "UNSIGNED-PAYLOAD";
-/// What `net` and those on the way may change.
+/// Headers that `net` and intermediaries may change.
 const UNSIGNED_HEADERS: [&str; 4] = ["accept-encoding", "authorization", "host", "user-agent"];
 
 pub(super) struct Keys {
@@ -47,7 +48,7 @@ pub(super) fn sign(keys: &Keys, request: &mut net::Request, at: &Moment) -> Resu
     let names = signed.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(";");
     let lines: String = signed.iter().map(|(name, value)| format!("{name}:{value}\n")).collect();
     let (method, path, query) = (&request.method, request.url.path(), request.url.query().unwrap_or_default());
-    // All services but S3 decode a path once more than they are sent.
+    // All services except S3 sign a path that is encoded once more than it is sent.
     let path = if is_s3 { path.to_owned() } else { path.split('/').map(percent).collect::<Vec<_>>().join("/") };
     let canonical = format!("{method}\n{path}\n{query}\n{lines}\n{names}\n{digest}");
     let day = &time[..8];
@@ -64,7 +65,7 @@ pub(super) fn sign(keys: &Keys, request: &mut net::Request, at: &Moment) -> Resu
     Ok(vec![signature.into()])
 }
 
-/// Path and query with everything encoded that can be, the query in order. Empty segments of a path mean something to S3 alone.
+/// Encodes path and query canonically and sorts the query. Only S3 keeps empty path segments.
 fn respell(request: &mut net::Request, is_s3: bool) {
     let url = &mut request.url;
     let again =
@@ -82,7 +83,7 @@ fn respell(request: &mut net::Request, is_s3: bool) {
     url.set_query((!pairs.is_empty()).then(|| pairs.join("&")).as_deref());
 }
 
-/// Every header with its values as one, in the order of the names.
+/// Returns every signed header with its values joined, ordered by name.
 fn signed_headers(request: &net::Request) -> Vec<(String, String)> {
     let names = request.headers.keys().filter(|name| !UNSIGNED_HEADERS.contains(&name.as_str()));
     let one = |name: &HeaderName| {

@@ -1,8 +1,8 @@
-//! Signatures: the proof of a credential in a request, in place of the credential.
+//! Signatures: proof of a credential in a request without the credential itself.
 //!
-//! A request is signed when nothing of it changes any more, and once more when it is sent once more: each signature has its own
-//! time and its own random word. What signs is read from the manifest; nothing here knows an application, but for the one
-//! service whose name Signature Version 4 itself makes a difference for.
+//! A request is signed when it is otherwise complete, and signed again for each retry. Each
+//! signature has its own time and nonce. The manifest defines how to sign. No provider is
+//! hard-coded, except for S3, which Signature Version 4 itself treats differently.
 
 mod aws;
 mod oauth1;
@@ -25,54 +25,56 @@ use sha2::{Digest as _, Sha256, Sha512};
 
 use crate::Secret;
 
-/// What stands for itself in a signature of every kind (RFC 3986, section 2.3).
+/// Unreserved characters, which no signature scheme encodes (RFC 3986, section 2.3).
 const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
-/// Characters of a random word.
+/// Number of characters of a nonce.
 const NONCE: usize = 32;
 
-/// What signs the requests of one account. Does not print its values.
+/// Signer for the requests of one account. Its values are hidden in `Debug` output.
 #[derive(Clone)]
 pub struct Signing {
     how: Sign,
     values: Vec<(String, Secret)>,
 }
 
-/// When and as which one a request is signed.
+/// Time and nonce of a signature.
 #[derive(Debug, Clone)]
 pub struct Moment {
-    /// Milliseconds since 1970.
+    /// Time in milliseconds since 1970.
     pub ms: i64,
-    /// A word that no other request has.
+    /// Nonce, unique per request.
     pub nonce: String,
 }
 
-/// A request cannot be signed. The text goes to the guest: no secret in it.
+/// Error for a request that cannot be signed. The guest sees the text, so it must not contain a
+/// secret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the request cannot be signed: {0}")]
 pub struct Unsigned(String);
 
 impl Signing {
-    /// Signs as `how` says, with values by name.
+    /// Creates a signer that uses the scheme `how` and these values by name.
     pub fn new(how: Sign, values: impl IntoIterator<Item = (String, String)>) -> Self {
         Self { how, values: values.into_iter().map(|(name, value)| (name, value.into())).collect() }
     }
 
-    /// Names of the headers that it writes, in lower case.
+    /// Returns the names of the headers that it writes, in lower case.
     #[must_use]
     pub fn header_names(&self) -> Vec<&str> {
         self.how.header_names()
     }
 
-    /// Names of the query parameters that it writes.
+    /// Returns the names of the query parameters that it writes.
     #[must_use]
     pub fn query_names(&self) -> Vec<&str> {
         self.how.query_names()
     }
 
-    /// Refuses a key that cannot sign, as far as there is one: those of most ways to sign are any text.
+    /// Checks the key, if the scheme requires a special format. Most schemes accept any text as
+    /// key.
     ///
     /// # Errors
-    /// When a private key is none; for people, without the key.
+    /// Returns a human-readable message without the key if a private key is invalid.
     pub fn check(&self) -> Result<(), String> {
         match &self.how {
             Sign::Oauth1 { method: SignatureMethod::RsaSha1, private_key, .. } => match self.filled(private_key) {
@@ -83,12 +85,12 @@ impl Signing {
         }
     }
 
-    /// Signs a request that is complete otherwise, in the place of a signature that it has. `protocol` are further parameters of
-    /// the OAuth 1 protocol. Answers what an application must not give back: whoever reads a signature can send the request once
-    /// more, in some schemes at any time.
+    /// Signs an otherwise complete request and replaces an existing signature. `protocol` are
+    /// further parameters of the OAuth 1 protocol. Returns the secrets to redact from the response:
+    /// a reader of a signature can send the request again, in some schemes at any time.
     ///
     /// # Errors
-    /// When a value is missing, or the request has no form that can be signed.
+    /// Returns an error if a value is missing or if the request has a form that cannot be signed.
     pub fn sign(
         &self,
         request: &mut net::Request,
@@ -141,10 +143,10 @@ impl Signing {
 }
 
 impl Moment {
-    /// A moment with a word that nobody guesses.
+    /// Creates a value with an unpredictable nonce.
     ///
     /// # Errors
-    /// When the operating system gives no random bytes.
+    /// Returns an error if the operating system provides no random bytes.
     pub fn random(ms: i64) -> Result<Self, Unsigned> {
         let mut bytes = [0; NONCE / 2];
         getrandom::fill(&mut bytes).map_err(|cause| Unsigned(format!("there are no random bytes: {cause}")))?;
@@ -160,7 +162,7 @@ impl Moment {
     }
 }
 
-/// The value of a digest, in hex or base64; none for a wrong number of arguments.
+/// Computes a digest in hex or base64. Returns `None` for a wrong number of arguments.
 #[must_use]
 pub fn digest(digest: Digest, arguments: &[String]) -> Option<String> {
     let bytes = match (digest.keyed, arguments) {
@@ -175,7 +177,7 @@ pub fn digest(digest: Digest, arguments: &[String]) -> Option<String> {
     Some(if digest.base64 { STANDARD.encode(bytes) } else { hex::encode(bytes) })
 }
 
-/// RFC 2104.
+/// Computes an HMAC (RFC 2104).
 fn hmac(hash: Hash, key: &[u8], text: &[u8]) -> Result<Vec<u8>, Unsigned> {
     fn of<M: Mac + KeyInit>(key: &[u8], text: &[u8]) -> Result<Vec<u8>, Unsigned> {
         let mac = <M as KeyInit>::new_from_slice(key);
@@ -194,7 +196,7 @@ fn percent(text: &str) -> String {
     utf8_percent_encode(text, UNRESERVED).to_string()
 }
 
-/// The body, where its bytes are known: those of parts are written while they are sent.
+/// Returns the body if its bytes are known. Multipart bodies are written while they are sent.
 fn body(request: &net::Request) -> Option<&[u8]> {
     match &request.body {
         net::Body::Empty => Some(&[]),
@@ -203,7 +205,7 @@ fn body(request: &net::Request) -> Option<&[u8]> {
     }
 }
 
-/// Whether a body is `application/x-www-form-urlencoded`.
+/// Returns true if a body is `application/x-www-form-urlencoded`.
 pub(crate) fn is_form(headers: &HeaderMap) -> bool {
     let media_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     media_type
@@ -212,7 +214,7 @@ pub(crate) fn is_form(headers: &HeaderMap) -> bool {
         .is_some_and(|name| name.trim().eq_ignore_ascii_case("application/x-www-form-urlencoded"))
 }
 
-/// Host and, where it is not that of the scheme, port: as the header `host` has it.
+/// Returns the host, with the port if it is not the default of the scheme, as in the `host` header.
 fn host(url: &Url) -> String {
     let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
     format!("{}{port}", url.host_str().unwrap_or_default())

@@ -11,23 +11,23 @@ use crate::Secret;
 pub(super) struct Keys {
     pub(super) method: SignatureMethod,
     pub(super) consumer_key: Secret,
-    /// Empty where there is no account yet, or none at all.
+    /// Token; empty if there is no account yet or none at all.
     pub(super) token: Secret,
     pub(super) proof: Proof,
     pub(super) realm: Option<Secret>,
 }
 
-/// What makes a signature.
+/// Material that produces a signature.
 pub(super) enum Proof {
-    /// The secrets of client and account are one (section 3.4.4).
+    /// Secrets of client and account, which are the signature (section 3.4.4).
     Secrets(Secret),
-    /// They are a key of one (section 3.4.2).
+    /// Secrets of client and account as the key of an HMAC (section 3.4.2).
     Hmac(Hash, Secret),
-    /// The client's private key; the account's secret is not used (section 3.4.3).
+    /// Private key of the client; the account's secret is not used (section 3.4.3).
     Key(rsa::Key),
 }
 
-/// The secrets of client and account as one text.
+/// Joins the secrets of client and account into one text.
 pub(super) fn both(client: &Secret, account: &Secret) -> Secret {
     Secret::from(format!("{}&{}", percent(client.expose()), percent(account.expose())))
 }
@@ -57,7 +57,7 @@ pub(super) fn sign(
         Proof::Key(key) => STANDARD.encode(key.sign(base(request, &protocol).as_bytes())?).into(),
     };
     protocol.push(("oauth_signature", signature.expose()));
-    // The realm is a quoted string and no part of what is signed (section 3.5.1).
+    // The realm is a quoted string and is not signed (section 3.5.1).
     let realm = keys.realm.iter().map(|realm| format!("realm=\"{}\"", realm.expose().replace(['"', '\\'], "")));
     let written = protocol.iter().map(|(name, value)| format!("{name}=\"{}\"", percent(value)));
     let value = format!("OAuth {}", realm.chain(written).collect::<Vec<_>>().join(", "));
@@ -65,7 +65,8 @@ pub(super) fn sign(
     Ok(vec![signature])
 }
 
-/// What is signed (section 3.4.1): method, address without query, and every parameter wherever it stands.
+/// Builds the signature base string (section 3.4.1): method, URL without query, and the parameters
+/// from all places.
 fn base(request: &net::Request, protocol: &[(&str, &str)]) -> String {
     let form = body(request).filter(|_| is_form(&request.headers)).unwrap_or_default();
     let given = request.url.query_pairs().chain(form_urlencoded::parse(form));
@@ -76,7 +77,7 @@ fn base(request: &net::Request, protocol: &[(&str, &str)]) -> String {
     format!("{}&{}&{}", request.method, percent(&address(&request.url)), percent(&parameters.join("&")))
 }
 
-/// Section 3.4.1.2.
+/// Returns the base string URI (section 3.4.1.2).
 fn address(url: &Url) -> String {
     format!("{}://{}{}", url.scheme(), host(url), url.path())
 }

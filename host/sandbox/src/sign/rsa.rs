@@ -1,9 +1,14 @@
-//! RSA-SHA1 (RFC 5849, section 3.4.3), for applications of OAuth 1.0 that know a client by its public key.
+//! RSA-SHA1 (RFC 5849, section 3.4.3), for OAuth 1.0 providers that identify a client by its public
+//! key.
 //!
-//! Nothing new is signed with SHA-1, so the safe interface of the crypto library verifies such signatures and makes none. The C
-//! library below it does, and all that is called there stands in this file. That the calls are sound rests on this: a [`Key`]
-//! is read by the library, which checks that it is one of RSA and whole before anything is computed with it; it is never null, freed
-//! once, used by one thread, and never given away; and what is written to is as long as the library says that it writes.
+//! SHA-1 is obsolete for new signatures, so the safe interface of the crypto library verifies such
+//! signatures but does not create them. The underlying C library does, and all calls to it are in
+//! this file.
+//!
+//! The soundness of these calls rests on the following facts. The library parses each [`Key`] and
+//! checks that it is a complete RSA key before it computes with it. A key is never null, is freed
+//! once, is used by one thread and is never given away. Output buffers have the length that the
+//! library reports.
 
 #![expect(unsafe_code, reason = "the interface of a library that is C")]
 
@@ -19,14 +24,16 @@ use zeroize::Zeroizing;
 
 use super::Unsigned;
 
-/// Bytes of a signature and of the modulus: shorter keys are no secret any more, longer ones keep a processor busy.
+/// Allowed size of a signature and of the modulus, in bytes. Shorter keys are insecure; longer ones
+/// keep a processor busy.
 const SIZE: std::ops::RangeInclusive<usize> = 128..=1_024;
 
-/// A private key. It is wiped when it is dropped.
+/// Private key. It is wiped when it is dropped.
 pub(super) struct Key(NonNull<RSA>);
 
 impl Key {
-    /// Reads a key in PEM: PKCS#8 (RFC 5208) or PKCS#1 (RFC 8017). Line ends may be missing, or written as `\n`.
+    /// Reads a key in PEM: PKCS#8 (RFC 5208) or PKCS#1 (RFC 8017). Line ends may be missing or
+    /// written as `\n`.
     pub(super) fn from_pem(pem: &str) -> Result<Self, Unsigned> {
         let key = between(pem, "RSA PRIVATE KEY").and_then(|der| Self::from_pkcs1(&der));
         let key = key.or_else(|| Self::from_pkcs8(&between(pem, "PRIVATE KEY")?));
@@ -41,21 +48,21 @@ impl Key {
     }
 
     fn from_pkcs1(der: &[u8]) -> Option<Self> {
-        // SAFETY: pointer and length are those of one slice, which is read before the call ends. What comes back is null or
-        // belongs to the caller.
+        // SAFETY: pointer and length belong to one slice, which is read before the call ends. The
+        // returned pointer is null or owned by the caller.
         NonNull::new(unsafe { RSA_private_key_from_bytes(der.as_ptr(), der.len()) }).map(Self)
     }
 
     fn from_pkcs8(der: &[u8]) -> Option<Self> {
         let mut reader = MaybeUninit::uninit();
-        // SAFETY: the first call fills the reader with pointer and length of one slice, which lives until the second has read it.
-        // What comes back of that is null or belongs to the caller.
+        // SAFETY: the first call fills the reader with pointer and length of one slice, which lives
+        // until the second call has read it. The returned pointer is null or owned by the caller.
         let key = NonNull::new(unsafe {
             CBS_init(reader.as_mut_ptr(), der.as_ptr(), der.len());
             EVP_parse_private_key(reader.as_mut_ptr())
         })?;
-        // SAFETY: the key is not null and freed once. What is taken out of it is null, where it is not of RSA, or counts for
-        // itself and belongs to the caller.
+        // SAFETY: the key is not null and is freed once. The pointer taken from it is null if the
+        // key is not RSA. Otherwise it has its own reference count and is owned by the caller.
         NonNull::new(unsafe {
             let own = EVP_PKEY_get1_RSA(key.as_ptr());
             EVP_PKEY_free(key.as_ptr());
@@ -65,16 +72,17 @@ impl Key {
     }
 
     fn size(&self) -> usize {
-        // SAFETY: the key is one of the library's, and not freed yet.
+        // SAFETY: the key comes from the library and is not freed yet.
         unsafe { RSA_size(self.0.as_ptr()) as usize }
     }
 
-    /// PKCS#1 1.5 over the SHA-1 digest of a text.
+    /// Signs the SHA-1 digest of a text with PKCS#1 v1.5.
     pub(super) fn sign(&self, text: &[u8]) -> Result<Vec<u8>, Unsigned> {
         let digest = Sha1::digest(text);
         let (mut signature, mut written) = (vec![0; self.size()], 0);
-        // SAFETY: the digest is as long as it is said to be, the signature as long as `RSA_size` says that one is, and the key is
-        // one of the library's, not freed yet, and in the hands of this thread alone.
+        // SAFETY: the digest has the stated length and the signature buffer has the length that
+        // `RSA_size` returns. The key comes from the library, is not freed yet and is used by this
+        // thread only.
         let done = unsafe {
             let (digest, length) = (digest.as_ptr(), digest.len());
             RSA_sign(NID_sha1, digest, length, signature.as_mut_ptr(), &mut written, self.0.as_ptr())
@@ -86,12 +94,12 @@ impl Key {
 
 impl Drop for Key {
     fn drop(&mut self) {
-        // SAFETY: the key is one of the library's, and nothing else frees it.
+        // SAFETY: the key comes from the library and nothing else frees it.
         unsafe { RSA_free(self.0.as_ptr()) }
     }
 }
 
-/// The bytes of a part of a PEM text (RFC 7468).
+/// Returns the bytes of a section of a PEM text (RFC 7468).
 fn between(pem: &str, label: &str) -> Option<Zeroizing<Vec<u8>>> {
     let pem = Zeroizing::new(pem.replace("\\n", "\n"));
     let (_, rest) = pem.split_once(&format!("-----BEGIN {label}-----"))?;
@@ -106,7 +114,7 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// Made with `openssl genpkey`, for these tests alone.
+    /// Key made with `openssl genpkey`, for these tests only.
     pub(in crate::sign) const PKCS8: &str = "\
 -----BEGIN PRIVATE KEY-----
 MIICdgIBADANBgkqhkiG9w0BAQEFAASCAmAwggJcAgEAAoGBAMbGL6j7t9O5dOxZ
@@ -124,7 +132,7 @@ r6lDoQoKz5to/RWymxFEi5c013K1fW5b22I5beeQCfjzYktNNNBggwJAEP+i6lUv
 KIvDvM3rafoPZ4nNJubxewhTA49Q/6GBytI2RxHP0p+ql8/agBFJVttcvcXkxUQC
 Dd2YjFxRMpIVWw==
 -----END PRIVATE KEY-----";
-    /// The same key, by `openssl rsa -traditional`.
+    /// The same key, written by `openssl rsa -traditional`.
     const PKCS1: &str = "\
 -----BEGIN RSA PRIVATE KEY-----
 MIICXAIBAAKBgQDGxi+o+7fTuXTsWbPlqKs2EWVEX2FNN0DkKMsCh4a23y3YWHYK
@@ -141,7 +149,7 @@ LSDog8PRbq60dSHaDyrrZ/s9Ylfe7a+pQ6EKCs+baP0VspsRRIuXNNdytX1uW9ti
 OW3nkAn482JLTTTQYIMCQBD/oupVLyiLw7zN62n6D2eJzSbm8XsIUwOPUP+hgcrS
 NkcRz9KfqpfP2oARSVbbXL3F5MVEAg3dmIxcUTKSFVs=
 -----END RSA PRIVATE KEY-----";
-    /// Of 512 bits.
+    /// Key of 512 bits.
     const SHORT: &str = "\
 -----BEGIN PRIVATE KEY-----
 MIIBVQIBADANBgkqhkiG9w0BAQEFAASCAT8wggE7AgEAAkEAs4/GFBrPay2C5fWQ
@@ -153,19 +161,20 @@ OwIgDV41CjRZrW6g19eStIejVF2VYEG4j7fu9nbNoY18lnUCIQDFK3GzcaDodQGs
 dJt5/GH77dZm6SRcGLoFYQYus567zQIhAJBs6IZ/Yw9GRDazCQ2JYutMX/L3ecH8
 TyoA50W5lwDD
 -----END PRIVATE KEY-----";
-    /// Of a curve.
+    /// Key of an elliptic curve.
     const OTHER: &str = "\
 -----BEGIN PRIVATE KEY-----
 MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgm28+BKcBMmh+lXQq
 ThHRcgslv/otG9onOTm5LeB/MHWhRANCAAThxZfEOZC4F0SjGAZMAg0P9amSsbLB
 klKE5l5aFj+AEBWP5qLPQVTPGoJ7vGcdFVsaLs6r/pC9Dm6yLrPI56pW
 -----END PRIVATE KEY-----";
-    /// Of the first key, as `openssl rsa -RSAPublicKey_out -outform DER` writes it, in hex.
+    /// Public key of the first key, as `openssl rsa -RSAPublicKey_out -outform DER` writes it, in
+    /// hex.
     const PUBLIC: &str = "\
         30818902818100c6c62fa8fbb7d3b974ec59b3e5a8ab361165445f614d3740e428cb028786b6df2dd858760ae1e071fb5207\
         5f768b2c5a56015ba20a1cfaf0d5f052bfc6747a360f9e4be32da9914918659845d0d27310b697e59bde637c3c2661ecc439\
         5ad131eaa2238650da5b472453c33408947181584beeaff8a1d7a737f11105e9940c490203010001";
-    /// What `openssl dgst -sha1 -sign` makes of `text` with it.
+    /// Signature of `text` by `openssl dgst -sha1 -sign` with the first key.
     const SIGNATURE: &str = "\
         sOKyP28r0e2zFB0CvgL6dVjN3NCybQrFSJ4TTQc0ECZRkoXF1sA7a3feg+GRELOeSpmq+iXlRG/jCFmtTuEaRIONLxvQly5ddWBD\
         Huqtaz19WaK+GxEGlxNnypuMmf6YVU9qWpnNQZoUmgbnrOSladCFyAUHhOL13H/f+Er+mBE=";
@@ -210,7 +219,8 @@ klKE5l5aFj+AEBWP5qLPQVTPGoJ7vGcdFVsaLs6r/pC9Dm6yLrPI56pW
         assert!(refused.contains("512 bits; 1024 to 8192 can be used"), "{refused}");
     }
 
-    /// Every bit of a key, one after the other: none makes a key that signs something else, and none brings the library down.
+    /// Flips every bit of a key, one after the other. No change makes a key that signs something
+    /// else, and none crashes the library.
     #[test]
     fn a_key_that_was_tampered_with_is_refused_or_signs_the_same() {
         let der = between(PKCS1, "RSA PRIVATE KEY").unwrap();

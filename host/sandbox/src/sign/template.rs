@@ -1,4 +1,4 @@
-//! Digests over what the manifest names of a request.
+//! Digests over the parts of a request that the manifest names.
 
 use std::cell::RefCell;
 
@@ -10,12 +10,12 @@ use sha2::{Digest as _, Sha256};
 use super::{Moment, Signing, Unsigned, body, digest, header, host};
 use crate::Secret;
 
-/// What the templates of one request are filled from.
+/// Values for the templates of one request.
 struct Values<'a> {
     signing: &'a Signing,
     request: &'a net::Request,
     at: &'a Moment,
-    /// Every digest that was made.
+    /// Every computed digest.
     made: RefCell<Vec<Secret>>,
 }
 
@@ -46,7 +46,7 @@ pub(super) fn sign(
     Ok(made)
 }
 
-/// Takes an earlier signature out of the address.
+/// Removes an earlier signature from the URL.
 fn forget(signing: &Signing, request: &mut net::Request) {
     let names = signing.query_names();
     let is_ours = |given: &str| names.iter().any(|name| given.eq_ignore_ascii_case(name));

@@ -1,4 +1,4 @@
-//! The published examples of each way to sign, and what keeps a signature where it belongs.
+//! Published examples of each signature scheme, and checks that a signature covers the right parts.
 
 use manifest::{Placement, SignatureMethod};
 use net::{Body, Limits, Method, header::HeaderName};
@@ -52,8 +52,8 @@ mod oauth1 {
         request(Method::POST, url, &[FORM], "c2&a3=2+q")
     }
 
-    /// The request of RFC 5849, section 3.4.1, with `oauth_version`, which the RFC leaves out there; checked against another
-    /// implementation.
+    /// Uses the request of RFC 5849, section 3.4.1, with `oauth_version`, which the RFC leaves out
+    /// there. The values were checked against another implementation.
     #[test]
     fn a_signature_covers_query_form_and_protocol_parameters() {
         let moment = Moment { ms: 137_131_201_000, nonce: "7d8f3e4a".to_owned() };
@@ -117,7 +117,7 @@ mod aws {
         written(request).rsplit_once("Signature=").unwrap().1.to_owned()
     }
 
-    /// Of the test suite that AWS publishes.
+    /// The values are from the test suite that AWS publishes.
     #[test]
     fn signatures_are_those_of_the_published_suite() {
         let keys = ("AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY");
@@ -137,7 +137,7 @@ mod aws {
         );
     }
 
-    /// Of the documentation of S3.
+    /// The values are from the documentation of S3.
     #[test]
     fn signatures_for_s3_are_those_of_its_documentation() {
         let keys = ("AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY");
@@ -158,7 +158,7 @@ mod aws {
         let keys = ("AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY");
         let mut plain = request(Method::GET, "https://a.example//x y/(z)/?q=a+b&m=*&a", &[("X-Own", " a  b ")], "");
         let signature = signed("execute-api", keys, &mut plain, "2026-11-21T00:00:00Z");
-        // Checked against another implementation.
+        // The value was checked against another implementation.
         assert_eq!(signature, "d14c7315920b769a6229331a96b923c7a27856081cb6a1278a120de9b080d11f");
         assert_eq!(plain.url.as_str(), "https://a.example/x%20y/%28z%29/?a=&m=%2A&q=a%20b");
         assert!(written(&plain).contains("SignedHeaders=host;x-amz-date;x-own, "), "{}", written(&plain));

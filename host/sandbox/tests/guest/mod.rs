@@ -1,4 +1,5 @@
-//! Guests made by hand: a few lines of WebAssembly text become a component of the contract, with a manifest.
+//! Hand-written guests: a few lines of WebAssembly text become a component of the contract, with a
+//! manifest.
 
 use bytes::Bytes;
 use manifest::Manifest;
@@ -7,15 +8,16 @@ use wit_parser::Resolve;
 
 const CONTRACT: &str = include_str!("../../../../toolkit-sdk/wit/v1/toolkit.wit");
 
-/// Answers its arguments.
+/// Body of `execute` that returns its arguments.
 pub(crate) const ECHO: &str = "(call $ok (local.get $args) (local.get $args_len))";
 
-/// A component that imports `imports`, holds `items` and whose `execute` has this body.
+/// Builds a component with these imports and items, whose `execute` has this body.
 pub(crate) fn component(imports: &str, items: &str, execute: &str) -> Bytes {
     foreign(["", ""], imports, items, execute)
 }
 
-/// The same with imports that the contract does not have: WIT packages, and `import …;` lines for the world.
+/// Builds a component with imports that the contract does not have: WIT packages, and `import …;`
+/// lines for the world.
 pub(crate) fn foreign([packages, world]: [&str; 2], imports: &str, items: &str, execute: &str) -> Bytes {
     let text =
         include_str!("guest.wat").replace(";;IMPORTS", imports).replace(";;ITEMS", items).replace(";;EXECUTE", execute);
@@ -29,7 +31,7 @@ pub(crate) fn foreign([packages, world]: [&str; 2], imports: &str, items: &str, 
     manifest::embed(component, &manifest()).into()
 }
 
-/// A component without imports.
+/// Builds a component without imports.
 pub(crate) fn plain(items: &str, execute: &str) -> Bytes {
     component("", items, execute)
 }
