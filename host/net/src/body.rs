@@ -1,7 +1,10 @@
-//! Reads an answer's body within its size.
+//! Reads a response body within its size limit.
 //!
-//! A small compressed answer can expand without end, so decompression happens here, piece by piece, and what counts is
-//! what came out. An answer that expands more than a hundredfold is refused even when it would fit.
+//! Problem: a small compressed response can expand without end.
+//!
+//! Guarantee: the limit applies to the decompressed size, because decompression happens here, piece
+//! by piece. A response that expands more than a hundredfold is refused even if it is within the
+//! limit.
 
 use std::io::{self, Write};
 
@@ -12,20 +15,20 @@ use reqwest::{
     header::{CONTENT_ENCODING, CONTENT_LENGTH, HeaderMap},
 };
 
-/// Bytes out for each byte in, past which a compressed body counts as an attack.
+/// Maximum expansion ratio of a compressed body; a higher one counts as an attack.
 const RATIO: u64 = 100;
-/// Below this size the ratio says nothing: a short run of equal bytes expands more.
+/// Size from which the ratio applies, in bytes. Below it a short run of equal bytes expands more.
 const RATIO_FROM: u64 = 1 << 20;
-/// Room made at most on the word of `content-length`.
+/// Maximum size reserved in advance because of `content-length`, in bytes.
 const ROOM: u64 = 1 << 20;
 
-/// Where the memory for the bodies of answers comes from.
+/// Memory budget for response bodies.
 pub trait Room: std::fmt::Debug + Send + Sync {
-    /// Takes so many bytes more; false when there are none.
+    /// Reserves more bytes. Returns false if none are left.
     fn grow(&self, bytes: u64) -> bool;
 }
 
-/// Why a body could not be read.
+/// Reason that a body could not be read.
 #[derive(Debug)]
 pub(crate) enum Failure {
     TooLarge,
@@ -35,7 +38,8 @@ pub(crate) enum Failure {
     Broken(reqwest::Error),
 }
 
-/// Reads the whole body, at most `limit` bytes of it after decompression, each taken from `room` as it comes.
+/// Reads the whole body, at most `limit` bytes after decompression. Each byte is reserved from
+/// `room` as it arrives.
 pub(crate) async fn read(
     mut answer: Response,
     headers: &mut HeaderMap,
@@ -60,7 +64,7 @@ pub(crate) async fn read(
     Ok(body.into())
 }
 
-/// Makes room for so many bytes more, and for as many as there are, so that few answers move often.
+/// Makes room for `more` bytes and doubles the capacity, so that a body is seldom moved.
 fn make_room(body: &mut Vec<u8>, more: usize, limit: u64, room: Option<&dyn Room>) -> Result<(), Failure> {
     let size = body.len() + more;
     if size as u64 > limit {
@@ -92,7 +96,7 @@ async fn unpack(mut answer: Response, limit: u64, room: Option<&dyn Room>) -> Re
             return Err(decoder.get_mut().failure.take().unwrap_or(Failure::Encoding(cause)));
         }
     }
-    // The answer to HEAD, and a 304, name an encoding but have no body.
+    // A response to HEAD and a 304 name an encoding but have no body.
     if empty {
         return Ok(Bytes::new());
     }
@@ -102,7 +106,7 @@ async fn unpack(mut answer: Response, limit: u64, room: Option<&dyn Room>) -> Re
     }
 }
 
-/// Takes what the decoder writes, up to the limits.
+/// Receives the output of the decoder, up to the limits.
 struct Bounded<'r> {
     bytes: Vec<u8>,
     limit: u64,

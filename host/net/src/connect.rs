@@ -1,8 +1,8 @@
-//! The time limit of a connection, for each request its own.
+//! Per-request connect timeout.
 //!
-//! The HTTP client knows one connect limit for all requests. The limit of the request that first asks for a connection
-//! reaches the connector through a task-local value: the client calls the connector while it is being polled by that
-//! request.
+//! The HTTP client supports one connect timeout for all requests. The timeout of the request that
+//! first needs a connection reaches the connector through a task-local value, because the client
+//! calls the connector while that request polls it.
 
 use std::{
     error::Error as StdError,
@@ -20,20 +20,20 @@ tokio::task_local! {
     static LIMIT: Duration;
 }
 
-/// Runs `request`; a connection it opens has to stand within `limit`.
+/// Runs `request` with a connect timeout of `limit`.
 pub(crate) async fn within<F: Future>(limit: Duration, request: F) -> F::Output {
     LIMIT.scope(limit, request).await
 }
 
-/// Puts the limit around the connector.
+/// Layer that adds the timeout to the connector.
 #[derive(Clone)]
 pub(crate) struct Layer;
 
-/// A connector with a limit.
+/// Connector with a timeout.
 #[derive(Clone)]
 pub(crate) struct Limited<S>(S);
 
-/// The connection did not stand in time.
+/// Error for a connection that was not established in time.
 #[derive(Debug)]
 pub(crate) struct TooSlow;
 

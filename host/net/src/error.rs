@@ -1,4 +1,4 @@
-//! Why a request has no answer, in words for the person who has to act.
+//! Errors of outgoing requests, with a message for the person who has to act.
 
 use std::{error::Error as StdError, fmt, io, time::Duration};
 
@@ -7,35 +7,36 @@ use url::Url;
 
 use crate::{Limits, body, connect, guard};
 
-/// A request without an answer. The text names method and origin, never path, query or headers: those may hold secrets.
+/// Error of a request without a response. The text names method and origin, never path, query or
+/// headers, because those may hold secrets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error {
-    /// For programs.
+    /// Machine-readable kind.
     pub kind: ErrorKind,
-    /// What was attempted, on which host, and what to do about it.
+    /// Attempted action, host and advice.
     pub message: String,
 }
 
-/// The kinds of failure.
+/// Kind of error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ErrorKind {
     /// The guard refused the address; nothing was sent.
     Denied,
-    /// The request cannot be sent as it is; nothing was sent.
+    /// The request is invalid; nothing was sent.
     InvalidRequest,
-    /// The name cannot be resolved.
+    /// The host name cannot be resolved.
     Dns,
-    /// No connection.
+    /// The connection failed.
     Connect,
-    /// A connection, but no trusted one.
+    /// The TLS connection is not trusted.
     Tls,
-    /// A time limit was reached; the request may have had its effect.
+    /// A timeout was reached; the request may have had its effect.
     Timeout,
-    /// The answer is larger than its limit.
+    /// The response is larger than its limit.
     TooLarge,
-    /// There is no memory for the answer.
+    /// No memory is left for the response.
     NoRoom,
-    /// The other side does not speak proper HTTP, or broke off.
+    /// The server does not speak valid HTTP or closed the connection early.
     Protocol,
 }
 
@@ -47,7 +48,7 @@ impl fmt::Display for Error {
 
 impl StdError for Error {}
 
-/// Method and origin of a request, for messages.
+/// Method and origin of a request, for error messages.
 pub(crate) struct Place(String);
 
 impl Place {
@@ -99,7 +100,7 @@ impl Place {
         }
     }
 
-    /// Reads the kind of failure from the HTTP client's chain of causes.
+    /// Derives the error from the HTTP client's chain of causes.
     pub(crate) fn failed(&self, failure: &reqwest::Error, connect_limit: Duration) -> Error {
         let mut kind = match () {
             () if failure.is_timeout() => ErrorKind::Timeout,
@@ -127,7 +128,7 @@ impl Place {
     }
 }
 
-/// The last cause of a chain, which is the one that says something.
+/// Returns the last cause of a chain, which is the informative one.
 pub(crate) fn innermost(error: &(dyn StdError + 'static)) -> String {
     causes(error).last().map(ToString::to_string).unwrap_or_default()
 }
@@ -136,7 +137,7 @@ fn causes<'e>(error: &'e (dyn StdError + 'static)) -> impl Iterator<Item = &'e (
     std::iter::successors(Some(error), |error| inner(*error))
 }
 
-/// An I/O error keeps its cause inside rather than as its source.
+/// Returns the next cause. An I/O error holds its cause inside and not as its source.
 fn inner<'e>(error: &'e (dyn StdError + 'static)) -> Option<&'e (dyn StdError + 'static)> {
     if let Some(io) = error.downcast_ref::<io::Error>()
         && let Some(held) = io.get_ref()

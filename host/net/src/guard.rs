@@ -1,10 +1,15 @@
-//! Which addresses may be reached.
+//! Decides which addresses may be reached.
 //!
-//! A name that an attacker controls can point anywhere, also at this machine or at a cloud's metadata service, and can
-//! point elsewhere a moment later. So a name is looked up once, here; if any of its addresses is not a public one all are
-//! refused, because a mixed answer is an attack or a mistake; and the connector gets exactly the addresses that were
-//! judged. IP literals never reach a resolver: [`check_url`] judges them before anything is sent. Odd spellings
-//! (`0x7f.1`, `2130706433`, `127.1`) are turned into addresses by the `url` crate, which is the one parser in use.
+//! Problem: a host name under an attacker's control can resolve to any address, for example to this
+//! machine or to a cloud's metadata service. It can resolve to another address a moment later.
+//!
+//! Guarantee: no connection goes to an address that was not checked.
+//!
+//! The guarantee rests on three facts. A name is looked up once, here, and the connector gets
+//! exactly the checked addresses. If any address of a name is not public, all are refused, because
+//! a mixed answer is an attack or a mistake. IP literals never reach a resolver: [`check_url`]
+//! checks them before anything is sent. The `url` crate, the only parser in use, turns odd
+//! spellings (`0x7f.1`, `2130706433`, `127.1`) into addresses.
 
 use std::{
     error::Error as StdError,
@@ -39,11 +44,13 @@ const DENIED_V4: [Ipv4Net; 16] = [
     v4([240, 0, 0, 0], 4),
 ];
 
-/// What IPv6 calls global unicast. Everything outside it (loopback, link-local, unique local, multicast, …) is refused.
+/// IPv6 global unicast range. Everything outside it (loopback, link-local, unique local, multicast,
+/// …) is refused.
 const GLOBAL_V6: Ipv6Net = v6([0x2000, 0, 0, 0, 0, 0, 0, 0], 3);
 
-/// Special-purpose ranges inside global unicast: protocol assignments with Teredo and ORCHID, documentation, 6to4,
-/// direct delegation AS112. Tunnels (Teredo, 6to4) are refused whatever they embed: nothing public lives there any more.
+/// Special-purpose ranges inside global unicast: protocol assignments with Teredo and ORCHID,
+/// documentation, 6to4, direct delegation AS112. Tunnels (Teredo, 6to4) are refused for every
+/// embedded address, because no public service uses them any more.
 const DENIED_V6: [Ipv6Net; 5] = [
     v6([0x2001, 0, 0, 0, 0, 0, 0, 0], 23),
     v6([0x2001, 0x0db8, 0, 0, 0, 0, 0, 0], 32),
@@ -52,7 +59,8 @@ const DENIED_V6: [Ipv6Net; 5] = [
     v6([0x3fff, 0, 0, 0, 0, 0, 0, 0], 20),
 ];
 
-/// Addresses that stand for an IPv4 address: mapped, and NAT64's well-known prefix. Judged by what they embed.
+/// IPv6 ranges that embed an IPv4 address: mapped addresses and NAT64's well-known prefix. The
+/// embedded address is checked.
 const EMBEDS_V4: [Ipv6Net; 2] = [v6([0, 0, 0, 0, 0, 0xffff, 0, 0], 96), v6([0x0064, 0xff9b, 0, 0, 0, 0, 0, 0], 96)];
 
 const fn v4(octets: [u8; 4], prefix: u8) -> Ipv4Net {
@@ -63,10 +71,10 @@ const fn v6(s: [u16; 8], prefix: u8) -> Ipv6Net {
     Ipv6Net::new_assert(Ipv6Addr::new(s[0], s[1], s[2], s[3], s[4], s[5], s[6], s[7]), prefix)
 }
 
-/// Why something may not be reached.
+/// Reason that a URL or address may not be reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refused {
-    /// Neither `http` nor `https`.
+    /// The scheme is neither `http` nor `https`.
     Scheme(String),
     /// The URL has no host, an empty one, or one that ends in a dot.
     Host,
@@ -78,14 +86,14 @@ pub enum Refused {
     Resolved(IpAddr),
 }
 
-/// Whether an address may be connected to: it is public, or the operator listed it.
+/// Returns true if an address may be reached: it is public or the operator allowed it.
 #[must_use]
 pub fn permitted(address: IpAddr, allow: &[IpNet]) -> bool {
     let address = embedded(address);
     public(address) || allow.iter().any(|net| net.contains(&address))
 }
 
-/// The IPv4 address that an IPv6 address stands for, or the address itself.
+/// Returns the embedded IPv4 address of an IPv6 address, or the address itself.
 fn embedded(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V6(v6) if EMBEDS_V4.iter().any(|net| net.contains(&v6)) => {
@@ -103,10 +111,10 @@ fn public(address: IpAddr) -> bool {
     }
 }
 
-/// Judges a URL before anything is looked up.
+/// Checks a URL before any name is looked up.
 ///
 /// # Errors
-/// See [`Refused`].
+/// Returns a [`Refused`] if the URL may not be reached.
 pub fn check_url(url: &Url, allow: &[IpNet]) -> Result<(), Refused> {
     if !matches!(url.scheme(), "http" | "https") {
         return Err(Refused::Scheme(url.scheme().to_owned()));
@@ -124,7 +132,7 @@ pub fn check_url(url: &Url, allow: &[IpNet]) -> Result<(), Refused> {
     if permitted(literal, allow) { Ok(()) } else { Err(Refused::Literal(literal)) }
 }
 
-/// Looks names up and refuses those with an address that is not permitted.
+/// Resolver that refuses names with a forbidden address.
 #[derive(Clone)]
 pub(crate) struct Resolver {
     allow: Arc<[IpNet]>,
@@ -132,12 +140,12 @@ pub(crate) struct Resolver {
 }
 
 impl Resolver {
-    /// Makes a resolver that also permits the operator's own ranges.
+    /// Creates a resolver that also permits the operator's own ranges.
     pub(crate) fn new(allow: Arc<[IpNet]>, lookups: Arc<Lookups>) -> Self {
         Self { allow, lookups }
     }
 
-    /// Makes a resolver for names that the operator vouches for: every address is permitted.
+    /// Creates a resolver that permits every address, for names that the operator configured.
     pub(crate) fn vouched(lookups: Arc<Lookups>) -> Self {
         let everywhere = [Ipv4Net::default().into(), Ipv6Net::default().into()];
         Self { allow: everywhere.into(), lookups }
@@ -154,7 +162,7 @@ impl Resolve for Resolver {
     }
 }
 
-/// All of the addresses, or a refusal because of one.
+/// Returns all addresses, or a refusal if one of them is forbidden.
 fn judge(addresses: Vec<SocketAddr>, allow: &[IpNet]) -> Result<Vec<SocketAddr>, Unresolved> {
     match addresses.iter().find(|address| !permitted(address.ip(), allow)) {
         Some(bad) => Err(Unresolved::Refused(Refused::Resolved(bad.ip()))),
@@ -162,7 +170,7 @@ fn judge(addresses: Vec<SocketAddr>, allow: &[IpNet]) -> Result<Vec<SocketAddr>,
     }
 }
 
-/// Why a name has no usable address. Travels through the HTTP client as the source of its error.
+/// Reason that a name has no usable address. The HTTP client returns it as the source of its error.
 #[derive(Debug)]
 pub(crate) enum Unresolved {
     Refused(Refused),
@@ -314,7 +322,7 @@ mod tests {
         ] {
             assert_eq!(check_url(&Url::parse(url).unwrap(), &[]), Err(expected), "{url}");
         }
-        // A backslash is a slash to a browser and to us: the host ends there.
+        // Browsers and the `url` crate treat a backslash as a slash, so the host ends at it.
         assert_eq!(Url::parse("https://example.com\\@evil.example/").unwrap().host_str(), Some("example.com"));
         assert!(Url::parse("https://[fe80::1%25eth0]/").is_err());
     }

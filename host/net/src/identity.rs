@@ -1,7 +1,9 @@
-//! Client certificates: applications that want to know from the connection itself who speaks (RFC 8446, section 4.4.2).
+//! Client certificates, for providers that authenticate the client at the connection (RFC 8446,
+//! section 4.4.2).
 //!
-//! A connection with a certificate is somebody's, so each certificate has a client and connections of its own, which nobody with
-//! another one can be given. The clients that were used last are kept.
+//! A connection with a certificate belongs to one account. Each certificate therefore has its own
+//! HTTP client and connections, which no other certificate shares. The most recently used clients
+//! are kept.
 
 use std::{
     fmt,
@@ -13,26 +15,27 @@ use zeroize::Zeroizing;
 
 use crate::{Error, ErrorKind, guard, lookup::Lookups};
 
-/// Clients kept for certificates.
+/// Maximum number of clients kept for certificates.
 const KEPT: usize = 64;
-/// Characters of a line of PEM (RFC 7468, section 2).
+/// Length of a line of PEM, in characters (RFC 7468, section 2).
 const LINE: usize = 64;
 
-/// A certificate, with what it is signed by, and its key. Does not print.
+/// Certificate with its chain and its key. They are hidden in `Debug` output.
 #[derive(Clone)]
 pub struct Identity {
     pub(crate) digest: [u8; 32],
     own: reqwest::Identity,
 }
 
-/// A client for each of some identities, those used last at the end.
+/// Cache of one client per identity, with the most recently used at the end.
 pub(crate) struct Kept<T>(Mutex<Vec<([u8; 32], Arc<T>)>>);
 
 impl Identity {
-    /// Reads a certificate, or a chain that begins with it, and its key, all PEM. What forms made of line ends is mended.
+    /// Reads a certificate, or a chain that begins with it, and its key, both in PEM. Line ends
+    /// that a form changed are repaired.
     ///
     /// # Errors
-    /// When one of them is not PEM.
+    /// Returns an error if one of them is not PEM.
     pub fn from_pem(certificate: &str, key: &str) -> Result<Self, Error> {
         let all = Zeroizing::new(format!("{}{}", &*mended(certificate), &*mended(key)));
         let own = reqwest::Identity::from_pem(all.as_bytes()).map_err(|_| Error {
@@ -42,10 +45,10 @@ impl Identity {
         Ok(Self { digest: Sha256::digest(all.as_bytes()).into(), own })
     }
 
-    /// Refuses a certificate and a key that do not belong together, which otherwise the first connection would notice.
+    /// Checks that certificate and key match. Otherwise the first connection would fail.
     ///
     /// # Errors
-    /// When they do not, or are of a kind that no connection can show.
+    /// Returns an error if they do not match or if their type cannot be used in a connection.
     pub fn check(&self) -> Result<(), Error> {
         let resolver = guard::Resolver::vouched(Lookups::new());
         crate::build("", resolver, Some(self), None).map(drop).map_err(|_| Error {
@@ -67,7 +70,7 @@ impl<T> Kept<T> {
         Self(Mutex::default())
     }
 
-    /// What is kept for the identity with this digest, or is made now.
+    /// Returns the cached value for the identity with this digest, or creates it.
     pub(crate) fn get(&self, digest: [u8; 32], make: impl FnOnce() -> Result<T, Error>) -> Result<Arc<T>, Error> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let entry = match kept.iter().position(|(own, _)| *own == digest) {
@@ -83,11 +86,11 @@ impl<T> Kept<T> {
     }
 }
 
-/// PEM with its lines, which a field of one line takes away, and which stand as `\n` in JSON.
+/// Restores the lines of PEM text. A single-line field removes them, and JSON writes them as `\n`.
 fn mended(text: &str) -> Zeroizing<String> {
     let text = Zeroizing::new(text.replace("\\n", "\n"));
     let mut mended = Zeroizing::new(String::new());
-    // Labels and contents take turns between the dashes.
+    // Labels and contents alternate between the dashes.
     for part in text.split("-----").map(str::trim).filter(|part| !part.is_empty()) {
         if part.starts_with("BEGIN ") || part.starts_with("END ") {
             mended.push_str(&format!("-----{part}-----\n"));

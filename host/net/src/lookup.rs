@@ -1,8 +1,11 @@
-//! Name look-ups, on threads of their own.
+//! Looks up names on dedicated threads.
 //!
-//! The system's resolver blocks a thread until it answers, which takes tens of seconds when a name server is silent. On the runtime's
-//! own blocking threads such look-ups would hold up everything else that blocks. One name is looked up once at a time, for all
-//! who ask for it, and one domain has a part of the threads, so that a silent one leaves the others alone.
+//! Problem: the system's resolver blocks a thread until it answers, which takes tens of seconds if
+//! a name server is silent. On the blocking threads of the runtime such lookups would delay all
+//! other blocking work.
+//!
+//! Guarantee: concurrent lookups of one name share one query, and each domain may use only a part
+//! of the threads, so that a silent domain does not block others.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -16,21 +19,22 @@ use tokio::{sync::oneshot, time::timeout};
 
 use crate::guard::Unresolved;
 
-/// Names that are looked up at once, each on a thread of its own.
+/// Maximum number of simultaneous lookups, each on its own thread.
 pub const MAX_LOOKUPS: usize = 64;
-/// Names that wait to be looked up.
+/// Maximum number of names that wait for a lookup.
 pub const MAX_WAITING_LOOKUPS: usize = 256;
-/// Part of both that the names below one registered domain may use.
+/// Divisor of both limits for the names below one registered domain.
 pub const DOMAIN_PART: usize = 4;
-/// How long a caller waits for the addresses of a name. Shorter than the time for a whole connection, so that the reason is told.
+/// Timeout for the addresses of a name. It is shorter than the connect timeout, so that the error
+/// names the reason.
 pub const LOOKUP_TIMEOUT: Duration = Duration::from_secs(4);
-/// Bytes of a thread's stack.
+/// Stack size of a lookup thread, in bytes.
 const STACK_BYTES: usize = 512 << 10;
 
-/// Addresses of a name, or why there are none.
+/// Addresses of a name or the reason that there are none.
 type Found = Result<Vec<SocketAddr>, String>;
 
-/// Looks names up.
+/// Scheduler of name lookups.
 pub(crate) struct Lookups {
     look_up: Box<dyn Fn(&str) -> Found + Send + Sync>,
     state: Mutex<State>,
@@ -38,7 +42,7 @@ pub(crate) struct Lookups {
 
 #[derive(Default)]
 struct State {
-    /// Callers of each name that is looked up or waits for it.
+    /// Callers of each name that is being looked up or waits for a lookup.
     callers: HashMap<String, Vec<oneshot::Sender<Found>>>,
     waiting: VecDeque<String>,
     running: usize,
@@ -46,7 +50,7 @@ struct State {
 }
 
 impl Lookups {
-    /// Look-ups by the system's resolver.
+    /// Creates a scheduler that uses the system's resolver.
     pub(crate) fn new() -> Arc<Self> {
         Self::by(|name| {
             let found = (name, 0).to_socket_addrs();
@@ -61,7 +65,8 @@ impl Lookups {
     /// Finds the addresses of a name.
     ///
     /// # Errors
-    /// When there are none, they do not come in time, or too many names are waited for.
+    /// Returns an error if the name has no addresses, if they do not arrive in time, or if too many
+    /// names wait.
     pub(crate) async fn find(self: &Arc<Self>, name: &str) -> Result<Vec<SocketAddr>, Unresolved> {
         let found = self.ask(name)?;
         match timeout(LOOKUP_TIMEOUT, found).await {
@@ -96,7 +101,7 @@ impl Lookups {
         Ok(found)
     }
 
-    /// Looks a name up on a new thread, which goes on with what waits.
+    /// Looks up a name on a new thread, which then continues with the waiting names.
     fn start(self: &Arc<Self>, mut next: Option<String>) {
         while let Some(name) = next {
             let (own, first) = (self.clone(), name.clone());
@@ -114,7 +119,7 @@ impl Lookups {
         }
     }
 
-    /// Tells the callers of a name, and returns the next to be looked up.
+    /// Sends the result to the callers of a name and returns the next name to look up.
     fn end(&self, name: &str, found: &Found) -> Option<String> {
         let mut state = self.state();
         state.running -= 1;
@@ -128,7 +133,7 @@ impl Lookups {
         let next = state.next();
         drop(state);
         for caller in callers {
-            // A caller that has given up needs nothing.
+            // The receiver is gone if the caller gave up.
             let _ = caller.send(found.clone());
         }
         next
@@ -136,7 +141,7 @@ impl Lookups {
 }
 
 impl State {
-    /// Drops waiting names that have no caller any more.
+    /// Removes waiting names without a caller.
     fn drop_unwanted(&mut self) {
         let Self { callers, waiting, .. } = self;
         waiting.retain(|name| {
@@ -148,7 +153,7 @@ impl State {
         });
     }
 
-    /// Begins with the first waiting name whose domain has a thread left.
+    /// Takes the first waiting name whose domain has a free thread.
     fn next(&mut self) -> Option<String> {
         if self.running >= MAX_LOOKUPS {
             return None;
@@ -164,7 +169,7 @@ impl State {
     }
 }
 
-/// The registered domain that a name belongs to.
+/// Returns the registered domain of a name.
 fn domain(name: &str) -> &str {
     psl::domain_str(name).unwrap_or(name)
 }
@@ -175,7 +180,7 @@ mod tests {
 
     use super::*;
 
-    /// A resolver that answers nothing about `silent.example` until it is told to, and counts what it is asked.
+    /// Resolver that does not answer for `silent.com` until it is released, and counts its queries.
     #[derive(Default)]
     struct Silent {
         asked: AtomicUsize,
@@ -210,7 +215,7 @@ mod tests {
         assert!(matches!(lookups.ask("more.silent.com"), Err(Unresolved::TooMany)));
         assert_eq!(lookups.state().running, running);
         assert_eq!(lookups.find("www.good.com").await.unwrap().len(), 1);
-        // What nobody waits for any more is not looked up.
+        // Names without a waiting caller are not looked up.
         drop(held);
         silent.speak();
         while lookups.state().running > 0 {

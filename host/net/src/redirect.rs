@@ -1,8 +1,11 @@
-//! Redirects, for callers that ask for them.
+//! Follows redirects for callers that request it.
 //!
-//! An application that redirects may be compromised, or may redirect to a place where a credential must not go. So only
-//! redirects to the same host are followed, every hop passes the caller's rule and the guard again, and the headers that
-//! carry a credential are left out as soon as scheme or port differ. Everything else is an answer for the caller.
+//! Problem: a provider that redirects may be compromised, or may redirect to a host that must not
+//! get the credential.
+//!
+//! Guarantee: only redirects to the same host are followed. Each hop passes the caller's rule and
+//! the guard again. The headers with a credential are removed as soon as scheme or port differ.
+//! Every other redirect is returned to the caller.
 
 use reqwest::{
     Method, StatusCode,
@@ -14,14 +17,15 @@ use url::Url;
 use crate::{Body, Client, Error, Origin, Request, Response};
 
 impl Client {
-    /// Sends a request and follows at most `hops` redirects to the same host that `follow` agrees to. `follow` may change what is
-    /// sent there: a signature has to be made anew.
+    /// Sends a request and follows at most `hops` redirects to the same host that `follow` accepts.
+    /// `follow` may change the next request, for example to sign it again.
     ///
-    /// Headers named in `credentials` and the client certificate go only to the origin of the first request. A body that cannot be
-    /// sent again is not. A redirect that is not followed is the answer. The time limits cover all hops together.
+    /// Headers named in `credentials` and the client certificate go only to the origin of the first
+    /// request. A redirect is not followed if it needs a body that cannot be sent again. A redirect
+    /// that is not followed is returned as the response. The time limits cover all hops together.
     ///
     /// # Errors
-    /// Those of [`Client::send`].
+    /// Returns the errors of [`Client::send`].
     pub async fn send_following(
         &self,
         mut request: Request,
@@ -59,7 +63,7 @@ impl Client {
     }
 }
 
-/// The same body, when it can be sent again.
+/// Returns a copy of the body if it can be sent again.
 fn copy(body: &Body) -> Option<Body> {
     match body {
         Body::Empty => Some(Body::Empty),
@@ -68,7 +72,7 @@ fn copy(body: &Body) -> Option<Body> {
     }
 }
 
-/// Where a redirect leads, when it stays on the same host.
+/// Returns the target of a redirect if it stays on the same host.
 fn led(answer: &Response, method: &Method, url: &Url) -> Option<(Method, Url)> {
     let method = match answer.status {
         StatusCode::SEE_OTHER if *method != Method::HEAD => Method::GET,

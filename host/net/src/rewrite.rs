@@ -1,4 +1,4 @@
-//! Origins that the operator sends elsewhere, for mirrors and for tests.
+//! Origins that the operator redirects to others, for mirrors and for tests.
 
 use std::{fmt, str::FromStr};
 
@@ -12,22 +12,23 @@ pub struct Origin {
     port: u16,
 }
 
-/// Requests to `from` go to `to`; path and query stay. The target is the operator's word: loopback and `http` are fine.
+/// Rewrite of requests from one origin to another; path and query stay. The operator vouches for
+/// the target, so loopback and `http` are allowed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rewrite {
-    /// What requests name.
+    /// Origin in the request.
     pub from: Origin,
-    /// Where they go.
+    /// Origin that receives the request.
     pub to: Origin,
 }
 
-/// The text is not an origin.
+/// Error for a text that is not an origin.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not an origin; write scheme, host and port without a path, for example https://api.example.com")]
 pub struct InvalidOrigin(String);
 
 impl Origin {
-    /// The origin of a URL; none when it has no host or no known port.
+    /// Returns the origin of a URL, or `None` if it has no host or no known port.
     #[must_use]
     pub fn of(url: &Url) -> Option<Self> {
         Some(Self {
@@ -62,7 +63,7 @@ impl fmt::Display for Origin {
     }
 }
 
-/// The URL to use in place of `url`, when a rewrite matches its origin.
+/// Returns the URL to use instead of `url` if a rewrite matches its origin.
 pub(crate) fn apply(rewrites: &[Rewrite], url: &Url) -> Option<Url> {
     if !url.username().is_empty() || url.password().is_some() {
         return None;

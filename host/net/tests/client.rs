@@ -1,4 +1,4 @@
-//! What the way out promises, tried against an application on this machine.
+//! Tests of the guarantees of the network client against a server on this machine.
 
 #![expect(
     clippy::unwrap_used,
@@ -19,7 +19,8 @@ use tokio::{
     net::TcpListener,
 };
 
-/// An application that notes what it is asked and answers with what `answer` says; an empty answer never comes.
+/// Server that records its requests and sends the responses of `answer`; an empty response is never
+/// sent.
 struct Application {
     port: u16,
     seen: Arc<Mutex<Vec<String>>>,
