@@ -1,7 +1,7 @@
 //! Client certificates, for providers that authenticate the client at the connection (RFC 8446,
 //! section 4.4.2).
 //!
-//! A connection with a certificate belongs to one account. Each certificate therefore has its own
+//! A connection with a certificate belongs to one identity. Each certificate therefore has its own
 //! HTTP client and connections, which no other certificate shares. The most recently used clients
 //! are kept.
 

@@ -1,16 +1,21 @@
-//! The only way out to the network.
+//! Client for all outgoing network traffic.
 //!
-//! Everything this service sends (what guests ask for, authorization servers, webhook deliveries) goes through
-//! [`Client`]. It guarantees that no connection is opened to an address outside the public Internet unless the operator
-//! listed it, that a name is looked up once and the address that was checked is the one connected to, that no proxy is used
-//! and no redirect followed unasked, and that an answer is bounded in time and in decompressed size.
+//! Everything this service sends (guest requests, requests to authorization servers, webhook
+//! deliveries) goes through [`Client`].
 //!
-//! The guarantee rests on four places: [`guard`] judges names and addresses, `lookup` finds the addresses of names, `connect` bounds
-//! the connection, `body` reads the answer. It does not rest on the caller, nor on the environment: proxy variables are not read. Through a `proxy` that
-//! a caller names it is the proxy's address that is checked.
+//! Guarantee: no connection is opened to an address outside the public Internet unless the operator
+//! allowed it. A name is looked up once, and the connection goes to the checked address. No proxy
+//! is used and no redirect is followed unless the caller requests it. A response is limited in time
+//! and in decompressed size.
 //!
-//! Connections are kept alive and shared by all callers. Credentials travel in requests, never in connections (no NTLM), so a
-//! shared connection carries nobody's identity; those with a client certificate are shared by nobody (`identity`).
+//! The guarantee rests on four modules: [`guard`] checks names and addresses, `lookup` finds the
+//! addresses of names, `connect` limits the connection, `body` reads the response. It does not rest
+//! on the caller or on the environment; proxy variables are not read. With a `proxy` that a caller
+//! names, the address of the proxy is checked.
+//!
+//! Connections are kept alive and shared by all callers. Credentials travel in requests, never in
+//! connections (no NTLM), so a shared connection carries no identity. Connections with a client
+//! certificate are not shared (`identity`).
 
 mod body;
 mod connect;
@@ -47,39 +52,40 @@ pub use reqwest::{
 pub use rewrite::{InvalidOrigin, Origin, Rewrite};
 pub use url::Url;
 
-/// Largest header block of an answer, names and values together, in bytes.
+/// Maximum size of a response's headers, names and values together, in bytes.
 const HEADER_BYTES: usize = 64 << 10;
-/// Connections kept open without work, for each host.
+/// Maximum number of idle connections per host.
 const IDLE_PER_HOST: usize = 64;
-/// How long a connection without work is kept.
+/// Time after which an idle connection is closed.
 const IDLE: Duration = Duration::from_secs(60);
 
-/// What the operator decides about outgoing traffic.
+/// Operator settings for outgoing traffic.
 #[derive(Debug, Clone, Default)]
 pub struct Settings {
-    /// Origins that are sent elsewhere. Applied last: every policy sees the original URL.
+    /// Origins that are redirected to others. They apply last, so every policy sees the original
+    /// URL.
     pub rewrite: Vec<Rewrite>,
-    /// Private ranges that may be reached all the same.
+    /// Private ranges that may be reached.
     pub allow: Vec<IpNet>,
-    /// Sent as `user-agent` when the request names none.
+    /// Value of `user-agent` for requests without one.
     pub user_agent: String,
 }
 
-/// A guarded HTTP client. Cloning is cheap and shares the connections.
+/// Guarded HTTP client. Cloning is cheap and shares the connections.
 #[derive(Clone)]
 pub struct Client {
     inner: Arc<Inner>,
-    /// What its connections show to whoever asks for a client certificate.
+    /// Client certificate of its connections.
     identity: Option<Identity>,
     proxy: Option<Arc<Proxy>>,
-    /// Where the memory for answers comes from; absent for no bound on all of them together.
+    /// Memory budget for responses; none for no limit on all of them together.
     room: Option<Arc<dyn Room>>,
 }
 
 struct Inner {
-    /// Of nobody in particular.
+    /// Clients without a certificate, shared by all callers.
     shared: Clients,
-    /// Of one client certificate each.
+    /// Clients with one certificate each.
     owned: identity::Kept<Clients>,
     user_agent: String,
     rewrites: Vec<Rewrite>,
@@ -88,50 +94,52 @@ struct Inner {
     proxied: proxy::Clients,
 }
 
-/// Clients with connections of their own.
+/// HTTP clients with separate connections.
 struct Clients {
-    /// Resolves names through the guard.
+    /// Client that resolves names through the guard.
     guarded: reqwest::Client,
-    /// For the targets of rewrites, which the operator vouches for; made only when there are any.
+    /// Client for the targets of rewrites, which the operator configured; created only if rewrites
+    /// exist.
     vouched: Option<reqwest::Client>,
 }
 
 /// One request.
 #[derive(Debug)]
 pub struct Request {
-    /// Any method.
+    /// Method of the request.
     pub method: Method,
-    /// Absolute, `https` or `http`.
+    /// Absolute `https` or `http` URL.
     pub url: Url,
-    /// Sent as they are; `accept-encoding` is replaced.
+    /// Headers, sent unchanged except that `accept-encoding` is replaced.
     pub headers: HeaderMap,
-    /// What to send.
+    /// Body of the request.
     pub body: Body,
-    /// Bounds of the exchange.
+    /// Limits of the exchange.
     pub limits: Limits,
 }
 
-/// The body of a request.
+/// Body of a request.
 #[derive(Debug)]
 pub enum Body {
-    /// None.
+    /// No body.
     Empty,
-    /// Sent as it is; `content-type` is the caller's.
+    /// Bytes that are sent unchanged; the caller sets `content-type`.
     Bytes(Bytes),
-    /// `multipart/form-data`; boundary and `content-type` are written here. Cannot be sent again after a redirect.
+    /// `multipart/form-data`; the client sets boundary and `content-type`. It cannot be sent again
+    /// after a redirect.
     Multipart(Form),
 }
 
-/// Bounds of one exchange.
+/// Limits of one exchange.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// From the start until the connection stands, name look-up and TLS included.
+    /// Timeout for the connection, including name lookup and TLS.
     pub connect: Duration,
-    /// From the start until the answer's headers are there.
+    /// Timeout from the start to the response headers.
     pub first_byte: Duration,
-    /// The whole exchange.
+    /// Timeout for the whole exchange.
     pub total: Duration,
-    /// Size of the answer's body after decompression, in bytes.
+    /// Maximum size of the response body after decompression, in bytes.
     pub response_bytes: u64,
 }
 
@@ -146,24 +154,25 @@ impl Default for Limits {
     }
 }
 
-/// A complete answer.
+/// Complete response.
 #[derive(Debug)]
 pub struct Response {
-    /// Any status: an error status is an answer, not an [`Error`].
+    /// HTTP status. An error status is a response, not an [`Error`].
     pub status: StatusCode,
-    /// Without `content-encoding` and `content-length` when the body was decompressed.
+    /// Headers, without `content-encoding` and `content-length` if the body was decompressed.
     pub headers: HeaderMap,
-    /// Decompressed.
+    /// Decompressed body.
     pub body: Bytes,
-    /// The URL that answered, before any rewrite.
+    /// URL that responded, before any rewrite.
     pub url: Url,
 }
 
 impl Client {
-    /// Makes a client.
+    /// Creates a client.
     ///
     /// # Errors
-    /// When TLS cannot be set up, for example because the system has no certificate store.
+    /// Returns an error if TLS cannot be set up, for example because the system has no certificate
+    /// store.
     pub fn new(settings: Settings) -> Result<Self, Error> {
         let Settings { rewrite: rewrites, allow, user_agent } = settings;
         let allow: Arc<[IpNet]> = allow.into();
@@ -174,35 +183,36 @@ impl Client {
         Ok(Self { inner: Arc::new(inner), identity: None, proxy: None, room: None })
     }
 
-    /// The same client with connections that show a certificate, which no other identity shares; without one, with those that
-    /// show none.
+    /// Returns this client with connections that use a client certificate and are not shared with
+    /// other identities. With `None` the connections use no certificate.
     #[must_use]
     pub fn showing(&self, identity: Option<Identity>) -> Self {
         Self { identity, ..self.clone() }
     }
 
-    /// The same client, whose requests leave through a proxy, but for those that the operator sends elsewhere.
+    /// Returns this client with a proxy for all requests except those to rewritten origins.
     #[must_use]
     pub fn through(&self, proxy: Option<Arc<Proxy>>) -> Self {
         Self { proxy, ..self.clone() }
     }
 
-    /// The same client, which takes the memory for the bodies of its answers from `room` while it receives them.
+    /// Returns this client with the memory budget `room` for the response bodies that it receives.
     #[must_use]
     pub fn within(&self, room: Arc<dyn Room>) -> Self {
         Self { room: Some(room), ..self.clone() }
     }
 
-    /// The rewrites in force, for the start-up message.
+    /// Returns the active rewrites, for the start-up message.
     #[must_use]
     pub fn rewrites(&self) -> &[Rewrite] {
         &self.inner.rewrites
     }
 
-    /// Sends one request and reads the whole answer. Redirects are answers.
+    /// Sends one request and reads the whole response. A redirect is returned as a response.
     ///
     /// # Errors
-    /// See [`ErrorKind`]. For [`ErrorKind::Denied`] and [`ErrorKind::InvalidRequest`] nothing was sent.
+    /// Returns an [`Error`] whose kind is one of [`ErrorKind`]. For [`ErrorKind::Denied`] and
+    /// [`ErrorKind::InvalidRequest`] nothing was sent.
     pub async fn send(&self, request: Request) -> Result<Response, Error> {
         let place = error::Place::of(&request.method, &request.url);
         let total = request.limits.total;
@@ -251,7 +261,8 @@ impl Client {
         Ok(Response { status, headers, body, url: request.url })
     }
 
-    /// Where a URL really goes: through the guard, there perhaps through a proxy, or to the target of a rewrite.
+    /// Selects the client and the final URL of a request: through the guard, possibly with a proxy,
+    /// or to the target of a rewrite.
     fn route(&self, clients: &Clients, url: &Url, place: &error::Place) -> Result<(reqwest::Client, Url), Error> {
         let Inner { rewrites, allow, user_agent, lookups, proxied, .. } = &*self.inner;
         if let (Some(vouched), Some(target)) = (&clients.vouched, rewrite::apply(rewrites, url)) {

@@ -1,9 +1,12 @@
-//! Requests that leave through a proxy.
+//! Sends requests through a proxy.
 //!
-//! A project may have to reach an application through a proxy of its own. Its address is judged as every other one, and again
-//! whenever its name is looked up; a literal address that a request names is judged here, too. Names that requests go to are looked up
-//! by the proxy, so what they lead to is its own affair: who may be asked for is the caller's rule. What a request carries goes
-//! through a tunnel (RFC 9110, section 9.3.6), and the proxy sees none of it. What the proxy wants to see of its user it alone is sent.
+//! Problem: a project may have to reach a provider through its own proxy.
+//!
+//! Guarantee: the address of the proxy passes the guard as every other one, and again whenever its
+//! name is looked up. A literal address in a request is checked here, too. The proxy resolves the
+//! host names of requests, so their addresses are not checked; the rules of the caller decide which
+//! hosts are allowed. An HTTPS request goes through a tunnel (RFC 9110, section 9.3.6), so the
+//! proxy cannot read it. The proxy's own credential is sent to the proxy only.
 
 use std::{
     collections::HashMap,
@@ -17,32 +20,33 @@ use url::Url;
 
 use crate::{Error, Identity, build, error::Place, guard};
 
-/// Clients kept, each with its connections. Past it all are let go.
+/// Maximum number of cached clients, each with its connections. All are dropped when it is reached.
 const KEPT: usize = 64;
 
-/// A proxy, and what its user shows it. Does not print that.
+/// Proxy and its credential. The credential is hidden in `Debug` output.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Proxy {
     url: Url,
     authorization: Option<HeaderValue>,
 }
 
-/// The address is not that of a proxy, or what is shown to it cannot stand in a header.
+/// Error for an invalid proxy address or a credential that cannot be a header value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidProxy {
-    /// See [`Proxy::new`].
+    /// The address is not that of a proxy. See [`Proxy::new`].
     #[error("a proxy is `http://host:port` or `https://host:port`, without user, path and query")]
     Address,
-    /// See [`Proxy::new`].
+    /// The credential cannot be a header value. See [`Proxy::new`].
     #[error("the proxy's key cannot stand in a header")]
     Authorization,
 }
 
 impl Proxy {
-    /// A proxy at `http://host:port` or `https://host:port`, which is shown `authorization` (RFC 9110, section 11.7.2).
+    /// Creates a proxy at `http://host:port` or `https://host:port`. `authorization` is the value
+    /// of its `proxy-authorization` header (RFC 9110, section 11.7.2).
     ///
     /// # Errors
-    /// See [`InvalidProxy`].
+    /// Returns an [`InvalidProxy`] if one of them is invalid.
     pub fn new(address: &str, authorization: Option<&str>) -> Result<Self, InvalidProxy> {
         let url = Url::parse(address).map_err(|_| InvalidProxy::Address)?;
         let bare = matches!(url.scheme(), "http" | "https")
@@ -70,15 +74,15 @@ impl fmt::Debug for Proxy {
     }
 }
 
-/// A proxy, and the digest of the certificate that connections through it show.
+/// Proxy and the digest of the client certificate for connections through it.
 type Way = (Arc<Proxy>, Option<[u8; 32]>);
 
-/// A client for each way.
+/// Cache of one client per proxy and certificate.
 #[derive(Default)]
 pub(crate) struct Clients(Mutex<HashMap<Way, reqwest::Client>>);
 
 impl Clients {
-    /// The client of a proxy; made when it is first asked for.
+    /// Returns the client of a proxy and creates it on first use.
     pub(crate) fn of(
         &self,
         proxy: &Arc<Proxy>,

@@ -1,11 +1,12 @@
-//! What one call costs inside the process: a fresh instance, an answer, and the end of both.
+//! Measures the cost of one call inside the process: instantiation, result and teardown.
 //!
 //! ```text
 //! cargo bench -p host-sandbox --bench call -- COMPONENT.wasm [TOOL [ARGUMENTS]]
 //! ```
 //!
-//! Calls one tool again and again from one task and then from as many as there are processors; prints a table and, in the
-//! last line, the same as JSON. The component is compiled in this process.
+//! Calls one tool repeatedly, first from one task and then from one task per processor. Prints a
+//! table and, in the last line, the same figures as JSON. The component is compiled in this
+//! process.
 
 #![expect(clippy::print_stdout, reason = "printing is what it is for")]
 
@@ -85,7 +86,8 @@ async fn measure(
                 if number >= WARM_UP {
                     times.push(began.elapsed());
                 }
-                // A call that never waits does not give way either; without this all tasks may share one thread.
+                // A call that never waits does not yield either; without this line all tasks may
+                // share one thread.
                 tokio::task::yield_now().await;
             }
             Ok::<_, String>(times)

@@ -105,7 +105,7 @@ pub struct Failure {
     /// Machine-readable kind: the toolkit's own for [`Cause::Tool`], otherwise a constant of
     /// [`kind`].
     pub kind: String,
-    /// Human-readable message of one sentence.
+    /// Short human-readable message.
     pub message: String,
     /// Delay after which a retry makes sense.
     pub retry_after: Option<Duration>,
