@@ -2,7 +2,7 @@
   ;;IMPORTS
   (memory (export "memory") 2)
   (global $top (mut i32) (i32.const 65536))
-  ;; Where an answer is put together, and room for what the host answers.
+  ;; Buffer for the result of the guest, and buffer for results of the host.
   (global $answer i32 (i32.const 1024))
   (global $room i32 (i32.const 1152))
 
