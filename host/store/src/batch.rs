@@ -1,39 +1,44 @@
-//! A batch: preconditions and effects as data, which hold wholly or not at all.
+//! A batch: a set of preconditions and changes as data, applied in full or not at all.
 //!
-//! A batch carries its own time, so that whoever builds it owns the clock. Nothing is awaited inside one. All
-//! preconditions are checked against the state before the batch; hence a unique key cannot pass from one record to
-//! another inside a batch, and a batch names each record at most once.
+//! A batch carries its own time, so the code that builds it owns the clock. Nothing is awaited
+//! inside a batch. All preconditions are checked against the state before the batch. Therefore a
+//! unique value cannot pass from one record to another inside a batch, and a batch names each
+//! record at most once.
 
 use crate::values::{Scalar, Values};
 use crate::{Collection, CommitError, Document, Record, Row, Time};
 use bytes::Bytes;
 
-/// How long an id, a project, a text of a declared field and a body may be, in bytes, and how many elements a list may have.
+/// Maximum length of an id or a project, in bytes.
 const ID_LIMIT: usize = 256;
+/// Maximum length of a text in a declared field, in bytes.
 pub(crate) const TEXT_LIMIT: usize = 1024;
+/// Maximum size of a body, in bytes.
 const BODY_LIMIT: usize = 32 * 1024 * 1024;
+/// Maximum number of elements in a list of a declared field.
 const LIST_LIMIT: usize = 256;
 
-/// One step of a batch, about one record.
+/// One step of a batch. It concerns one record.
 #[derive(Clone, Debug)]
 pub struct Write {
     /// The collection of the record.
     pub at: &'static Collection,
-    /// The project that owns the record; no step moves a record to another.
+    /// The project that owns the record. No step moves a record to another project.
     pub project: String,
     /// The record's id.
     pub id: String,
-    /// What has to hold, and what happens then.
+    /// The precondition and the change.
     pub step: Step,
 }
 
 impl Write {
-    /// The collection's name and the id: what no other step of the batch may have.
+    /// Returns the collection's name and the id. A batch names each such pair at most once.
     fn target(&self) -> (&'static str, &str) {
         (self.at.name, &self.id)
     }
 
-    /// Checks form and limits, and reads the declared fields of the body; none where the step brings no body.
+    /// Checks form and limits, and reads the declared fields of the body. Returns no values for a
+    /// step without a body.
     fn values(&self) -> Result<Values, CommitError> {
         let refuse = |why: String| CommitError::Invalid(format!("{} {}: {why}", self.at.name, self.id));
         let Some(body) = self.step.body() else { return Ok(Values::default()) };
@@ -57,34 +62,36 @@ impl Write {
     }
 }
 
-/// What a step demands and does. A revision that is not the stored one makes the whole batch stale.
+/// The precondition and the change of a step. If the given revision is not the stored one, the
+/// whole batch is stale.
 #[derive(Clone, Debug)]
 pub enum Step {
-    /// Makes a record; fails as *taken* when the id or a unique value is in use.
+    /// Creates a record. Fails as *taken* when the id or a unique value is in use.
     Insert {
-        /// When the record came to be.
+        /// Creation time of the record.
         created_at: Time,
-        /// JSON text, an object.
+        /// Body as JSON text, an object.
         body: Bytes,
     },
-    /// Makes a record as another store held it; fails as *taken* when the id, or a unique value of a live one, is in use.
+    /// Creates a record as another store held it. Fails as *taken* when the id, or a unique value
+    /// of a live record, is in use.
     Restore {
-        /// Its revision there.
+        /// Revision in the other store.
         revision: i64,
-        /// When the record came to be.
+        /// Creation time of the record.
         created_at: Time,
-        /// When it was last changed.
+        /// Time of the last change.
         updated_at: Time,
-        /// When it was removed, if it was.
+        /// Time of removal, if the record was removed.
         deleted_at: Option<Time>,
-        /// JSON text, an object.
+        /// Body as JSON text, an object.
         body: Bytes,
     },
-    /// Replaces the body of a live record; fails as *taken* when a unique value is in use.
+    /// Replaces the body of a live record. Fails as *taken* when a unique value is in use.
     Update {
         /// The revision that was read.
         revision: i64,
-        /// JSON text, an object.
+        /// Body as JSON text, an object.
         body: Bytes,
     },
     /// Hides a live record and frees its unique values.
@@ -92,12 +99,12 @@ pub enum Step {
         /// The revision that was read.
         revision: i64,
     },
-    /// Erases a record, hidden or not; nothing of it stays.
+    /// Erases a record, hidden or not. Nothing of it stays.
     Purge {
         /// The revision that was read.
         revision: i64,
     },
-    /// Demands that a live record is as it was read, and leaves it so.
+    /// Demands that a live record still has the revision that was read, and leaves it unchanged.
     Check {
         /// The revision that was read.
         revision: i64,
@@ -105,7 +112,7 @@ pub enum Step {
 }
 
 impl Step {
-    /// The body it brings, if it brings one.
+    /// Returns the body of the step, if it has one.
     pub fn body(&self) -> Option<&Bytes> {
         match self {
             Step::Insert { body, .. } | Step::Restore { body, .. } | Step::Update { body, .. } => Some(body),
@@ -121,32 +128,34 @@ pub struct Batch {
     pub now: Time,
     /// The steps, in the order they were added.
     pub writes: Vec<Write>,
-    /// Whether other processes on the same database are told at once that something has changed.
+    /// True if other processes on the same database are notified of the commit.
     pub announced: bool,
     /// The first body that could not be written as JSON; a batch that has one is refused.
     pub fault: Option<String>,
 }
 
 impl Batch {
-    /// Starts an empty batch that happens at `now`.
+    /// Creates an empty batch with the time `now`.
     pub fn at(now: Time) -> Batch {
         Batch { now, writes: Vec::new(), announced: false, fault: None }
     }
 
-    /// Tells other processes on the same database as soon as the batch is committed: for what they keep in memory. It costs
-    /// all writers of the database something, so it is not for what happens with every request.
+    /// Notifies other processes on the same database as soon as the batch is committed, so that
+    /// they refresh what they keep in memory. An announcement costs all writers of the database
+    /// something. It is therefore not for changes that happen with every request.
     #[must_use]
     pub fn announce(self) -> Batch {
         Batch { announced: true, ..self }
     }
 
-    /// Whether the batch has no steps.
+    /// Returns true if the batch has no steps.
     pub fn is_empty(&self) -> bool {
         self.writes.is_empty() && self.fault.is_none()
     }
 
-    /// The steps in order of collection and id, so that which failure of several is reported does not depend on the
-    /// backend, each with the declared fields of its body. Fails where the batch can never be applied.
+    /// Returns the steps in order of collection and id, each with the declared fields of its body.
+    /// The order makes sure that the reported failure does not depend on the backend. Fails if the
+    /// batch can never be applied.
     pub(crate) fn checked(self) -> Result<Vec<(Write, Values)>, CommitError> {
         let pairs = self.writes.into_iter().map(|write| write.values().map(|values| (write, values)));
         let mut writes = pairs.collect::<Result<Vec<_>, _>>()?;
@@ -158,42 +167,45 @@ impl Batch {
         Ok(writes)
     }
 
-    /// Makes a record created at the batch's time.
+    /// Creates a record with the batch's time as its creation time.
     pub fn insert<T: Document>(self, project: &str, id: &str, body: &T) -> Batch {
         let created_at = self.now;
         self.insert_created(created_at, project, id, body)
     }
 
-    /// Makes a record with its own time of creation: a log line written after the fact, a record that is moved in.
+    /// Creates a record with its own creation time, such as a late log line or a record from
+    /// another store.
     pub fn insert_created<T: Document>(mut self, created_at: Time, project: &str, id: &str, body: &T) -> Batch {
         let body = self.encode::<T>(id, body);
         self.push::<T>(project, id, Step::Insert { created_at, body })
     }
 
-    /// Replaces the body of a record by the one it now carries, if it still has the revision that was read.
+    /// Replaces the body of a record by the one that `record` carries, if the stored revision is
+    /// the one that was read.
     pub fn update<T: Document>(mut self, record: &Record<T>) -> Batch {
         let body = self.encode(&record.id, &record.body);
         self.push::<T>(&record.project, &record.id, Step::Update { revision: record.revision, body })
     }
 
-    /// Hides a record, if it still has the revision that was read.
+    /// Hides a record, if the stored revision is the one that was read.
     pub fn remove<T: Document>(self, record: &Record<T>) -> Batch {
         self.push::<T>(&record.project, &record.id, Step::Remove { revision: record.revision })
     }
 
-    /// Erases a record for good, hidden or not, if it still has the revision that was read.
+    /// Erases a record for good, hidden or not, if the stored revision is the one that was read.
     pub fn purge<T: Document>(self, record: &Record<T>) -> Batch {
         self.push::<T>(&record.project, &record.id, Step::Purge { revision: record.revision })
     }
 
-    /// Erases a record whose body was not read, hidden or not, if it still has the revision that it was found with.
+    /// Erases a record whose body was not decoded, hidden or not, if the stored revision is that of
+    /// `row`.
     pub fn purge_row(mut self, at: &'static Collection, row: &Row) -> Batch {
         let step = Step::Purge { revision: row.revision };
         self.writes.push(Write { at, project: row.project.clone(), id: row.id.clone(), step });
         self
     }
 
-    /// Makes a record as it was read out of another store, with its revision and its times.
+    /// Creates a record as it was read from another store, with its revision and its times.
     pub fn restore(mut self, at: &'static Collection, row: Row) -> Batch {
         let Row { id, project, revision, created_at, updated_at, deleted_at, body } = row;
         let step = Step::Restore { revision, created_at, updated_at, deleted_at, body };
@@ -201,7 +213,7 @@ impl Batch {
         self
     }
 
-    /// Demands that a record that was read, and is not changed, still has its revision.
+    /// Demands that a record that the batch does not change still has the revision that was read.
     pub fn check<T: Document>(self, record: &Record<T>) -> Batch {
         self.push::<T>(&record.project, &record.id, Step::Check { revision: record.revision })
     }

@@ -1,16 +1,17 @@
-//! What the store keeps: documents in collections, each with a list of declared fields.
+//! The data model of the store: documents in collections, each with a list of declared fields.
 //!
-//! A declared field is one the store may filter, sort or guard by. Everything else in a body is opaque to it.
+//! A declared field is one that the store may filter by, sort by or keep unique. Everything else in
+//! a body is opaque to it.
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::collections::HashSet;
 
-/// A moment, in milliseconds since 1970-01-01T00:00:00Z.
+/// A point in time, in milliseconds since 1970-01-01T00:00:00Z.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Time(pub i64);
 
-/// How the value of a declared field is read, compared and ordered.
+/// The type of a declared field. It decides how the value is read, compared and ordered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// A string, ordered by its UTF-8 bytes. A JSON boolean counts as `"true"` or `"false"`.
@@ -19,28 +20,30 @@ pub enum Kind {
     Int,
     /// Milliseconds since the epoch.
     Time,
-    /// A list of strings and numbers. A condition holds when one element meets it; lists have no order.
+    /// A list of strings and numbers. A condition holds when one element meets it; lists have no
+    /// order.
     List,
 }
 
-/// A top-level member of a body that the store may filter, sort or guard by.
+/// A top-level member of a body that the store may filter by, sort by or keep unique.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Field {
     /// The member's name in the JSON body.
     pub name: &'static str,
-    /// How its value is read.
+    /// Type of its value.
     pub kind: Kind,
-    /// Whether two live records of one project may not share a value. An absent or null value is never shared.
+    /// True if two live records of one project must not share a value. An absent or null value is
+    /// never shared.
     pub unique: bool,
 }
 
 impl Field {
-    /// Declares a field that may be filtered and sorted by.
+    /// Declares a field that lists can filter and sort by.
     pub const fn new(name: &'static str, kind: Kind) -> Field {
         Field { name, kind, unique: false }
     }
 
-    /// Declares a field whose value one live record of a project may hold at a time.
+    /// Declares a field whose value at most one live record of a project may hold at a time.
     pub const fn unique(name: &'static str, kind: Kind) -> Field {
         Field { name, kind, unique: true }
     }
@@ -49,23 +52,24 @@ impl Field {
 /// A named set of documents of one type.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct Collection {
-    /// The name, in `snake_case`; it is written to disk and reserved for ever.
+    /// Name in `snake_case`. It is written to disk and reserved for ever.
     pub name: &'static str,
-    /// The declared fields. Adding or removing one makes the next start rebuild the collection's indexes.
+    /// Declared fields. Adding or removing one makes the next start rebuild the collection's
+    /// indexes.
     pub fields: &'static [Field],
 }
 
 impl Collection {
-    /// Finds a declared field by name, with its place in the declaration.
+    /// Finds a declared field by name, with its position in the declaration.
     pub fn field(&self, name: &str) -> Option<(usize, &'static Field)> {
         self.fields.iter().enumerate().find(|(_, field)| field.name == name)
     }
 }
 
-/// Members of a record that are not in its body, and so no names for fields.
+/// Names of the envelope's columns, which declared fields must not use.
 const RESERVED: [&str; 7] = ["id", "project", "revision", "created_at", "updated_at", "deleted_at", "body"];
 
-/// Says what is wrong with the declarations themselves.
+/// Checks the declarations themselves.
 pub(crate) fn check(collections: &[&'static Collection]) -> Result<(), String> {
     let mut names = HashSet::new();
     for at in collections {
@@ -83,9 +87,10 @@ pub(crate) fn check(collections: &[&'static Collection]) -> Result<(), String> {
     Ok(())
 }
 
-/// A type whose values the store keeps.
+/// A type that the store can hold.
 ///
-/// Stored bodies only grow: a member added later has a serde default, so that every body ever written still reads.
+/// Stored bodies only grow: a member added later has a serde default, so that every stored body can
+/// still be read.
 pub trait Document: Serialize + DeserializeOwned + Send + Sync + 'static {
     /// The collection that holds the type.
     const COLLECTION: &'static Collection;
@@ -94,17 +99,17 @@ pub trait Document: Serialize + DeserializeOwned + Send + Sync + 'static {
 /// A document with its envelope.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record<T> {
-    /// The id, unique in the collection over all projects, deleted records included.
+    /// Id, unique in the collection over all projects, removed records included.
     pub id: String,
-    /// The project that owns the record.
+    /// Project that owns the record.
     pub project: String,
-    /// One for a new record, one more with each change.
+    /// Revision: one for a new record, increased by one with each change.
     pub revision: i64,
-    /// When the record was made.
+    /// Creation time.
     pub created_at: Time,
-    /// When it was last changed.
+    /// Time of the last change.
     pub updated_at: Time,
-    /// When it was removed; a removed record is hidden unless a query asks for it.
+    /// Time of removal. A removed record is hidden unless a query asks for it.
     pub deleted_at: Option<Time>,
     /// The document.
     pub body: T,
@@ -114,13 +119,13 @@ pub struct Record<T> {
 pub type Row = Record<bytes::Bytes>;
 
 impl<T> Record<T> {
-    /// Keeps the envelope and replaces the body.
+    /// Replaces the body and keeps the envelope.
     pub fn map<U>(self, change: impl FnOnce(T) -> U) -> Record<U> {
         let Record { id, project, revision, created_at, updated_at, deleted_at, body } = self;
         Record { id, project, revision, created_at, updated_at, deleted_at, body: change(body) }
     }
 
-    /// Whether the record has not been removed.
+    /// Returns true if the record has not been removed.
     pub fn is_live(&self) -> bool {
         self.deleted_at.is_none()
     }

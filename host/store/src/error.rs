@@ -1,10 +1,10 @@
-//! What can go wrong, in words an operator can act on.
+//! Errors of the store, in words an operator can act on.
 
 use crate::Collection;
 use std::path::PathBuf;
 use thiserror::Error;
 
-/// Why a store could not be opened. No record was changed by trying.
+/// Reason why a store could not be opened. The attempt changed no record.
 #[derive(Debug, Error)]
 pub enum OpenError {
     /// Another process holds the folder.
@@ -13,53 +13,54 @@ pub enum OpenError {
         /// The store's folder.
         at: PathBuf,
     },
-    /// A file is broken, is missing, belongs to another store, holds less than was acknowledged, or is of a newer form.
+    /// A file is broken, is missing, belongs to another store, holds less than was acknowledged, or
+    /// has a newer format.
     #[error("cannot start on {}: {reason}; {repair}", file.display())]
     Damaged {
-        /// The file that is broken, as far as it can be told.
+        /// File that is broken, as far as it can be told.
         file: PathBuf,
-        /// What was found.
+        /// Problem that was found.
         reason: String,
-        /// What to do.
+        /// Steps to repair it.
         repair: String,
     },
-    /// The program declares a collection in a way the stored data cannot follow.
+    /// The program declares a collection in a way that the stored data does not allow.
     #[error("cannot start on {}: {reason}", at.display())]
     Declaration {
         /// The store's folder.
         at: PathBuf,
-        /// Which declaration, and why.
+        /// Declaration and the reason.
         reason: String,
     },
-    /// The database cannot be reached, or is not one that can be used.
+    /// The database cannot be reached or cannot be used.
     #[error("cannot start on {at}: {reason}; {fix}")]
     Database {
-        /// Which database, without its password.
+        /// Database, without its password.
         at: String,
-        /// What was found.
+        /// Problem that was found.
         reason: String,
-        /// What to do.
+        /// Steps to fix it.
         fix: String,
     },
-    /// The folder cannot be read or written: rights, a full disk, a file in its place.
+    /// The folder cannot be read or written: missing rights, a full disk, a file at its path.
     #[error("cannot open {}: {error}; check that it is a folder this user may write to", at.display())]
     Io {
-        /// The path that was touched.
+        /// Path that was accessed.
         at: PathBuf,
-        /// What the system answered.
+        /// Error of the operating system.
         error: std::io::Error,
     },
 }
 
-/// Why something could not be read, or a blob not be written.
+/// Reason why something could not be read, or why a blob could not be written.
 #[derive(Clone, Debug, Error)]
 pub enum Error {
-    /// What is stored is broken.
+    /// Stored data is broken.
     #[error("{what} is damaged: {reason}")]
     Damaged {
-        /// The record or blob.
+        /// Record or blob that is broken.
         what: String,
-        /// What was found.
+        /// Problem that was found.
         reason: String,
     },
     /// A query names a field that its collection does not declare, or orders by a list.
@@ -87,10 +88,11 @@ impl Error {
     }
 }
 
-/// Why a batch was not applied. Nothing of it was, except after `Unavailable`, which leaves it open.
+/// Reason why a batch was not applied. None of its steps was applied, except that `Unavailable`
+/// leaves this open.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum CommitError {
-    /// An id or a unique value is in use; `field` is `id` in the first case.
+    /// An id or a unique value is in use. In the first case, `field` is `id`.
     #[error("another record of {collection} has this {field}")]
     Taken {
         /// The collection of the record that could not be written.
@@ -98,10 +100,10 @@ pub enum CommitError {
         /// The field whose value is in use.
         field: &'static str,
     },
-    /// A record was changed, or removed, since it was read.
+    /// A record was changed or removed after it was read.
     #[error("a record has been changed since it was read")]
     Stale,
-    /// The disk is full; reads go on, and writes resume when there is space again.
+    /// The disk is full. Reads continue, and writes resume when space is available again.
     #[error("the disk is full")]
     Full,
     /// The batch can never be applied: a malformed id, a value over a limit, a record named twice.
@@ -112,10 +114,10 @@ pub enum CommitError {
     Unavailable(String),
 }
 
-/// Why an edit did not happen.
+/// Reason why an edit was not made.
 #[derive(Debug, Error)]
 pub enum EditError<E> {
-    /// The change itself refused.
+    /// The change itself returned an error.
     #[error("{0}")]
     Change(E),
     /// The record could not be read.

@@ -1,8 +1,9 @@
-//! Remembers: documents with declared fields, changed in batches, and blobs beside them.
+//! Storage: documents with declared fields, changed in batches, and blobs beside them.
 //!
-//! The seam is three methods wide ([`Backend`]): get one record, find a page of records, commit a batch. A batch that
-//! was acknowledged is on the disk; a batch is there wholly or not at all; what is read is what was written, or an
-//! error says that it is damaged. The typed front is [`Store`].
+//! The interface to a database is [`Backend`]. Its core is three methods: get one record, find a
+//! page of records, commit a batch. A batch that was acknowledged is on the disk. A batch is stored
+//! in full or not at all. A read returns what was written, or an error that says that it is
+//! damaged. The typed interface is [`Store`].
 
 #![warn(missing_docs)]
 
@@ -24,8 +25,9 @@ pub use error::{CommitError, EditError, Error, OpenError};
 pub use query::{Cond, Mark, Order, Page, Query, Test, Window};
 pub use values::Scalar;
 
-/// The thread a store is opened on. Reading damaged files may panic there; the panic is caught and told as
-/// [`OpenError::Damaged`], so a program that reports panics need not report these.
+/// Name of the thread that opens a store. Reading damaged files may panic there. The panic is
+/// caught and returned as [`OpenError::Damaged`], so a program that reports panics need not report
+/// these.
 pub const OPENING_THREAD: &str = "store-open";
 
 use async_trait::async_trait;
@@ -36,126 +38,132 @@ use std::time::Duration;
 use tokio::sync::{OwnedRwLockWriteGuard, RwLock};
 use turns::Turns;
 
-/// What a database has to do to hold the documents.
+/// Operations that a database has to provide to hold the documents.
 #[async_trait]
 pub trait Backend: Send + Sync {
     /// Reads a record by id, removed ones included.
     async fn get(&self, at: &'static Collection, id: &str) -> Result<Option<Row>, Error>;
-    /// Answers a query as [`Query::run`] over all records would, rows and total from one moment.
+    /// Returns the same page as [`Query::run`] over all records. Rows and total come from one point
+    /// in time.
     async fn find(&self, at: &'static Collection, query: &Query) -> Result<Page, Error>;
-    /// Reads records in order of id, removed ones included: at most `limit` of those whose id comes after `after`, byte by byte.
+    /// Returns at most `limit` records whose id comes after `after`, in byte order of the ids,
+    /// removed ones included.
     async fn scan(&self, at: &'static Collection, after: &str, limit: u64) -> Result<Vec<Row>, Error>;
-    /// Applies a batch wholly or not at all. When it returns, the batch is on the disk.
+    /// Applies a batch in full or not at all. When it returns, the batch is on the disk.
     async fn commit(&self, batch: Batch) -> Result<(), CommitError>;
-    /// Waits until another process may have changed something: one has announced it ([`Batch::announce`]), or a second has
-    /// passed. Where there are no other processes, waits for ever.
+    /// Waits until another process may have changed something: a process announced a change
+    /// ([`Batch::announce`]), or a second has passed. Waits for ever where no other processes
+    /// exist.
     async fn changed(&self) -> Change {
         std::future::pending().await
     }
-    /// What time it is by the clock that all processes share; none where there is only this one.
+    /// Returns the time of the clock that all processes share, or none where this is the only
+    /// process.
     async fn now(&self) -> Result<Option<Time>, Error> {
         Ok(None)
     }
-    /// Says whether writes are accepted.
+    /// Returns the state of the store: ready for writes, or the reason why not.
     fn health(&self) -> Health;
-    /// Reads everything there is and reports what is broken.
+    /// Reads all data and reports what is broken.
     async fn verify(&self) -> Result<Report, Error>;
-    /// Makes everything durable and lets go of the files; later calls answer *unavailable*.
+    /// Makes everything durable and closes the files. Later calls fail as *unavailable*.
     async fn close(&self);
 }
 
-/// Why others may have changed something.
+/// Reason to expect changes by other processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// Somebody has said so, or may have while nobody could listen.
+    /// A process announced a change, or may have while no connection listened for announcements.
     Announced,
-    /// It is time to look.
+    /// The poll interval has passed.
     Perhaps,
 }
 
-/// Whether a store accepts writes.
+/// State of a store with regard to reads and writes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Health {
     /// Reads and writes are served.
     Ready,
-    /// The disk is full: reads are served, writes are refused until there is space.
+    /// The disk is full: reads are served, writes are refused until space is available.
     Full,
-    /// The database does not answer; it is asked again by every call.
+    /// The database does not answer. Every call tries it again.
     Away(String),
-    /// Writing has failed in a way that cannot be trusted again; the process has to be restarted.
+    /// Writing has failed in a way that cannot be trusted again. The process has to be restarted.
     Failed(String),
     /// The store was closed.
     Closed,
 }
 
-/// The tables that a PostgreSQL database has for these collections, as a script for people to read.
+/// Renders the tables of a PostgreSQL database for these collections as a readable script.
 #[must_use]
 pub fn schema(collections: &[&'static Collection]) -> String {
     postgres::render(collections)
 }
 
-/// What a walk through everything has found.
+/// Result of a check of all stored data.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// How many records were read, removed ones included.
+    /// Number of records that were read, removed ones included.
     pub records: u64,
-    /// How many blobs were read.
+    /// Number of blobs that were read.
     pub blobs: u64,
-    /// One line for each thing that is broken; none when all is well.
+    /// One line for each broken item. Empty when nothing is broken.
     pub damage: Vec<String>,
 }
 
-/// One page of a list and how many records there are in all.
+/// One page of a list and the total number of records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found<T> {
     /// The records of the page, in order.
     pub records: Vec<Record<T>>,
-    /// How many records meet the conditions, on every page together.
+    /// Number of records that meet the conditions, on all pages together.
     pub total: u64,
 }
 
-/// One page of a list that is read from page to page.
+/// One page of a list that is read page by page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listed<I> {
     /// The items of the page, in order.
     pub items: Vec<I>,
-    /// How many items there are, on every page together.
+    /// Number of items on all pages together.
     pub total: u64,
-    /// The mark after which the next page continues; none where nothing follows.
+    /// Cursor after which the next page starts, or none on the last page.
     pub next: Option<Mark>,
 }
 
 impl<I> Listed<I> {
-    /// Makes every item another.
+    /// Converts every item.
     pub fn try_map<U, E>(self, change: impl FnMut(I) -> Result<U, E>) -> Result<Listed<U>, E> {
         let Listed { items, total, next } = self;
         Ok(Listed { items: items.into_iter().map(change).collect::<Result<_, _>>()?, total, next })
     }
 }
 
-/// Time for which a change is tried again while other writers are faster, in seconds. Less than requests have by default.
+/// Maximum time for which a change is retried while other writers commit first, in seconds. Less
+/// than the default timeout of requests.
 pub const CHANGE_PATIENCE_S: u64 = 10;
 
-/// The typed front of a backend and its blobs. Clones share both.
+/// The typed interface to a backend and its blobs. Clones share both.
 #[derive(Clone)]
 pub struct Store {
     backend: Arc<dyn Backend>,
     blobs: Arc<dyn Blobs>,
-    /// Held to read by each commit, and to write by whoever needs a moment without any.
+    /// Locked for reading by each commit, and for writing by a [`Pause`].
     commits: Arc<RwLock<()>>,
     turns: Arc<Turns>,
 }
 
-/// As long as this is held, nothing that goes through the store it came from or its clones is committed.
+/// A guard that holds back all commits through the store it came from and through its clones.
 pub struct Pause {
     _commits: OwnedRwLockWriteGuard<()>,
 }
 
 impl Store {
-    /// Opens the embedded store in a folder, making it where it is missing.
+    /// Opens the embedded store in a folder, creating it if it is missing.
     ///
-    /// Reads everything once and compares it with what was acknowledged; a store that holds less is refused as
-    /// [`OpenError::Damaged`]. Blocks for as long as that takes; an open may be waited for seconds with a large store.
+    /// Reads all data once and compares it with what was acknowledged. A store that holds less is
+    /// refused as [`OpenError::Damaged`]. Blocks for as long as that takes, which is seconds with a
+    /// large store.
     pub fn open(at: &Path, collections: &[&'static Collection]) -> Result<Store, OpenError> {
         let backend = Arc::new(sled::Sled::open(at, collections)?);
         let blobs = at.join("blobs");
@@ -163,7 +171,8 @@ impl Store {
         Ok(Store::new(backend, Arc::new(folder)))
     }
 
-    /// Opens the embedded store in a folder, as [`Store::open`] does, with its blobs elsewhere.
+    /// Opens the embedded store in a folder as [`Store::open`] does, with separate storage for
+    /// blobs.
     pub fn open_beside(
         at: &Path,
         collections: &[&'static Collection],
@@ -172,10 +181,11 @@ impl Store {
         Ok(Store::new(Arc::new(sled::Sled::open(at, collections)?), blobs))
     }
 
-    /// Opens a store in a PostgreSQL database, adding the tables, columns and indexes that are missing.
-    ///
-    /// `url` is `postgres://user:password@host/database`, with `sslmode` and the other parameters of libpq that concern the
-    /// connection; no message shows the password. Any number of processes may open the same database.
+    /// Opens a store in a PostgreSQL database, adding the tables, columns and indexes that are
+    /// missing.
+    /// `url` is `postgres://user:password@host/database`, with `sslmode` and the other parameters
+    /// of libpq that concern the connection. No message shows the password. Any number of processes
+    /// may open the same database.
     pub async fn connect(
         url: &str,
         blobs: Arc<dyn Blobs>,
@@ -184,31 +194,34 @@ impl Store {
         Ok(Store::new(Arc::new(postgres::Postgres::open(url, collections).await?), blobs))
     }
 
-    /// Puts the typed front on any backend.
+    /// Creates the typed interface to a backend and its blobs.
     pub fn new(backend: Arc<dyn Backend>, blobs: Arc<dyn Blobs>) -> Store {
         Store { backend, blobs, commits: Arc::default(), turns: Arc::default() }
     }
 
-    /// Reads a live record of a project. Another project's record is as absent as one that never was.
+    /// Reads a live record of a project. A record of another project is treated as one that does
+    /// not exist.
     pub async fn get<T: Document>(&self, project: &str, id: &str) -> Result<Option<Record<T>>, Error> {
         Ok(self.lookup(id).await?.filter(|record| record.project == project))
     }
 
-    /// Reads a live record by id alone: the id is the hash of a secret, or names a project.
+    /// Reads a live record by id alone. For ids that are the hash of a secret or that name a
+    /// project.
     pub async fn lookup<T: Document>(&self, id: &str) -> Result<Option<Record<T>>, Error> {
         let row = self.backend.get(T::COLLECTION, id).await?;
         row.filter(Record::is_live).map(decode).transpose()
     }
 
-    /// Answers with one page of the records that meet a query, and their total.
+    /// Returns one page of the records that meet a query, and their total.
     pub async fn find<T: Document>(&self, query: &Query) -> Result<Found<T>, Error> {
         let Page { rows, total } = self.backend.find(T::COLLECTION, query).await?;
         Ok(Found { records: rows.into_iter().map(decode).collect::<Result<_, _>>()?, total })
     }
 
-    /// Answers with one page of a list, and with the mark after which the next one continues.
+    /// Returns one page of a list and the cursor after which the next page starts.
     ///
-    /// Records that come or go between two pages shift nothing: the next page begins behind the last record of this one.
+    /// Records that are added or removed between two pages shift nothing: the next page starts
+    /// after the last record of this one.
     pub async fn list<T: Document>(&self, query: &Query) -> Result<Listed<Record<T>>, Error> {
         let wanted = Query { limit: query.limit.saturating_add(1), ..query.clone() };
         let Page { mut rows, total } = self.backend.find(T::COLLECTION, &wanted).await?;
@@ -220,12 +233,12 @@ impl Store {
         Ok(Listed { items: rows.into_iter().map(decode).collect::<Result<_, _>>()?, total, next })
     }
 
-    /// Answers with rows of any collection that meet a query, their bodies unread.
+    /// Returns rows of any collection that meet a query. Their bodies are not decoded.
     pub async fn rows(&self, at: &'static Collection, query: &Query) -> Result<Page, Error> {
         self.backend.find(at, query).await
     }
 
-    /// Applies a batch wholly or not at all, and returns when it is on the disk.
+    /// Applies a batch in full or not at all, and returns when it is on the disk.
     pub async fn commit(&self, batch: Batch) -> Result<(), CommitError> {
         match &batch.fault {
             Some(fault) => Err(CommitError::Invalid(fault.clone())),
@@ -237,21 +250,26 @@ impl Store {
         }
     }
 
-    /// Waits for the commits under way and holds back later ones of this process, so that what is then read is of one moment.
+    /// Waits for the commits under way and holds back later ones of this process. Reads made while
+    /// the guard is held see one state.
     pub async fn pause(&self) -> Pause {
         Pause { _commits: self.commits.clone().write_owned().await }
     }
 
-    /// Reads records of any collection in order of id, removed ones included, from after an id: how a store is read out.
+    /// Reads records of any collection in order of id, starting after an id, removed ones included.
+    /// Used to export a store.
     pub async fn scan(&self, at: &'static Collection, after: &str, limit: u64) -> Result<Vec<Row>, Error> {
         self.backend.scan(at, after, limit).await
     }
 
-    /// Runs `attempt`, which reads records and answers with a batch, and commits the batch; again when another writer was faster.
+    /// Runs `attempt`, which reads records and returns a batch, and commits the batch. Retries when
+    /// another writer committed first.
     ///
-    /// Between attempts, writers of this process that change the record `id` take turns, and pauses of random length keep
-    /// processes apart. After [`CHANGE_PATIENCE_S`] the refusal of the last batch is the answer. An `attempt` must not change the same
-    /// record by itself. An id that was made meanwhile counts as a faster writer, so that a batch may insert what it did not find.
+    /// Between attempts, writers of this process that change the record `id` take turns, and pauses
+    /// of random length keep processes apart. After [`CHANGE_PATIENCE_S`] the error of the last
+    /// batch is returned. An `attempt` must not change the same record through this function. An id
+    /// that was created in the meantime counts as another writer's commit, so a batch may insert a
+    /// record that `attempt` did not find.
     pub async fn change<R, E, F>(
         &self,
         at: &'static Collection,
@@ -272,10 +290,12 @@ impl Store {
         }
     }
 
-    /// Reads a record, changes it and commits it; again when another writer was faster, as [`Store::change`] does.
+    /// Reads a record, changes it and commits it. Retries when another writer committed first, as
+    /// [`Store::change`] does.
     ///
-    /// Answers with what the last `change` answered, or nothing where there is no such live record. Where the change
-    /// leaves the body as it was, the record is still written and its revision still grows.
+    /// Returns the result of the last `change`, or none where no such live record exists. If the
+    /// change leaves the body as it was, the record is still written and its revision still
+    /// increases.
     pub async fn edit<T: Document, R, E>(
         &self,
         project: &str,
@@ -297,32 +317,35 @@ impl Store {
         }
     }
 
-    /// Waits until another process may have changed something; for ever where there is none.
+    /// Waits until another process may have changed something. Waits for ever where no other
+    /// process exists.
     pub async fn changed(&self) -> Change {
         self.backend.changed().await
     }
 
-    /// What time it is by the clock that all processes on this store share; none where there is only this one.
+    /// Returns the time of the clock that all processes on this store share, or none where this is
+    /// the only process.
     pub async fn now(&self) -> Result<Option<Time>, Error> {
         self.backend.now().await
     }
 
-    /// The blobs beside the documents.
+    /// Returns the blobs beside the documents.
     pub fn blobs(&self) -> &dyn Blobs {
         &*self.blobs
     }
 
-    /// Says whether writes are accepted.
+    /// Returns the state of the store: ready for writes, or the reason why not.
     pub fn health(&self) -> Health {
         self.backend.health()
     }
 
-    /// Makes everything durable and lets go of the files. Clones answer *unavailable* from then on.
+    /// Makes everything durable and closes the files. Later calls on clones fail as *unavailable*.
     pub async fn close(self) {
         self.backend.close().await;
     }
 
-    /// Reads every record, index entry and blob, and reports what is broken. Writes wait meanwhile.
+    /// Reads every record, index entry and blob, and reports what is broken. Writes wait until the
+    /// check is done.
     pub async fn verify(&self) -> Report {
         let mut report = self.backend.verify().await.unwrap_or_else(|error| broken(&error));
         match self.blobs.verify().await {

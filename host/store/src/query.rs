@@ -1,29 +1,32 @@
-//! Queries, and what they mean.
+//! Queries and their meaning.
 //!
-//! [`Query::run`] over all records of a collection *is* the meaning of a query. A backend may answer in any way it
-//! likes, with the same records in the same order and the same total; the conformance suite compares it with `run`.
+//! [`Query::run`] over all records of a collection defines the meaning of a query. A backend may
+//! work in any way that returns the same records in the same order and the same total. The
+//! conformance suite compares backends with `run`.
 //!
-//! Besides the declared fields, conditions and order may name the envelope: `id`, `project`, `created_at`,
-//! `updated_at`. Ties are broken by time of creation, then id, so that every order is total.
+//! Besides the declared fields, conditions may name these members of the envelope: `id`, `project`,
+//! `created_at`, `updated_at`. Ties are broken by creation time, then by id, so every order is
+//! total.
 
 use crate::values::{Scalar, Values};
 use crate::{Collection, Error, Kind, Record, Row, Time};
 use std::cmp::Ordering;
 
-/// What a condition demands of a field's value. On a list, one element has to meet it.
+/// The test of a condition on a field's value. On a list, one element has to meet it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Test {
     /// Equal to the value.
     Is(Scalar),
-    /// Equal to one of the values; no value at all holds for no record.
+    /// Equal to one of the values. An empty list of values holds for no record.
     AnyOf(Vec<Scalar>),
-    /// A text that has this part, compared byte by byte: fold case before storing and before asking.
+    /// A text that has this part, compared byte by byte. For a comparison without case, fold case
+    /// before storing and before asking.
     Contains(String),
     /// A number or time of at least this.
     AtLeast(i64),
     /// A number or time below this.
     Below(i64),
-    /// The opposite of a test; holds when the value is absent and the test inside needs one.
+    /// The opposite of a test. It holds when the value is absent and the inner test needs one.
     Not(Box<Test>),
 }
 
@@ -32,80 +35,82 @@ pub enum Test {
 pub struct Cond {
     /// A declared field, or `id`, `project`, `created_at`, `updated_at`.
     pub field: String,
-    /// What is demanded.
+    /// The test of the value.
     pub test: Test,
 }
 
 /// The order of a list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Order {
-    /// A declared field that is not a list, absent values first; none means time of creation.
+    /// A declared field that is not a list, absent values first. None means creation time.
     pub field: Option<String>,
-    /// Whether the whole order is turned round, ties included.
+    /// True if the whole order is reversed, ties included.
     pub descending: bool,
 }
 
-/// The place of a record in the order of a list. Marks compare as the records do in ascending order.
+/// A cursor: the position of a record in the order of a list. Marks compare as the records do in
+/// ascending order.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Mark {
-    /// The value of the field that orders the list; none where no field does, or where the record has no value.
+    /// Value of the field that orders the list. None where no field does, or where the record has
+    /// no value.
     pub value: Option<Scalar>,
-    /// The time of creation of the record.
+    /// Creation time of the record.
     pub created_at: Time,
-    /// The id of the record.
+    /// Id of the record.
     pub id: String,
 }
 
 /// A part of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Window {
-    /// The mark after which the part begins; none for the beginning of the list.
+    /// Cursor after which the part begins, or none for the beginning of the list.
     pub after: Option<Mark>,
-    /// Records to pass over from there.
+    /// Number of records to skip from there.
     pub offset: u64,
-    /// Records in the part, at most.
+    /// Maximum number of records in the part.
     pub limit: u64,
 }
 
 impl Window {
-    /// The beginning of a list, of at most `limit` records.
+    /// Returns the window at the beginning of a list, with at most `limit` records.
     #[must_use]
     pub fn first(limit: u64) -> Window {
         Window { after: None, offset: 0, limit }
     }
 
-    /// As many records again, behind a mark.
+    /// Returns the window of the same size after a mark.
     #[must_use]
     pub fn behind(self, mark: Mark) -> Window {
         Window { after: Some(mark), offset: 0, limit: self.limit }
     }
 }
 
-/// Which records of a collection, in which order, and which page of them.
+/// Filter, order and page of a list of one collection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Query {
-    /// Only records of this project; none asks across all projects.
+    /// Project of the records. None asks across all projects.
     pub project: Option<String>,
     /// Conditions that all have to hold.
     pub conditions: Vec<Cond>,
     /// The order.
     pub order: Order,
-    /// Answers only with records behind this place in the order. The total counts all records nevertheless.
+    /// Cursor after which the records begin. The total counts all records nevertheless.
     pub after: Option<Mark>,
-    /// How many records to pass over, behind `after`.
+    /// Number of records to skip after `after`.
     pub offset: u64,
-    /// How many records to answer with, at most.
+    /// Maximum number of records to return.
     pub limit: u64,
-    /// Whether removed records are seen too.
+    /// True if removed records are included.
     pub deleted: bool,
 }
 
-/// One page of a list of rows, and how many there are in all.
+/// One page of a list of rows, and the total number of rows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Page {
     /// The rows of the page, in order.
     pub rows: Vec<Row>,
-    /// How many rows meet the conditions, on every page together.
+    /// Number of rows that meet the conditions, on all pages together.
     pub total: u64,
 }
 
@@ -138,7 +143,7 @@ impl Query {
         self.test(field, Test::AnyOf(values.into_iter().map(Into::into).collect()))
     }
 
-    /// Demands that a text has a part.
+    /// Demands that a text contains a part.
     pub fn contains(self, field: &str, part: &str) -> Query {
         self.test(field, Test::Contains(part.to_owned()))
     }
@@ -170,13 +175,13 @@ impl Query {
         self
     }
 
-    /// Turns the order round: the newest first, or the greatest value of the field asked for.
+    /// Reverses the order: newest first, or greatest value of the ordering field first.
     pub fn newest(mut self) -> Query {
         self.order.descending = true;
         self
     }
 
-    /// Asks for `limit` records after the first `offset`.
+    /// Asks for at most `limit` records after the first `offset`.
     pub fn page(mut self, offset: u64, limit: u64) -> Query {
         (self.offset, self.limit) = (offset, limit);
         self
@@ -188,19 +193,20 @@ impl Query {
         self
     }
 
-    /// Asks for what comes behind a record of the list.
+    /// Asks for the records after a mark.
     pub fn after(mut self, mark: Mark) -> Query {
         self.after = Some(mark);
         self
     }
 
-    /// Sees removed records too.
+    /// Includes removed records.
     pub fn with_deleted(mut self) -> Query {
         self.deleted = true;
         self
     }
 
-    /// Answers the query from all records of a collection: the definition of what a query means.
+    /// Runs the query over all records of a collection. This is the definition of the query's
+    /// meaning.
     ///
     /// Fails when the query names a field the collection does not declare, or orders by a list.
     pub fn run(&self, at: &'static Collection, rows: impl IntoIterator<Item = Row>) -> Result<Page, Error> {
@@ -224,13 +230,14 @@ impl Query {
         Ok(Page { rows: self.cut(rows).collect(), total })
     }
 
-    /// The place of a record in the order of this list.
+    /// Returns the position of a record in the order of this list.
     pub fn mark(&self, at: &'static Collection, row: &Row) -> Result<Mark, Error> {
         let values = Values::of(at, &row.body).map_err(|error| Error::unreadable(at, &row.id, &error))?;
         Ok(Mark { value: self.sort_key(at, &values), created_at: row.created_at, id: row.id.clone() })
     }
 
-    /// Refuses a query that names what the collection does not declare, or continues after a value that its order has not.
+    /// Refuses a query that names an undeclared field, or that continues after a value of another
+    /// type than its order has.
     pub fn check(&self, at: &'static Collection) -> Result<(), Error> {
         let ordered = self.order.field.iter().map(|name| (name, true));
         let tested = self.conditions.iter().map(|cond| (&cond.field, false));
@@ -258,7 +265,7 @@ impl Query {
         Ok(())
     }
 
-    /// Whether a record belongs to the answer, whatever its page.
+    /// Returns true if a record meets the conditions, on any page.
     pub(crate) fn holds<T>(&self, at: &Collection, record: &Record<T>, values: &Values) -> bool {
         (self.deleted || record.is_live())
             && self.project.as_ref().is_none_or(|project| *project == record.project)
@@ -268,19 +275,20 @@ impl Query {
             })
     }
 
-    /// Passes over the offset and stops at the limit.
+    /// Skips the offset and stops at the limit.
     pub(crate) fn cut<I>(&self, items: impl Iterator<Item = I>) -> impl Iterator<Item = I> {
         let offset = usize::try_from(self.offset).unwrap_or(usize::MAX);
         items.skip(offset).take(usize::try_from(self.limit).unwrap_or(usize::MAX))
     }
 
-    /// The value a record is ordered by, ahead of its time of creation.
+    /// Returns the value that a record is ordered by, before its creation time.
     fn sort_key(&self, at: &Collection, values: &Values) -> Option<Scalar> {
         let (place, _) = at.field(self.order.field.as_deref()?)?;
         values.at(place).first().cloned()
     }
 
-    /// Orders two places of the list, each a value of the ordering field, a time of creation and an id.
+    /// Compares two positions of the list. Each is a value of the ordering field, a creation time
+    /// and an id.
     fn compare(&self, a: (&Option<Scalar>, Time, &str), b: (&Option<Scalar>, Time, &str)) -> Ordering {
         let ascending = a.cmp(&b);
         if self.order.descending { ascending.reverse() } else { ascending }
@@ -288,7 +296,7 @@ impl Query {
 }
 
 impl Test {
-    /// Whether the values of a field meet the test.
+    /// Returns true if the values of a field meet the test.
     pub fn holds(&self, values: &[Scalar]) -> bool {
         match self {
             Test::Is(wanted) => values.contains(wanted),
@@ -303,7 +311,7 @@ impl Test {
     }
 }
 
-/// What conditions may name besides the declared fields.
+/// Members of the envelope that conditions may name.
 pub(crate) const ENVELOPE: [&str; 4] = ["id", "project", "created_at", "updated_at"];
 
 fn envelope<T>(record: &Record<T>, name: &str) -> Scalar {

@@ -1,22 +1,25 @@
-//! Room on the disk, asked for before each write.
+//! Free space on the disk, checked before each write.
 //!
-//! Sled cannot go on after a write that found no space. So a batch or a blob is refused while there is still some left,
-//! and the last of it is kept for batches that take away; when there is space again, writes go through again.
+//! Sled cannot continue after a write that found no space. Therefore a batch or a blob is refused
+//! while some space is still left, and the last part of it is reserved for batches that remove
+//! data. Writes resume when space is available again.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Kept free by batches that add, and by batches that only take away, in bytes.
+/// Space that batches which add data must leave free, in bytes.
 const RESERVE: u64 = 8 * 1024 * 1024;
+/// Space that batches which only remove data must leave free, in bytes.
 const LAST_RESERVE: u64 = 3 * 1024 * 1024;
-/// How many bytes a file may grow by for each byte of a body: index keys, and pages written anew.
+/// Number of bytes that the files may grow by for each byte of a body, for index keys and rewritten
+/// pages.
 const GROWTH: u64 = 4;
 
 /// The file system of one folder.
 #[derive(Debug)]
 pub(crate) struct Space {
     folder: PathBuf,
-    /// Whether the last write found no room.
+    /// True if the last write found no room.
     refused: AtomicBool,
 }
 
@@ -25,7 +28,7 @@ impl Space {
         Space { folder: folder.to_owned(), refused: AtomicBool::new(false) }
     }
 
-    /// Whether so many bytes may be written.
+    /// Returns true if `bytes` may be written.
     pub(crate) fn has_room(&self, bytes: u64, frees_only: bool) -> bool {
         let room = self.available().is_none_or(|free| free >= needed(bytes, frees_only));
         if room == self.refused.load(Ordering::Relaxed) {
@@ -35,12 +38,13 @@ impl Space {
         room
     }
 
-    /// Whether a write was refused and would be again.
+    /// Returns true if a write was refused and would be refused again.
     pub(crate) fn is_short(&self) -> bool {
         self.refused.load(Ordering::Relaxed) && self.available().is_some_and(|free| free < needed(0, false))
     }
 
-    /// Free bytes; none where the system does not say, and then writes have to find out.
+    /// Returns the free bytes, or none where the system does not report them. Then a write itself
+    /// finds out.
     fn available(&self) -> Option<u64> {
         let found = rustix::fs::statvfs(&self.folder).ok()?;
         Some(found.f_bavail.saturating_mul(found.f_frsize))

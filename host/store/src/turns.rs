@@ -1,8 +1,10 @@
-//! Turns of this process's writers at one record, so that they do not make each other's batches stale.
+//! Turns of this process's writers at one record, so that they do not make each other's batches
+//! stale.
 //!
-//! The first attempt of a writer takes no turn, and where nobody waits it costs one atomic read. Only writers whose batch was
-//! stale stand in line, and newcomers behind them; the last one to leave takes the line away, so that nothing is kept of a
-//! record that is left alone. A turn is a courtesy: the revision of the record decides, also against other processes.
+//! The first attempt of a writer takes no turn. It costs one atomic read if no writer waits. Only
+//! writers whose batch was stale wait in line, and later writers behind them. The last one to leave
+//! removes the line, so nothing is kept for a record that is not being changed. A turn guarantees
+//! nothing: the revision of the record decides, also against other processes.
 
 use crate::{Collection, CommitError};
 use std::collections::HashMap;
@@ -12,15 +14,16 @@ use std::time::Duration;
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 use tokio::time::Instant;
 
-/// Pauses between attempts of the writer whose turn it is, in milliseconds: at most the first, and at most the longest. Only
-/// other processes can make its batch stale, or writers of other records in the batch.
+/// Maximum first pause between attempts of the writer whose turn it is, in milliseconds. Only other
+/// processes, or writers of other records in the batch, can make its batch stale.
 const FIRST_PAUSE_MS: u64 = 4;
+/// Maximum length of any later pause, in milliseconds.
 const LONGEST_PAUSE_MS: u64 = 100;
 
 /// Collection and id of a record.
 type Target = (&'static str, String);
 
-/// The lines of writers in front of records.
+/// The lines of writers, one per record.
 #[derive(Debug, Default)]
 pub(crate) struct Turns {
     lines: Mutex<HashMap<Target, Arc<AsyncMutex<()>>>>,
@@ -29,13 +32,13 @@ pub(crate) struct Turns {
 }
 
 impl Turns {
-    /// Begins to change a record, for at most `patience`.
+    /// Starts to change a record, for at most `patience`.
     pub(crate) fn attempts<'a>(&'a self, at: &'static Collection, id: &'a str, patience: Duration) -> Attempts<'a> {
         let until = Instant::now() + patience;
         Attempts { turns: self, at: at.name, id, place: self.join_existing(at.name, id), until, count: 0 }
     }
 
-    /// Joins the line in front of a record, if there is one.
+    /// Joins the line for a record, if one exists.
     fn join_existing(&self, at: &'static str, id: &str) -> Option<Place<'_>> {
         if self.count.load(Ordering::Relaxed) == 0 {
             return None;
@@ -45,7 +48,7 @@ impl Turns {
         Some(Place { turns: self, target, line, turn: None })
     }
 
-    /// Joins the line in front of a record, or begins one.
+    /// Joins the line for a record, or starts one.
     fn join(&self, at: &'static str, id: &str) -> Place<'_> {
         let target = (at, id.to_owned());
         let mut lines = self.lines();
@@ -65,7 +68,7 @@ pub(crate) struct Attempts<'a> {
     turns: &'a Turns,
     at: &'static str,
     id: &'a str,
-    /// None before a batch was stale, where nobody stood in line.
+    /// Place in the line. None before a batch was stale, if no line existed at the start.
     place: Option<Place<'a>>,
     until: Instant,
     count: u32,
@@ -78,8 +81,8 @@ impl Attempts<'_> {
         if place.reached(self.until).await { Ok(()) } else { Err(CommitError::Stale) }
     }
 
-    /// Pauses before the next attempt after a batch was refused because another writer was faster. Any other refusal is the
-    /// answer, and so is this one when the time is over.
+    /// Pauses before the next attempt after a batch was refused because another writer committed
+    /// first. Returns any other refusal as the error, and also this one after the deadline.
     pub(crate) async fn again(&mut self, refusal: CommitError) -> Result<(), CommitError> {
         let was_slower = matches!(refusal, CommitError::Stale | CommitError::Taken { field: "id", .. });
         if !was_slower || Instant::now() >= self.until {
@@ -96,7 +99,7 @@ impl Attempts<'_> {
     }
 }
 
-/// A place in the line in front of a record, until it is dropped.
+/// A place in the line for a record. It is given up on drop.
 struct Place<'a> {
     turns: &'a Turns,
     target: Target,
@@ -105,7 +108,7 @@ struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// Waits until it is this writer's turn. False when the time is over.
+    /// Waits until it is this writer's turn. Returns false if the deadline passes first.
     async fn reached(&mut self, until: Instant) -> bool {
         if self.turn.is_none() {
             self.turn = tokio::time::timeout_at(until, self.line.clone().lock_owned()).await.ok();
@@ -118,7 +121,7 @@ impl Drop for Place<'_> {
     fn drop(&mut self) {
         self.turn = None;
         let mut lines = self.turns.lines();
-        // This one and the map's: all others were made under the lock.
+        // The two references are this one and the map's. All others were made under the lock.
         if Arc::strong_count(&self.line) == 2 {
             lines.remove(&self.target);
             self.turns.count.store(lines.len(), Ordering::Relaxed);
@@ -126,11 +129,12 @@ impl Drop for Place<'_> {
     }
 }
 
-/// A random part of a pause that grows with the attempts, so that processes do not meet again.
+/// Returns a random part of a pause that grows with the attempts, so that processes do not collide
+/// again.
 fn pause(attempts: u32) -> Duration {
     let longest = FIRST_PAUSE_MS.saturating_mul(1 << attempts.min(16)).min(LONGEST_PAUSE_MS);
     let mut random = [0; 2];
-    // Without random bytes it is the whole pause.
+    // Without random bytes, the whole pause is used.
     let part = getrandom::fill(&mut random).map_or(u16::MAX, |()| u16::from_le_bytes(random));
     Duration::from_millis(longest).mul_f64(f64::from(part) / f64::from(u16::MAX))
 }

@@ -1,7 +1,7 @@
 //! The values of declared fields, read from a body without building the rest of it.
 //!
-//! A value that does not fit its field's kind counts as absent: a body is the document's business, and a query must
-//! never fail because of one.
+//! A value that does not fit its field's kind counts as absent. The document alone decides on its
+//! body, and a query must never fail because of one.
 
 use crate::{Collection, Field, Kind};
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
@@ -54,7 +54,7 @@ impl From<bool> for Scalar {
     }
 }
 
-/// The values of one body, by place of the field in the declaration. No value means absent.
+/// The values of one body, by position of the field in the declaration. An empty list means absent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Values(Vec<Vec<Scalar>>);
 
@@ -67,7 +67,8 @@ impl Values {
         serde_json::Deserializer::from_slice(body).deserialize_map(Reader(at.fields))
     }
 
-    /// The values of the field at a place; elements of a list each once, in no particular order.
+    /// Returns the values of the field at a position. Elements of a list appear once each, in no
+    /// particular order.
     pub(crate) fn at(&self, place: usize) -> &[Scalar] {
         self.0.get(place).map_or(&[], Vec::as_slice)
     }
@@ -94,7 +95,7 @@ impl<'de> Visitor<'de> for Reader {
     }
 }
 
-/// A member's name, borrowed where it has no escapes.
+/// The name of a member, borrowed if it has no escapes.
 #[derive(serde::Deserialize)]
 struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
 

@@ -1,4 +1,4 @@
-//! What every store of blobs promises, asserted once and run on each of them.
+//! The guarantees of every blob store, asserted once and run on each of them.
 
 #![expect(clippy::unwrap_used, reason = "a test that meets an error it does not expect has failed")]
 
@@ -11,7 +11,7 @@ use bytes::Bytes;
 use host_store::{Blobs, Bucket, BucketError, BucketSettings, Error, Folder};
 use std::path::PathBuf;
 
-/// How to come to an empty store of blobs, to the same again, and to the file that holds one.
+/// An empty blob store, with a way to open it again and to find the file of a blob.
 trait Place {
     fn new() -> Self;
     fn open(&self) -> Box<dyn Blobs>;

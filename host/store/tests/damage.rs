@@ -1,8 +1,8 @@
-//! A damaged store either opens with everything that was acknowledged, or says which file is broken. It never opens
-//! with less, never panics out of `open` and never hangs.
+//! A damaged store either opens with everything that was acknowledged, or reports which file is
+//! broken. It never opens with less, never panics out of `open` and never hangs.
 //!
-//! Each case copies a closed store, breaks one thing at random and opens it. The seed is printed; `DAMAGE_SEED=n`
-//! while compiling repeats a run.
+//! Each case copies a closed store, breaks one thing at random and opens it. The seed is printed;
+//! `DAMAGE_SEED=n` at compile time repeats a run.
 
 #![expect(clippy::unwrap_used, reason = "a test that meets an error it does not expect has failed")]
 
@@ -29,7 +29,8 @@ impl Document for Note {
 const CASES: usize = 160;
 const RECORDS: i64 = 4_000;
 
-/// A closed store, an earlier state of it, another store, and what the first has acknowledged.
+/// A closed store, an earlier state of it, another store, and the records that the first has
+/// acknowledged.
 struct Stores {
     folder: tempfile::TempDir,
     acknowledged: BTreeMap<String, Record<Note>>,
@@ -92,7 +93,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Numbers that are the same for the same seed.
+/// Deterministic pseudo-random numbers of a seed.
 struct Chance(u64);
 
 impl Chance {
@@ -106,7 +107,8 @@ impl Chance {
     }
 }
 
-/// The files a start depends on, the database three times as likely as each other one.
+/// Returns the files that a start depends on. The database file is three times as likely as each
+/// other one.
 fn files(store: &Path) -> Vec<PathBuf> {
     let sled = fs::read_dir(store.join("sled")).unwrap().map(|entry| entry.unwrap().path());
     let mut files = sled.filter(|path| path.is_file()).collect::<Vec<_>>();
@@ -115,7 +117,7 @@ fn files(store: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Breaks one thing and says what.
+/// Breaks one thing and describes it.
 fn damage(stores: &Stores, at: &Path, chance: &mut Chance) -> String {
     let path = chance.of(&files(at));
     let inside = path.strip_prefix(at).unwrap().to_owned();
@@ -166,7 +168,7 @@ fn swap(stores: &Stores, at: &Path, inside: &Path, chance: &mut Chance) -> Strin
     } else if from.exists() {
         fs::copy(&from, &target).unwrap();
     } else {
-        // Snapshots have other names in each store: the other one is put beside it.
+        // Snapshots have other names in each store, so the other snapshot is put beside it.
         for path in files(&stores.at(source)).into_iter().filter(|path| path.to_string_lossy().contains("snap.")) {
             fs::copy(&path, at.join("sled").join(path.file_name().unwrap())).unwrap();
         }

@@ -1,4 +1,5 @@
-//! The embedded store's file stays in proportion to what it holds, however records come and go.
+//! The embedded store's file stays in proportion to its content while records are added and
+//! removed.
 
 use host_store::{Batch, Collection, Document, Field, Kind, Store, Time};
 use serde::{Deserialize, Serialize};

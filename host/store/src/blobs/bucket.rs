@@ -1,7 +1,8 @@
-//! Blobs in a bucket that speaks the S3 protocol.
+//! Blobs in a bucket of an S3-compatible service.
 //!
-//! Objects hold the bytes as they were put, so that others may be given a link to one; the checksum stands in their
-//! metadata. A bucket that does not answer is *unavailable* after a few seconds; nothing here waits for it to come back.
+//! An object holds the bytes exactly as they were put, so that a client can read it through a
+//! signed link. The checksum is in the object's metadata. If the bucket does not answer, calls fail
+//! as *unavailable* after a few seconds; nothing here waits for it to return.
 
 use super::{Blobs, Signed, SignedUrl, Terms, check};
 use crate::Error;
@@ -18,51 +19,56 @@ use std::fmt::{Display, Formatter};
 use std::time::Duration;
 use thiserror::Error as ThisError;
 
-/// How long connecting to a bucket may take, one request, and a request with those after it that try again.
+/// Maximum time to connect to the bucket.
 const CONNECT: Duration = Duration::from_secs(3);
+/// Maximum time of one request.
 const REQUEST: Duration = Duration::from_secs(60);
+/// Maximum time of a request together with its retries.
 const TRYING: Duration = Duration::from_secs(5);
+/// Maximum number of retries of a request.
 const TRIES_MORE: usize = 2;
-/// Where the checksum of an object stands: eight hexadecimal digits.
+/// Metadata entry for the CRC-32 of an object, eight hexadecimal digits.
 const CHECKSUM: Attribute = Attribute::Metadata(std::borrow::Cow::Borrowed("crc32"));
 
-/// The same of an object that a client put itself: its MD5, in hexadecimal.
+/// Metadata entry for the MD5 of an object that a client put itself, in hexadecimal.
 const DIGEST: Attribute = Attribute::Metadata(std::borrow::Cow::Borrowed("md5"));
+/// Header that sets [`DIGEST`] in an upload.
 const DIGEST_HEADER: &str = "x-amz-meta-md5";
 
-/// Which bucket, where, and who asks.
+/// Address and credentials of a bucket.
 #[derive(Clone)]
 pub struct BucketSettings {
-    /// Its name.
+    /// Name of the bucket.
     pub bucket: String,
-    /// What every key begins with, without a slash at either end; may be empty.
+    /// Prefix of every key, without a slash at either end. It may be empty.
     pub prefix: String,
-    /// Where the service is, when it is not Amazon's. Only an endpoint named here may be one of plain `http`.
+    /// Endpoint of the service, if it is not Amazon's. Plain `http` is allowed only for an endpoint
+    /// named here.
     pub endpoint: Option<String>,
-    /// The region that requests are signed for.
+    /// Region that requests are signed for.
     pub region: String,
-    /// Who asks.
+    /// Access key id of the server's credentials.
     pub access_key_id: String,
-    /// The key that signs. It appears in no error and no log.
+    /// Secret key that signs requests. It appears in no error and no log.
     pub secret_access_key: String,
-    /// Whether the bucket is told of in links, so that clients get and put blobs there themselves.
+    /// True if clients get signed links to the bucket, to read and write blobs there themselves.
     pub presigned: bool,
-    /// Of temporary credentials.
+    /// Session token of temporary credentials.
     pub session_token: Option<String>,
 }
 
-/// Why a bucket cannot be used, or not now.
+/// Reason why a bucket cannot be used at all, or cannot be used now.
 #[derive(Debug, ThisError)]
 pub enum BucketError {
-    /// The settings do not make a client.
+    /// The settings are not valid for a client.
     #[error("the settings of {at} cannot be used: {reason}")]
     Settings {
         /// The bucket's address.
         at: String,
-        /// What was found.
+        /// Problem that was found.
         reason: String,
     },
-    /// The service does not let us in.
+    /// The service refuses the credentials.
     #[error(
         "{at} refuses the credentials; check the access key, its secret and its rights to list, read, write and delete"
     )]
@@ -70,7 +76,7 @@ pub enum BucketError {
         /// The bucket's address.
         at: String,
     },
-    /// There is no such bucket.
+    /// The bucket does not exist.
     #[error("{at} does not exist; make the bucket, or correct its name, endpoint and region")]
     Missing {
         /// The bucket's address.
@@ -81,7 +87,7 @@ pub enum BucketError {
     Away {
         /// The bucket's address.
         at: String,
-        /// What was found.
+        /// Problem that was found.
         reason: String,
     },
 }
@@ -90,13 +96,13 @@ pub enum BucketError {
 pub struct Bucket {
     store: AmazonS3,
     prefix: Path,
-    /// For messages: `s3://bucket/prefix at endpoint`.
+    /// Description for messages: `s3://bucket/prefix at endpoint`.
     at: String,
     presigned: bool,
 }
 
 impl Bucket {
-    /// Prepares a client; nothing is asked yet.
+    /// Prepares a client. Sends no request.
     ///
     /// # Errors
     /// [`BucketError::Settings`].
@@ -136,13 +142,13 @@ impl Bucket {
         Ok(Bucket { store, prefix, at, presigned })
     }
 
-    /// Asks whether the bucket is there and lets us in.
+    /// Checks that the bucket exists and accepts the credentials.
     ///
     /// # Errors
-    /// When it is not, does not, or does not answer.
+    /// When the bucket does not exist, refuses the credentials or does not answer.
     pub async fn probe(&self) -> Result<(), BucketError> {
         let Some(Err(error)) = self.store.list(Some(&self.prefix)).next().await else { return Ok(()) };
-        // The error of a list does not tell why, that of an object does.
+        // The error of a list request does not tell the reason. The error of a read does.
         let at = self.at.clone();
         Err(match self.store.get(&self.prefix.clone().join("probe")).await {
             Err(cause) if refuses(&cause) => BucketError::Refused { at },
@@ -151,10 +157,10 @@ impl Bucket {
         })
     }
 
-    /// Tries everything the server will do, with an object of its own that is gone again after.
+    /// Tests every operation that the server uses, with an object that is removed again.
     ///
     /// # Errors
-    /// As [`Bucket::probe`], or when the bucket does not answer with what was put.
+    /// As [`Bucket::probe`], or when the bucket does not return the bytes that were put.
     pub async fn try_out(&self) -> Result<(), BucketError> {
         self.probe().await?;
         let key = "doctor";
@@ -177,8 +183,8 @@ impl Bucket {
         Ok(self.prefix.clone().join(key))
     }
 
-    /// What an answer of the bucket means to whoever asked for a blob. The whole story is for the log: callers need not
-    /// know where the bucket is.
+    /// Converts an error of the bucket to an error for the caller. The full error goes to the log
+    /// only: callers must not learn the bucket's address.
     fn trouble(&self, key: &str, error: &object_store::Error) -> Error {
         tracing::warn!(at = self.at, key, %error, "the bucket cannot be used");
         Error::Unavailable(match refuses(error) {
@@ -239,7 +245,8 @@ impl Blobs for Bucket {
         let Terms { md5, media_type, disposition, lasts } = terms;
         let path = self.path(key)?;
         let (method, shown, headers) = match way {
-            // A bucket knows neither name nor type of what it holds, and a page in it must not be opened as one.
+            // A bucket knows neither name nor type of its objects, and a browser must not open one
+            // as a page.
             Signed::Get => {
                 let shown = [("response-content-type", media_type), ("response-content-disposition", disposition)];
                 (Method::GET, shown.to_vec(), Vec::new())

@@ -1,8 +1,9 @@
-//! Blobs in a folder of this machine.
+//! Blobs in a local folder.
 //!
-//! The bytes are written to a temporary file, synced, renamed over the key, and the folder is synced; every file ends in a
-//! trailer with the length and a checksum. That is why this is not `object_store`'s own local store: that one syncs
-//! neither the file nor the folder, and answers with whatever bytes it finds.
+//! The bytes are written to a temporary file, synced and renamed to the key; then the folder is
+//! synced. Every file ends in a trailer with the length and a checksum. `object_store`'s local
+//! store is not used here because it syncs neither the file nor the folder and returns damaged
+//! bytes without an error.
 
 use super::{Blobs, check};
 use crate::Error;
@@ -21,15 +22,17 @@ pub struct Folder {
     space: Space,
 }
 
-/// Length (8 bytes), CRC-32 (4 bytes), and a mark that ends every whole file.
+/// Length of the trailer, in bytes: length (8), CRC-32 (4) and the mark (4).
 const TRAILER: usize = 16;
+/// Mark at the end of every complete file.
 const MARK: [u8; 4] = *b"blob";
 
-/// Temporary names begin with a dot, which no key may.
+/// Counter for temporary names. These begin with a dot, which no key may.
 static TEMPORARY: AtomicU64 = AtomicU64::new(0);
 
 impl Folder {
-    /// Opens the folder, making it where it is missing, and clears away what interrupted puts have left.
+    /// Opens the folder, creating it if it is missing, and deletes the temporary files of
+    /// interrupted puts.
     pub fn open(root: &Path) -> std::io::Result<Folder> {
         fs::create_dir_all(root)?;
         for entry in fs::read_dir(root)? {
@@ -98,7 +101,7 @@ fn write(root: &Path, path: &Path, bytes: &[u8]) -> std::io::Result<()> {
         File::open(root)?.sync_all()
     });
     if written.is_err() {
-        // The put has failed already, and what stays is cleared away at the next start.
+        // The put has already failed. A file that stays is deleted at the next start.
         let _ = fs::remove_file(&temporary);
     }
     written

@@ -1,9 +1,11 @@
-//! Large values beside the documents: components, files, the bodies too big for a record.
+//! Storage of large values beside the documents: components, files, and bodies too big for a
+//! record.
 //!
-//! A put that has returned survives a power cut. A get never answers with damaged bytes: each blob is kept with a
-//! checksum of its own. Whether the bytes are the *right* ones (a key that is a digest) is for the caller to check.
+//! A put that has returned survives a power cut. A get never returns damaged bytes: each blob is
+//! stored with its own checksum. The caller checks that the bytes are the expected ones, for
+//! example when the key is a digest.
 //!
-//! They lie in a [`Folder`], or in a [`Bucket`] that several nodes share.
+//! Blobs are stored in a [`Folder`], or in a [`Bucket`] that several nodes share.
 
 mod bucket;
 mod folder;
@@ -16,17 +18,17 @@ use std::time::Duration;
 pub use bucket::{Bucket, BucketError, BucketSettings};
 pub use folder::Folder;
 
-/// What a signed link is for.
+/// Operation that a signed link allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signed {
     /// Reading a blob.
     Get,
-    /// Putting one.
+    /// Writing a blob.
     Put,
 }
 
 impl Signed {
-    /// The method of the one request it allows.
+    /// Returns the HTTP method that the link allows.
     #[must_use]
     pub fn method(self) -> &'static str {
         match self {
@@ -36,46 +38,49 @@ impl Signed {
     }
 }
 
-/// A link that the place of the blobs answers itself.
+/// A link to a blob that the bucket serves itself.
 #[derive(Debug, Clone)]
 pub struct SignedUrl {
-    /// With everything it needs.
+    /// URL with the signature.
     pub url: String,
-    /// Headers that a request must have, with these values.
+    /// Headers that the request must have, with these values.
     pub headers: Vec<(String, String)>,
 }
 
-/// What a signed link says of its blob.
+/// Properties of the blob that a signed link is bound to.
 #[derive(Debug, Clone, Copy)]
 pub struct Terms<'a> {
-    /// Of the bytes, in hexadecimal. What is put has to have it.
+    /// MD5 of the bytes, in hexadecimal. An upload must match it.
     pub md5: &'a str,
-    /// What is put has to name it, and what is read comes with it.
+    /// Media type. An upload must name it, and a download is served with it.
     pub media_type: &'a str,
-    /// The `Content-Disposition` with which it is read (RFC 6266).
+    /// `Content-Disposition` of a download (RFC 6266).
     pub disposition: &'a str,
-    /// How long the link can be used.
+    /// Time for which the link can be used.
     pub lasts: Duration,
 }
 
 /// A store of byte strings by key.
 ///
-/// A key has 1 to 200 bytes out of `a-z`, `A-Z`, `0-9`, `_`, `-` and `.`, and does not begin with a dot.
+/// A key has 1 to 200 bytes out of `a-z`, `A-Z`, `0-9`, `_`, `-` and `.`, and does not begin with a
+/// dot.
 #[async_trait]
 pub trait Blobs: Send + Sync {
-    /// Keeps `bytes` under `key`, replacing what is there. When it returns, the bytes are durable.
+    /// Stores `bytes` under `key`, replacing any earlier blob. When it returns, the bytes are
+    /// durable.
     async fn put(&self, key: &str, bytes: Bytes) -> Result<(), Error>;
-    /// Answers with what is kept under `key`. Damage is an error, never other bytes.
+    /// Returns the blob stored under `key`. A damaged blob is an error and never returned as bytes.
     async fn get(&self, key: &str) -> Result<Option<Bytes>, Error>;
-    /// Forgets `key`; one that is not there is no error.
+    /// Removes the blob stored under `key`. A missing blob is no error.
     async fn remove(&self, key: &str) -> Result<(), Error>;
-    /// A link for one request past this server; none where links are not given.
+    /// Returns a link that lets a client send one kind of request directly to the bucket, or none
+    /// where links are not available.
     async fn signed(&self, _key: &str, _way: Signed, _terms: Terms<'_>) -> Result<Option<SignedUrl>, Error> {
         Ok(None)
     }
-    /// Every key there is, in order.
+    /// Returns all keys, in order.
     async fn keys(&self) -> Result<Vec<String>, Error>;
-    /// Reads every blob and answers with the keys of those that are damaged, and how many there are.
+    /// Reads every blob. Returns the number of blobs and the keys of the damaged ones.
     async fn verify(&self) -> Result<(u64, Vec<String>), Error> {
         let keys = self.keys().await?;
         let mut damaged = Vec::new();

@@ -1,11 +1,12 @@
-//! A batch as one transaction.
+//! Application of a batch as one transaction.
 //!
-//! Each step is a statement that demands what the step demands, in order of collection and id, so that two batches never
-//! wait for each other in a circle. Where one changes no row, the record is not as it was read, and the batch is stale.
+//! Each step is a statement with the step's precondition, in order of collection and id, so that
+//! two batches cannot deadlock. If a statement changes no row, the record is not as it was read,
+//! and the batch is stale.
 //!
-//! A connection that is lost while the server commits leaves open whether it has. Then the batch is tried again: nothing
-//! goes twice, since every step that changes anything holds only once. If it is refused now, the record at hand tells
-//! whether it was this batch that has changed it.
+//! If the connection is lost during the commit, the outcome is unknown. Then the batch is tried
+//! again. No change is made twice, since the precondition of every step that changes anything holds
+//! only once. If the retry is refused, the stored record shows whether this batch had changed it.
 
 use super::{PATIENCE, PAUSE, Postgres, failure, listen, quoted, schema, text};
 use crate::values::Values;
@@ -15,7 +16,7 @@ use sqlx::{AssertSqlSafe, Connection as _, Row as _};
 use std::collections::HashSet;
 use tokio::time::Instant;
 
-/// The statements of one collection.
+/// The SQL statements of one collection.
 pub(super) struct Statements {
     pub(super) at: &'static Collection,
     pub(super) select: String,
@@ -30,7 +31,7 @@ impl Statements {
     pub(super) fn of(at: &'static Collection) -> Statements {
         let (table, columns) = (quoted(at.name), super::COLUMNS);
         let live = "t.id = $1 and t.project = $2 and t.revision = $3 and t.deleted_at is null";
-        // Where the statement gives back values of unique fields, it does so for those from before.
+        // Statements that return values of unique fields return the values from before the change.
         let unique = at.fields.iter().filter(|field| field.unique).map(|field| format!("old.{}", quoted(field.name)));
         let mut before = unique.collect::<Vec<_>>().join(", ");
         if before.is_empty() {
@@ -60,19 +61,20 @@ impl Statements {
     }
 }
 
-/// How a try ended that did not go well.
+/// Outcome of a failed attempt.
 enum Failed {
-    /// The batch may not be applied, and was not.
+    /// The batch was refused and not applied.
     Refused(CommitError),
-    /// The connection was lost; `sure` says that nothing was applied.
+    /// The connection was lost. `sure` is true if nothing was applied.
     Lost { why: String, sure: bool },
 }
 
-/// A unique value that a record of the batch had before.
+/// A unique value that a record of the batch had before: collection, position of the field,
+/// project, value.
 type Claim = (&'static str, usize, String, Scalar);
 
 impl Postgres {
-    /// Applies a batch, trying again while connections are lost.
+    /// Applies a batch and retries it when the connection is lost.
     pub(super) async fn commit_again(
         &self,
         now: Time,
@@ -167,7 +169,8 @@ impl Postgres {
         Ok(())
     }
 
-    /// Whether a batch that may have been applied before was, told from the first record it changes.
+    /// Decides whether an earlier attempt with an unknown outcome was applied, by the first record
+    /// that the batch changes.
     async fn judge(&self, now: Time, writes: &[(Write, Values)]) -> Result<(), CommitError> {
         let changes = writes.iter().find(|(write, _)| !matches!(write.step, Step::Check { .. }));
         let Some((write, _)) = changes else { return Err(CommitError::Stale) };
@@ -182,14 +185,14 @@ impl Postgres {
         };
         match row {
             Some(row) if Some(&row) == wanted.as_ref() => Ok(()),
-            // It was changed again, by somebody who may have seen this batch's change.
+            // The record was changed again, by a writer that may have seen this batch's change.
             Some(row) if wanted.as_ref().is_some_and(|wanted| row.revision > wanted.revision) => Err(open()),
             _ => Err(of_others),
         }
     }
 }
 
-/// The record as the batch leaves it, as far as the batch decides.
+/// Returns the record as the batch leaves it, as far as the batch decides.
 fn wanted(now: Time, write: &Write, row: Option<&Row>) -> Option<Row> {
     let (id, project) = (write.id.clone(), write.project.clone());
     match &write.step {
@@ -225,7 +228,7 @@ fn wanted(now: Time, write: &Write, row: Option<&Row>) -> Option<Row> {
     }
 }
 
-/// The unique values that the record of a row had and held against others.
+/// Returns the unique values that a record held before the step.
 fn before(at: &'static Collection, project: &str, step: &Step, row: &PgRow) -> Result<Vec<Claim>, sqlx::Error> {
     if matches!(step, Step::Purge { .. }) && row.try_get::<Option<i64>, _>("deleted_at")?.is_some() {
         return Ok(Vec::new());
@@ -253,7 +256,8 @@ fn json(body: &[u8]) -> Result<std::borrow::Cow<'_, str>, Failed> {
     Ok(text::store_json(text))
 }
 
-/// What the failure of a statement means for the batch; nothing of it was applied.
+/// Converts the error of a statement to the failure of the attempt. Nothing of the batch was
+/// applied.
 fn refusal(at: &'static Collection, error: &sqlx::Error) -> Failed {
     match error.as_database_error() {
         Some(cause) if cause.is_unique_violation() => {

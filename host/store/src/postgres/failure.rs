@@ -1,4 +1,4 @@
-//! What an answer of the database means.
+//! Classification of database errors.
 //!
 //! The codes are the server's, from PostgreSQL's appendix of error codes.
 
@@ -10,21 +10,22 @@ pub(super) fn silent() -> Error {
     Error::Unavailable(SILENT.to_owned())
 }
 
-/// Whether the connection was lost, or the server has given the work up, so that it may go well at once.
+/// Returns true if the connection was lost or the server gave up the work, so that an immediate
+/// retry may succeed.
 pub(super) fn is_passing(error: &sqlx::Error) -> bool {
     match error {
         sqlx::Error::Io(_) | sqlx::Error::Protocol(_) | sqlx::Error::WorkerCrashed => true,
         sqlx::Error::Database(cause) => {
             let code = cause.code().unwrap_or_default();
-            // Connection exceptions, shutdown and start of the server, serialization and deadlock, too many connections,
-            // a transaction in which this process stood still.
+            // Connection exceptions, shutdown and start of the server, serialization failure and
+            // deadlock, too many connections, a transaction that was idle for too long.
             code.starts_with("08") || ["57P01", "57P02", "57P03", "40001", "40P01", "53300", "25P03"].contains(&&*code)
         }
         _ => false,
     }
 }
 
-/// Whether the two sides could not agree on an encrypted connection.
+/// Returns true if the TLS handshake with the server failed.
 pub(super) fn is_of_tls(error: &sqlx::Error) -> bool {
     match error {
         sqlx::Error::Tls(_) => true,
@@ -33,7 +34,7 @@ pub(super) fn is_of_tls(error: &sqlx::Error) -> bool {
     }
 }
 
-/// In words, without what the statement held.
+/// Describes an error without the data of the statement.
 pub(super) fn reason(error: &sqlx::Error) -> String {
     match error {
         sqlx::Error::PoolTimedOut => "no connection to the database in time".to_owned(),
@@ -47,12 +48,12 @@ pub(super) fn reason(error: &sqlx::Error) -> String {
     }
 }
 
-/// The code of the server's answer, empty where there is none.
+/// Returns the error code of the server, or an empty string where the error has none.
 pub(super) fn code(error: &sqlx::Error) -> String {
     error.as_database_error().and_then(|cause| cause.code()).unwrap_or_default().into_owned()
 }
 
-/// What a failed read comes to.
+/// Converts the error of a read.
 pub(super) fn of_read(error: &sqlx::Error) -> Error {
     match &*code(error) {
         // Data corrupted, index corrupted.
@@ -61,12 +62,13 @@ pub(super) fn of_read(error: &sqlx::Error) -> Error {
     }
 }
 
-/// Whether the disk of the server is full.
+/// Returns true if the disk of the server is full.
 pub(super) fn is_full(error: &sqlx::Error) -> bool {
     code(error) == "53100"
 }
 
-/// Whether the data themselves are refused: no JSON, a character the database cannot hold, an index entry too long.
+/// Returns true if the data itself is refused: malformed JSON, a character the database cannot
+/// hold, an index entry that is too long.
 pub(super) fn is_refusal(error: &sqlx::Error) -> bool {
     let code = code(error);
     code.starts_with("22") || code.starts_with("54")

@@ -1,21 +1,22 @@
-//! A query as one statement.
+//! Translation of a query into one statement.
 
 use super::{COLUMNS, quoted, record, text};
 use crate::{Collection, Kind, Page, Query, Scalar, Test};
 use sqlx::postgres::{PgRow, Postgres};
 use sqlx::{QueryBuilder, Row as _};
 
-/// Reads the answer to [`statement`].
+/// Reads the result of [`statement`].
 pub(super) fn page(rows: &[PgRow]) -> Result<Page, sqlx::Error> {
     let total = rows.first().map_or(Ok(0), |row| row.try_get::<i64, _>("total"))?;
-    // The one row of an empty page has nothing but the total.
+    // An empty page has one row, in which only the total is set.
     let found = rows.iter().filter(|row| !matches!(row.try_get::<Option<&str>, _>("id"), Ok(None)));
     Ok(Page { rows: found.map(record).collect::<Result<_, _>>()?, total: total.unsigned_abs() })
 }
 
-/// A query that names declared fields only.
+/// Builds the statement for a query. The query must name declared fields only.
 ///
-/// The total beside each row of the page; joining one row to many keeps the order of the many.
+/// Each row of the page carries the total. The left join of one row to many keeps the order of the
+/// many.
 pub(super) fn statement(at: &Collection, query: &Query) -> QueryBuilder<Postgres> {
     let table = quoted(at.name);
     let mut sql = QueryBuilder::new(format!("select * from (select count(*) as total from {table}"));
@@ -41,7 +42,8 @@ fn order(query: &Query) -> String {
     format!(" order by {field}created_at {turn}, id {turn}")
 }
 
-/// Demands that a row comes behind the query's mark. The order has absent values first, and last when it is turned round.
+/// Adds the condition that a row comes after the query's cursor. Absent values come first in
+/// ascending order and last in descending order.
 fn after(sql: &mut QueryBuilder<Postgres>, query: &Query) {
     let Some(mark) = &query.after else { return };
     let (operator, other) = if query.order.descending { ("<", "is null") } else { (">", "is not null") };
@@ -58,7 +60,7 @@ fn after(sql: &mut QueryBuilder<Postgres>, query: &Query) {
     sql.push(" and (");
     match (query.order.field.as_deref().map(quoted), &mark.value) {
         (None, _) => age(sql),
-        // Absent values are the end of the order that is turned round, and the beginning of the other.
+        // Absent values are the end of the descending order and the beginning of the ascending one.
         (Some(field), None) if query.order.descending => {
             sql.push(format!("{field} is null and "));
             age(sql);
@@ -101,7 +103,8 @@ fn conditions(sql: &mut QueryBuilder<Postgres>, at: &Collection, query: &Query) 
     }
 }
 
-/// Writes a test of a column as [`Test::holds`] means it. A test of an absent value is unknown, which is not true.
+/// Adds a test of a column with the meaning of [`Test::holds`]. In SQL, a test of an absent value
+/// is unknown, which is not true.
 fn test(sql: &mut QueryBuilder<Postgres>, column: &str, kind: Kind, test: &Test) {
     match test {
         Test::Not(inner) => {
@@ -163,7 +166,8 @@ fn contains(sql: &mut QueryBuilder<Postgres>, column: &str, kind: Kind, part: &s
             sql.push(format!("strpos({column}, ")).push_bind(spelt).push(") > 0");
             return;
         }
-        // Where a spelling ends in what the part begins with, that is no place where the part begins.
+        // The second character of an escape can equal the first character of `part`. The `replace`
+        // calls change the escapes so that `strpos` does not match there.
         let apart =
             |of: &str| format!("replace(replace({of}, e'\\x01\\x02', e'\\x01\\x04'), e'\\x01\\x03', e'\\x01\\x05')");
         let (before, after) =

@@ -1,7 +1,8 @@
-//! What other processes announce.
+//! Announcements of other processes.
 //!
-//! An announcement is a hint without content: it may be lost with a connection, so whoever listens looks by himself every
-//! second, too, and everywhere after a connection was made anew.
+//! An announcement is a hint without content and may be lost with a connection. Therefore the
+//! listener also reports a possible change every second, and an announced one after a connection
+//! was made anew.
 
 use crate::Change;
 use sqlx::postgres::{PgListener, PgPool};
@@ -11,10 +12,10 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 
 const CHANNEL: &str = "toolhost";
 pub(super) const TELL: &str = "notify toolhost";
-/// Between two looks without an announcement.
+/// Time after which a possible change is reported without an announcement.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// A connection that is only listened on, made when it is first needed.
+/// A connection that is used only to listen. It is opened when it is first needed.
 #[derive(Default)]
 pub(super) struct Listener(Mutex<Option<PgListener>>);
 
@@ -40,7 +41,7 @@ impl Listener {
                 while listener.next_buffered().is_some() {}
                 Change::Announced
             }
-            // The connection is lost, and with it perhaps an announcement.
+            // An announcement may have been lost with the connection.
             Ok(Ok(None) | Err(_)) => {
                 *connection = None;
                 sleep_until(until).await;
@@ -49,7 +50,7 @@ impl Listener {
         }
     }
 
-    /// Gives the connection back, which the pool waits for when it closes.
+    /// Returns the connection to the pool. The pool waits for it when it closes.
     pub(super) async fn close(&self) {
         *self.0.lock().await = None;
     }

@@ -1,14 +1,16 @@
 //! The shared backend: any number of processes over one PostgreSQL database.
 //!
-//! Each collection is a table that an operator can read: the envelope, the body as JSON, and a column filled from the
-//! body for each declared field (`schema`). A query becomes one statement, so that rows and total are of one moment
-//! (`find`); a batch becomes one transaction (`commit`). Texts are compared byte by byte, and what PostgreSQL cannot hold
-//! in a text is spelt in a way it can (`text`).
+//! Each collection is a table that an operator can read: the envelope, the body as JSON, and a
+//! column filled from the body for each declared field (`schema`). A query becomes one statement,
+//! so rows and total are of one point in time (`find`). A batch becomes one transaction (`commit`).
+//! Texts are compared byte by byte. Characters that PostgreSQL cannot hold in a text are escaped
+//! (`text`).
 //!
-//! Acknowledged means that the server has said that the transaction is committed, with `synchronous_commit` on and
-//! `fsync` on, which opening makes sure of. When a connection is lost the work is done again for as long as
-//! [`PATIENCE`], since a server that restarts is back within seconds; how a lost commit is told from one that happened is
-//! said in `commit`. No call takes longer than [`LONGEST`].
+//! Acknowledged means that the server has confirmed the commit of the transaction, with
+//! `synchronous_commit` on and `fsync` on; opening the store checks both. When a connection is
+//! lost, the work is retried for up to [`PATIENCE`], since a server that restarts is back within
+//! seconds. `commit` describes how a lost commit is told from a completed one. No call takes longer
+//! than [`LONGEST`].
 
 mod commit;
 mod failure;
@@ -32,17 +34,17 @@ use tokio::time::{Instant, timeout};
 
 pub(crate) use schema::render;
 
-/// How long work is done again when connections are lost.
+/// Time for which work is retried when connections are lost.
 const PATIENCE: Duration = Duration::from_secs(4);
-/// How long a call may take in all, a server that does not answer included.
+/// Maximum time of a call, also when the server does not answer.
 const LONGEST: Duration = Duration::from_secs(8);
-/// Between two tries.
+/// Pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(20);
 /// The columns of a record, in the order [`record`] reads them.
 const COLUMNS: &str = "id, project, revision, created_at, updated_at, deleted_at, body::text";
-/// How many records are read at a time when all are.
+/// Number of records read at a time by [`Postgres::verify`](Backend::verify).
 const STEP: u64 = 500;
-/// A report names this many broken things and counts the rest.
+/// Maximum number of broken records that a report names. It only counts the rest.
 const NAMED: usize = 100;
 
 /// A store in one database.
@@ -50,7 +52,7 @@ pub(crate) struct Postgres {
     pool: PgPool,
     statements: HashMap<&'static str, Statements>,
     listener: listen::Listener,
-    /// Why the last call was not answered, if it was not.
+    /// Reason why the last call was not answered, if it was not.
     trouble: Mutex<Option<String>>,
 }
 
@@ -62,7 +64,7 @@ impl Postgres {
         Ok(Postgres { pool, statements, listener: listen::Listener::default(), trouble: Mutex::default() })
     }
 
-    /// Asks, and again while connections are lost.
+    /// Runs a statement and retries it while connections are lost.
     async fn rows(&self, ask: Ask, statement: impl Fn() -> QueryBuilder<Database> + Send) -> Result<Vec<PgRow>, Error> {
         let until = Instant::now() + PATIENCE;
         let tries = async {
@@ -99,7 +101,7 @@ impl Postgres {
         .await
     }
 
-    /// Remembers whether the database answers.
+    /// Records whether the database answers, and logs a change.
     fn note(&self, trouble: Option<&String>) {
         let mut known = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
         if known.is_some() != trouble.is_some() {
@@ -114,7 +116,7 @@ impl Postgres {
     }
 }
 
-/// Whether a statement is worth keeping prepared.
+/// Frequency of a statement. Only frequent ones are kept prepared.
 #[derive(Clone, Copy)]
 enum Ask {
     Often,
@@ -136,7 +138,7 @@ impl Backend for Postgres {
     async fn find(&self, at: &'static Collection, query: &Query) -> Result<Page, Error> {
         query.check(at)?;
         self.declared(at)?;
-        // A plan for any value is a bad one for a value that most records have.
+        // A generic plan is bad for a value that most records have.
         let rows = self.rows(Ask::Once, || find::statement(at, query)).await?;
         find::page(&rows).map_err(|error| failure::of_read(&error))
     }
@@ -205,7 +207,8 @@ impl Backend for Postgres {
     }
 
     async fn close(&self) {
-        // Nobody is let in any more; who is inside ends by himself, or is left behind.
+        // The pool accepts no new calls. Calls in progress end within their timeouts or are
+        // abandoned.
         let closing = async { tokio::join!(self.pool.close(), self.listener.close()) };
         let _ = timeout(LONGEST, closing).await;
     }
@@ -224,7 +227,7 @@ fn record(row: &PgRow) -> Result<Row, sqlx::Error> {
     })
 }
 
-/// A name as SQL writes it.
+/// Quotes a name as an SQL identifier.
 fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }

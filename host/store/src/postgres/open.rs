@@ -1,4 +1,4 @@
-//! From a URL to a pool of connections on a database that is as it has to be.
+//! Opening of a connection pool: parsing the URL, checking the server, and updating the schema.
 
 use super::failure;
 use super::schema::{self, Trouble};
@@ -9,17 +9,18 @@ use std::str::FromStr;
 use std::time::Duration;
 use tokio::time::timeout;
 
-/// Connections of one process at most.
+/// Maximum number of connections of one process.
 const CONNECTIONS: u32 = 20;
-/// How long a call waits for a connection, a server that is starting included.
+/// Maximum time a call waits for a connection, also while the server starts.
 const ACQUIRE: Duration = Duration::from_secs(3);
-/// How long a start waits for the database to answer.
+/// Maximum time a start waits for the database to answer.
 const CONNECT: Duration = Duration::from_secs(10);
-/// The oldest server whose statements are known to work.
+/// Oldest major version of PostgreSQL whose statements are known to work.
 const OLDEST: i32 = 14;
 
-/// What holds for every connection, in the server's own words. A process that stands still in a transaction gives up what it
-/// holds before the leases of jobs end, so that it keeps nobody from them.
+/// Server settings of every connection, as name and value. The timeout for an idle transaction is
+/// shorter than the leases of jobs, so a stalled process releases its locks before other processes
+/// may claim its jobs.
 const SETTINGS: [(&str, &str); 4] = [
     ("statement_timeout", "5s"),
     ("lock_timeout", "2s"),
@@ -27,7 +28,7 @@ const SETTINGS: [(&str, &str); 4] = [
     ("client_min_messages", "warning"),
 ];
 
-/// Connects, looks at the server, and brings the schema up to date.
+/// Connects, checks the server, and brings the schema up to date.
 pub(super) async fn open(url: &str, collections: &[&'static Collection]) -> Result<PgPool, OpenError> {
     let options = options(url)?;
     let at = place(&options);
@@ -52,7 +53,7 @@ pub(super) async fn open(url: &str, collections: &[&'static Collection]) -> Resu
     let pool = PgPoolOptions::new()
         .max_connections(CONNECTIONS)
         .acquire_timeout(ACQUIRE)
-        // A lost connection is noticed when it is used, and the work is done again.
+        // A lost connection is noticed when it is used, and the work is retried.
         .test_before_acquire(false)
         .after_connect(|connection, _| {
             Box::pin(async move {
@@ -74,14 +75,15 @@ fn options(url: &str) -> Result<PgConnectOptions, OpenError> {
     Ok(options.options(SETTINGS).application_name("toolhost").disable_statement_logging())
 }
 
-/// The database in words, without its password.
+/// Describes the database without its password.
 fn place(options: &PgConnectOptions) -> String {
     let host = options.get_socket().map_or_else(|| options.get_host().to_owned(), |path| path.display().to_string());
     let (user, database) = (options.get_username(), options.get_database().unwrap_or(options.get_username()));
     format!("database `{database}` at {host}:{} as `{user}`", options.get_port())
 }
 
-/// Whether the server is one on which acknowledged means durable.
+/// Checks that acknowledged means durable on this server. The inner error is the reason and its
+/// fix.
 async fn check(connection: &mut PgConnection) -> Result<Result<(), (String, &'static str)>, sqlx::Error> {
     let facts = "select current_setting('server_version_num')::int / 10000, current_setting('fsync'), \
                  current_setting('server_encoding'), pg_is_in_recovery()";
@@ -100,7 +102,7 @@ async fn check(connection: &mut PgConnection) -> Result<Result<(), (String, &'st
     })
 }
 
-/// What a failure to connect means to an operator.
+/// Converts a failure to connect to an error with a fix for the operator.
 fn explain(at: &str, error: &sqlx::Error) -> OpenError {
     let (reason, fix) = match &*failure::code(error) {
         "28P01" => ("the password is wrong".to_owned(), "correct the password in `store`"),

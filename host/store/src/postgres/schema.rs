@@ -1,8 +1,9 @@
-//! The tables, as the declarations want them.
+//! Tables, columns and indexes for the declared collections.
 //!
-//! What is missing is added at start, under a lock that nodes starting together take in turn; nothing is ever taken away
-//! or changed, so a node with older declarations goes on beside one with newer ones, and columns that it does not know
-//! are filled by the database. Adding a column writes the table anew and holds it meanwhile.
+//! Missing ones are added at start, under a lock that nodes starting together take in turn. Nothing
+//! is ever removed or changed. Therefore a node with older declarations keeps running beside one
+//! with newer ones, and the database fills the columns that the older node does not know. Adding a
+//! column rewrites the table and locks it for that time.
 
 use super::quoted;
 use crate::{Collection, Field, Kind};
@@ -11,14 +12,14 @@ use sqlx::{AssertSqlSafe, Row as _};
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
 
-/// Any number, as long as no other program on the database takes the same.
+/// Number of the advisory lock. Any number works if no other program on the database uses it.
 const LOCK: i64 = 0x746f_6f6c_686f_7374;
 
-/// What stands in the way of the schema.
+/// Reason why the schema cannot be brought up to date.
 pub(super) enum Trouble {
-    /// The database has refused.
+    /// The database returned an error.
     Database(sqlx::Error),
-    /// What is there cannot follow the declarations.
+    /// The existing tables do not allow the declarations.
     Declaration(String),
 }
 
@@ -92,7 +93,7 @@ async fn run(connection: &mut PgConnection, statement: &str) -> Result<(), sqlx:
     sqlx::raw_sql(AssertSqlSafe(statement)).execute(connection).await.map(drop)
 }
 
-/// The whole schema as a script.
+/// Renders the whole schema as a script.
 pub(crate) fn render(collections: &[&'static Collection]) -> String {
     let mut script = String::new();
     for at in collections {
@@ -122,7 +123,7 @@ fn table(at: &Collection) -> String {
     if at.fields.is_empty() { table } else { format!("{table};\n{}", filled(at)) }
 }
 
-/// Adds columns and fills them, as one transaction, for which whoever writes meanwhile waits.
+/// Returns statements that add columns and fill them in one transaction. Other writers wait for it.
 fn added(at: &Collection, fields: &[&Field]) -> String {
     let table = quoted(at.name);
     let columns: Vec<_> = fields.iter().map(|field| format!("add column {}", column(field))).collect();
@@ -135,10 +136,11 @@ fn column(field: &Field) -> String {
     format!("{} {}{collation}", quoted(field.name), sql_type(field.kind))
 }
 
-/// The trigger that fills the columns of fields whenever a body is written.
+/// Returns the trigger that fills the columns of fields whenever a body is written.
 ///
-/// It reads the body once for all of them. A generated column reads it for itself, whole: with the seven of the execution
-/// log's pages that was five times the work of everything else that writes one.
+/// The trigger reads the body once for all columns. Each generated column would parse the whole
+/// body by itself: for the seven columns of the execution log, that was measured at five times all
+/// other work of a write.
 fn filled(at: &Collection) -> String {
     let (table, name) = (quoted(at.name), quoted(&format!("{}_fields", at.name)));
     let each = |write: &dyn Fn(&Field) -> String| at.fields.iter().map(write).collect::<Vec<_>>();
@@ -152,14 +154,15 @@ fn filled(at: &Collection) -> String {
     )
 }
 
-/// The value of a field, out of the member of its name. What does not fit its kind is absent, as it is for
-/// [`Values`](crate::values::Values).
+/// Returns the SQL expression for the value of a field. A member that does not fit the field's kind
+/// is absent, as it is for [`Values`](crate::values::Values).
 fn value(field: &Field) -> String {
     let member = format!("f.{}", quoted(field.name));
     let text = format!("{member} #>> '{{}}'");
     match field.kind {
         Kind::Text => format!("case when json_typeof({member}) in ('string', 'boolean') then {text} end"),
-        // A pattern before a cast: casting what is no whole number, or one that is too large, would fail the write.
+        // The pattern stands before the cast because casting a fraction or a number that is too
+        // large would fail the write.
         Kind::Int | Kind::Time => format!(
             "case when json_typeof({member}) = 'number' and {text} ~ '^(0|-?[1-9][0-9]{{0,18}})$' \
              then case when ({text})::numeric between -9223372036854775808 and 9223372036854775807 \
@@ -177,7 +180,8 @@ fn sql_type(kind: Kind) -> &'static str {
     }
 }
 
-/// Name and statement of every index: the age of live records, and each field by value and age.
+/// Returns the name and statement of every index: one on the age of live records, and one per field
+/// on value and age.
 fn indexes_of(at: &Collection) -> Vec<(String, String)> {
     let index = |what: &str, name: String, on: String| {
         let statement = format!("create {what} {} on {} {on} where deleted_at is null", quoted(&name), quoted(at.name));
@@ -205,7 +209,8 @@ fn unique_name(at: &Collection, field: &Field) -> String {
     format!("{}_one_{}", at.name, field.name)
 }
 
-/// The field that a violated constraint is about; `id` where it is none of the declared ones.
+/// Returns the field that a violated constraint is about, or `id` where it is none of the declared
+/// ones.
 pub(super) fn field_of(at: &'static Collection, constraint: &str) -> &'static str {
     at.fields.iter().find(|field| unique_name(at, field) == constraint).map_or("id", |field| field.name)
 }

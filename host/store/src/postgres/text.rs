@@ -1,8 +1,10 @@
-//! Texts as PostgreSQL can hold them.
+//! Escaping of texts for PostgreSQL.
 //!
-//! It holds every text but one with a zero character. So zero is spelt as one and two, and one as one and three: nothing
-//! else begins with one, and the order of what is spelt is the order of what was meant. In JSON the same is done to the
-//! escapes, which is how JSON has these characters, and so a text taken out of a stored body is spelt as any other.
+//! PostgreSQL holds every text except one with a zero character (U+0000). Therefore U+0000 is
+//! stored as U+0001 U+0002, and U+0001 as U+0001 U+0003. No other stored sequence begins with
+//! U+0001, and the order of stored texts is the order of the original ones. In JSON, the same is
+//! done to the `\u` escapes, which is how JSON holds these characters. Therefore a text taken out
+//! of a stored body is escaped like any other.
 
 use std::borrow::Cow;
 
@@ -10,7 +12,8 @@ const ZERO: char = '\0';
 const ONE: char = '\u{1}';
 const ZERO_SPELT: &str = "\u{1}\u{2}";
 const ONE_SPELT: &str = "\u{1}\u{3}";
-/// Characters that may stand in the middle of a spelling, so that a part beginning with one may be found there by mistake.
+/// Second characters of the escapes. A search for a part that begins with one could match inside an
+/// escape by mistake.
 pub(super) const SECOND: [char; 2] = ['\u{2}', '\u{3}'];
 
 const ZERO_ESCAPE: &[u8] = b"\\u0000";
@@ -18,7 +21,7 @@ const ONE_ESCAPE: &[u8] = b"\\u0001";
 const ZERO_ESCAPE_SPELT: &[u8] = b"\\u0001\\u0002";
 const ONE_ESCAPE_SPELT: &[u8] = b"\\u0001\\u0003";
 
-/// Spells a text.
+/// Escapes a text.
 pub(super) fn store(text: &str) -> Cow<'_, str> {
     if !text.contains([ZERO, ONE]) {
         return text.into();
@@ -26,7 +29,7 @@ pub(super) fn store(text: &str) -> Cow<'_, str> {
     text.replace(ONE, ONE_SPELT).replace(ZERO, ZERO_SPELT).into()
 }
 
-/// Reads a text as it was spelt.
+/// Reverses [`store`].
 pub(super) fn read(text: String) -> String {
     if !text.contains(ONE) {
         return text;
@@ -34,12 +37,12 @@ pub(super) fn read(text: String) -> String {
     text.replace(ZERO_SPELT, "\0").replace(ONE_SPELT, "\u{1}")
 }
 
-/// Spells JSON.
+/// Escapes JSON.
 pub(super) fn store_json(json: &str) -> Cow<'_, str> {
     respell(json, &[(ZERO_ESCAPE, ZERO_ESCAPE_SPELT), (ONE_ESCAPE, ONE_ESCAPE_SPELT)])
 }
 
-/// Reads JSON as it was spelt.
+/// Reverses [`store_json`].
 pub(super) fn read_json(json: String) -> String {
     match respell(&json, &[(ZERO_ESCAPE_SPELT, ZERO_ESCAPE), (ONE_ESCAPE_SPELT, ONE_ESCAPE)]) {
         Cow::Borrowed(_) => json,
@@ -47,7 +50,7 @@ pub(super) fn read_json(json: String) -> String {
     }
 }
 
-/// Replaces escapes, passing over backslashes that are escaped themselves.
+/// Replaces escape sequences, skipping backslashes that are escaped themselves.
 fn respell<'a>(json: &'a str, changes: &[(&[u8], &[u8])]) -> Cow<'a, str> {
     if !json.contains("\\u000") {
         return json.into();

@@ -1,8 +1,10 @@
-//! Which collections there are: the number each goes by in keys, and the declaration its indexes were made for.
+//! The catalog of collections: the number that stands for each collection in keys, and the
+//! declaration that its indexes were built for.
 //!
-//! A number is given once and never to another collection, not even after the first one is retired. Where a
-//! declaration has changed since the last start, the indexes of the collection are made anew; the entry says so until
-//! that is done, so that a start that was interrupted does it again.
+//! A number is given once and never to another collection, not even after the first one is retired.
+//! If a declaration has changed since the last start, the indexes of the collection are rebuilt.
+//! The entry has no declaration until that is done, so a start after an interruption rebuilds them
+//! again.
 
 use super::keys::{Key, Prefix};
 use super::position::{Changes, Position};
@@ -21,7 +23,7 @@ impl Catalogue {
         self.0.get(at.name).copied()
     }
 
-    /// The collection that goes by a number, where it is one of those declared.
+    /// Returns the declared collection with the given number, if one has it.
     pub(super) fn numbered(&self, number: u16) -> Option<Shelf> {
         self.0.values().copied().find(|shelf| shelf.number == number)
     }
@@ -31,16 +33,17 @@ impl Catalogue {
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Entry {
     number: u16,
-    /// What the indexes were made for; none while they are being made.
+    /// Declaration that the indexes were built for, or none while they are being built.
     fields: Option<Vec<String>>,
 }
 
-/// How many keys one step of making indexes writes.
+/// Number of keys that one step of a rebuild writes.
 const STEP: usize = 4096;
 
 /// Gives every declared collection its number and brings its indexes up to date.
 ///
-/// The outer error is about the tree, the inner one about a declaration that the stored records do not allow.
+/// The outer error concerns the tree. The inner one concerns a declaration that the stored records
+/// do not allow.
 pub(super) fn settle(
     db: &Db,
     position: &mut Position,

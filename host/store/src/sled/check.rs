@@ -1,7 +1,8 @@
-//! Walks everything the tree holds.
+//! Checks of all data in the tree.
 //!
-//! [`walk`] reads every key once, to be compared with the position: nothing is gone, nothing has fallen back.
-//! [`cross_check`] also reads every record as a reader would and compares indexes and counters with the records.
+//! [`walk`] reads every key once and computes the position, which the caller compares with the
+//! stored one: nothing is missing, nothing has fallen back. [`cross_check`] also decodes every
+//! record and compares indexes and counters with the records.
 
 use super::catalogue::Catalogue;
 use super::keys::{DOCUMENT_ID, Key, Prefix, collection_of};
@@ -12,16 +13,16 @@ use crate::{Error, Report};
 use ::sled::{Db, IVec};
 use std::collections::HashMap;
 
-/// A report names this many broken things and counts the rest.
+/// Maximum number of broken items that a report names. It only counts the rest.
 const NAMED: usize = 100;
 
-/// What a walk has found.
+/// Result of a walk.
 pub(super) struct Walk {
-    /// What the position ought to be, in everything but the sequence.
+    /// Position computed from the keys, with the sequence of the expected one.
     pub(super) position: Position,
-    /// What is broken.
+    /// One line for each broken item.
     pub(super) damage: Vec<String>,
-    /// Marks that a crash has left behind.
+    /// Keys of the marks that a crash has left behind.
     pub(super) marks: Vec<IVec>,
 }
 
@@ -53,12 +54,13 @@ pub(super) fn walk(db: &Db, position: &Position) -> ::sled::Result<Walk> {
             _ => {}
         }
     }
-    // A collection whose last record is gone, or that never had one, counts the same as one that is not listed.
+    // A collection without records counts the same whether it is listed or not.
     found.records.resize(position.records.len().max(found.records.len()), 0);
     Ok(Walk { position: found, damage, marks })
 }
 
-/// Reads every record and compares indexes, pieces and counters with the records. Nothing may write meanwhile.
+/// Reads every record and compares indexes, pieces and counters with the records. Nothing may write
+/// during the check.
 pub(super) fn cross_check(db: &Db, catalogue: &Catalogue, position: &Position) -> Result<Report, Error> {
     let walk = walk(db, position).map_err(|error| records::unreachable_tree(&error))?;
     let Walk { position: found, mut damage, .. } = walk;
@@ -89,7 +91,7 @@ pub(super) fn cross_check(db: &Db, catalogue: &Catalogue, position: &Position) -
 struct Checker<'a> {
     db: &'a Db,
     damage: Vec<String>,
-    /// By prefix and collection: how many keys the records account for.
+    /// Number of keys that the records account for, by prefix and collection.
     keys: HashMap<(u8, u16), u64>,
     counts: HashMap<(u16, String), counters::Count>,
 }
@@ -126,7 +128,8 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// Every key that a record accounts for was seen to be there; what is above that number belongs to no record.
+    /// Reports keys that belong to no record. Every key that a record accounts for was found
+    /// before, so keys above that number are orphans.
     fn orphans(&mut self, catalogue: &Catalogue) -> Result<(), Error> {
         let mut present = HashMap::<(u8, u16), u64>::new();
         for prefix in [Prefix::Age, Prefix::Index, Prefix::Unique, Prefix::Piece] {

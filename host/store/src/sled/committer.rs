@@ -1,9 +1,9 @@
-//! One thread commits, for everybody who waits.
+//! The commit thread, which serves all waiting callers.
 //!
-//! It takes all batches that have come since it last looked, applies them in one step, makes them durable with one sync,
-//! answers, and clears up. Those who come meanwhile share the next round, so that the more there are, the less each costs. A
-//! sync that fails is never tried again as if nothing had happened: the kernel may have thrown the data away, so nothing
-//! is acknowledged from then on.
+//! It takes all batches that have arrived since the last round, applies them in one step, makes
+//! them durable with one sync, answers, and clears up. Batches that arrive meanwhile share the next
+//! round, so each batch costs less the more of them there are. A failed sync is final and never
+//! retried: the kernel may have discarded the data. Therefore nothing is acknowledged from then on.
 
 use crate::CommitError;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -12,24 +12,25 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use tokio::sync::oneshot;
 
-/// How many batches share one round, at most.
+/// Maximum number of batches in one round.
 const ROUND: usize = 128;
 
-/// What the thread does with the batches of a round.
+/// The work of the thread on the batches of a round.
 pub(super) trait Work: Send + 'static {
     /// A batch.
     type Batch: Send;
-    /// Applies the batches that may be, and answers for each in order. A failure is final.
+    /// Applies the valid batches and returns one result for each batch, in order. A failure is
+    /// final.
     fn apply(&mut self, batches: Vec<Self::Batch>) -> Result<Vec<Result<(), CommitError>>, String>;
     /// Makes durable what has been applied. A failure is final.
     fn sync(&mut self) -> Result<(), String>;
-    /// Clears up behind the round, when everybody has been answered. A failure is final.
+    /// Clears up after the round, when every caller has been answered. A failure is final.
     fn tidy(&mut self) -> Result<(), String>;
 }
 
-/// The thread, and the way to ask it.
+/// Handle of the commit thread.
 pub(super) struct Committer<B> {
-    /// None after closing.
+    /// Queue of batches, or none after closing.
     queue: Mutex<Option<Sender<Asked<B>>>>,
     thread: Mutex<Option<JoinHandle<()>>>,
     failure: Arc<OnceLock<String>>,
@@ -52,7 +53,7 @@ impl<B: Send + 'static> Committer<B> {
         Ok(Committer { queue: Mutex::new(Some(queue)), thread: Mutex::new(Some(thread)), failure })
     }
 
-    /// Applies a batch, and waits until it is durable or never will be known to be.
+    /// Applies a batch and waits until it is durable, or until its outcome can no longer be known.
     pub(super) async fn commit(&self, batch: B) -> Result<(), CommitError> {
         let (answer, answered) = oneshot::channel();
         let asked = match &*self.queue.lock().unwrap_or_else(PoisonError::into_inner) {
@@ -63,18 +64,19 @@ impl<B: Send + 'static> Committer<B> {
         if asked { answered.await.unwrap_or_else(|_| Err(closed())) } else { Err(closed()) }
     }
 
-    /// Why nothing is acknowledged any more, if that is so.
+    /// Returns the reason why nothing is acknowledged any more, if the thread has failed.
     pub(super) fn failure(&self) -> Option<&str> {
         self.failure.get().map(String::as_str)
     }
 }
 
 impl<B> Committer<B> {
-    /// Ends the thread, once it has dealt with everything asked of it.
+    /// Ends the thread after it has answered every batch in the queue.
     pub(super) fn stop(&self) {
         drop(self.queue.lock().unwrap_or_else(PoisonError::into_inner).take());
         if let Some(thread) = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            // Its panics are caught, and whoever still waits is answered when the queue is dropped.
+            // The thread's panics are caught. A caller that still waits is answered when the queue
+            // is dropped.
             let _ = thread.join();
         }
     }
@@ -115,7 +117,7 @@ fn round<W: Work>(work: &mut W, batches: Vec<W::Batch>, answers: Answers) -> Res
     for (answer, result) in answers.into_iter().zip(results) {
         match result {
             Ok(()) => waiting.push(answer),
-            // Whoever asked may have gone away.
+            // The caller may no longer wait for the answer.
             Err(_) => drop(answer.send(result)),
         }
     }
@@ -141,7 +143,7 @@ mod tests {
     use super::*;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    /// Counts what is synced, and fails or panics when its turn comes.
+    /// Counts synced batches, and fails or panics when `fails_at` is reached.
     #[derive(Clone, Default)]
     struct Fake {
         applied: Arc<AtomicUsize>,

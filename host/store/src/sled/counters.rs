@@ -1,11 +1,12 @@
-//! How many records a project has in a collection, kept with every change so that a total needs no counting.
+//! Counters of a project's records in a collection. Each change updates them, so a total needs no
+//! counting.
 
 use super::keys::Key;
 use super::records::unreachable_tree;
 use crate::Error;
 use ::sled::Db;
 
-/// How many live and how many removed records there are, or how many come and go.
+/// Number of live and removed records, or a change of these numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Count {
     pub(super) live: i64,
@@ -18,7 +19,7 @@ impl Count {
     }
 }
 
-/// Reads a counter's value; none counts as zero.
+/// Decodes a counter's value. A missing value counts as zero.
 pub(super) fn decode(project: &str, value: Option<&[u8]>) -> Result<Count, Error> {
     let Some(value) = value else { return Ok(Count::default()) };
     let broken =
@@ -28,7 +29,7 @@ pub(super) fn decode(project: &str, value: Option<&[u8]>) -> Result<Count, Error
     Ok(Count { live: i64::from_le_bytes(*live), removed: i64::from_le_bytes(*removed) })
 }
 
-/// Reads the count of one project.
+/// Reads the counter of one project.
 pub(super) fn of(db: &Db, number: u16, project: &str) -> Result<Count, Error> {
     let value = db.get(Key::counter(number, project).bytes()).map_err(|error| unreachable_tree(&error))?;
     decode(project, value.as_deref())

@@ -1,7 +1,8 @@
-//! Makes sled's files durable, then `HEAD`.
+//! Durability of sled's files and of `HEAD`.
 //!
-//! Sled's own flush hands the log to the kernel; on Linux it syncs neither a grown file's size nor the drive's cache. So
-//! the database file is synced through a handle of our own. `HEAD` comes last, and is never ahead of what is synced.
+//! Sled's own flush hands the log to the kernel. On Linux it syncs neither the size of a grown file
+//! nor the drive's cache. Therefore the database file is synced through a separate handle. `HEAD`
+//! is written last and is never ahead of what is synced.
 
 use super::head::Head;
 use super::position::Position;
@@ -22,7 +23,7 @@ pub(super) struct Disk {
 }
 
 impl Disk {
-    /// Makes everything sled has durable, and begins `HEAD` with the position that has been reached.
+    /// Makes everything that sled holds durable, and starts `HEAD` with the current position.
     pub(super) fn open(db: Db, folder: &Path, head: &Path, position: &Position) -> io::Result<Disk> {
         let (file, spilled) = (File::open(folder.join("db"))?, folder.join("blobs"));
         db.flush().map_err(io::Error::from)?;
@@ -40,8 +41,8 @@ impl Disk {
         self.head.write(position)
     }
 
-    /// Syncs the files that sled makes of pages above 128 KiB and never writes to again. Values are kept too small for
-    /// that, so the folder is empty.
+    /// Syncs the files that sled creates for pages above 128 KiB and never writes to again. Values
+    /// are kept too small for such pages, so the folder is empty in practice.
     fn sync_spilled(&mut self) -> io::Result<()> {
         let synced = self.synced.len();
         for entry in fs::read_dir(&self.spilled)? {

@@ -1,36 +1,38 @@
-//! How a record stands in the tree: a small binary envelope, then its body as JSON text.
+//! The stored form of a record: a small binary envelope, followed by the body as JSON text.
 //!
-//! The checksum covers the key and everything behind it, so that a flipped bit, a value cut short and a value under
-//! another record's key are all noticed on every read. A body too large for one value is kept in pieces under keys of
-//! their own; the envelope then holds its length and checksum.
+//! The checksum covers the key and everything after the checksum. Every read therefore notices a
+//! flipped bit, a value cut short, and a value under another record's key. A body too large for one
+//! value is kept in pieces under keys of their own. The envelope then holds the body's length and
+//! checksum.
 
 use super::keys::Key;
 use crate::{Record, Row, Time};
 use bytes::Bytes;
 
-/// The largest body that stands in the envelope, and the size of the pieces of a larger one. A leaf of sled holds up
-/// to seventeen values, and one above 128 KiB would go to a file that sled never syncs.
+/// Maximum size of a body in the envelope, and size of the pieces of a larger body, in bytes. A
+/// leaf of sled holds up to seventeen values, and a leaf above 128 KiB would go to a file that sled
+/// never syncs.
 pub(super) const PIECE: usize = 6 * 1024;
 
 const VERSION: u8 = 1;
 const WHOLE: u8 = 0;
 const PIECES: u8 = 1;
-/// Version, form, checksum.
+/// Length of version, form and checksum, in bytes.
 const START: usize = 6;
-/// Start, revision, three times, length of the project.
+/// Length of the fixed part, in bytes: start, revision, three times, length of the project.
 const FIXED: usize = START + 8 + 3 * 8 + 2;
 const NEVER: i64 = i64::MIN;
 
-/// Where a stored body is.
+/// Location of a stored body.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Body {
-    /// Right here.
+    /// Body in the envelope itself.
     Whole(Bytes),
-    /// In this many pieces.
+    /// Body in pieces under keys of their own.
     Pieces { count: u32, length: u32, checksum: u32 },
 }
 
-/// What is to be written: the envelope's own value, and the pieces of a large body.
+/// Encodes a record: the value of the envelope, and the pieces of a large body.
 pub(super) fn encode<'a>(key: &Key, row: &'a Row) -> (Vec<u8>, std::slice::Chunks<'a, u8>) {
     let whole = row.body.len() <= PIECE;
     let mut value = Vec::with_capacity(FIXED + row.project.len() + if whole { row.body.len() } else { 12 });
@@ -56,7 +58,7 @@ pub(super) fn encode<'a>(key: &Key, row: &'a Row) -> (Vec<u8>, std::slice::Chunk
     (value, pieces)
 }
 
-/// Reads an envelope, or says what is wrong with it.
+/// Decodes an envelope. The error says what is wrong with it.
 pub(super) fn decode(key: &Key, id: &str, value: &[u8]) -> Result<Record<Body>, &'static str> {
     let fixed = value.get(..FIXED).ok_or("it is cut short")?;
     if u32::from_le_bytes(array(&fixed[2..START])) != checksum(key, value) {

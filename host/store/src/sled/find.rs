@@ -1,9 +1,10 @@
-//! Answers queries from keys, and reads no more records than it has to.
+//! Queries on keys, which read as few records as possible.
 //!
-//! Each condition on a declared field becomes a *source*: ranges of index keys, each key naming a record. A list
-//! without conditions walks one range and takes its total from a counter; one with a single equality counts and cuts
-//! on keys. With more conditions the sources race, and the one that ends first is the smallest; where it is small, its
-//! records are read and [`Query::run`] decides; otherwise the others are intersected with it, on keys.
+//! Each condition on a declared field becomes a *source*: ranges of index keys, each key naming a
+//! record. A list without conditions walks one range and takes its total from a counter. A list
+//! with a single equality counts and pages on keys. With more conditions, the sources are walked in
+//! step, and the one that ends first is the smallest. If it is small, its records are read and
+//! [`Query::run`] decides. Otherwise the other sources are intersected with it, on keys.
 
 use super::counters;
 use super::keys::{DOCUMENT_ID, Key, Prefix, State, split_value, tail_id};
@@ -14,12 +15,12 @@ use ::sled::Db;
 use std::collections::HashSet;
 use std::ops::Bound;
 
-/// Up to this many candidates are read and decided one by one.
+/// Maximum number of candidates that are all read and decided one by one.
 const FEW: usize = 512;
-/// Rather than walk more keys than this for each candidate, the candidates are read.
+/// Maximum number of keys to walk per candidate. Above it, the candidates are read instead.
 const KEYS_PER_RECORD: usize = 4;
 
-/// Answers a query. Nothing may write meanwhile.
+/// Runs a query. Nothing may write during the call.
 pub(super) fn find(db: &Db, shelf: Shelf, query: &Query) -> Result<Page, Error> {
     query.check(shelf.at)?;
     let scope = Scope::of(db, shelf, query)?;
@@ -56,7 +57,7 @@ pub(super) fn find(db: &Db, shelf: Shelf, query: &Query) -> Result<Page, Error> 
     Ok(Page { rows: rows(db, shelf, &query.cut(tails.into_iter()).collect::<Vec<_>>())?, total })
 }
 
-/// Reads documents in order of id, from after one. Nothing may write meanwhile.
+/// Reads documents in order of id, starting after one. Nothing may write during the call.
 pub(super) fn scan_from(db: &Db, shelf: Shelf, after: &str, limit: u64) -> Result<Vec<Row>, Error> {
     let end = Key::collection(Prefix::Document, shelf.number).after();
     let start = Key::document(shelf.number, after).into_bytes();
@@ -72,7 +73,8 @@ pub(super) fn scan_from(db: &Db, shelf: Shelf, after: &str, limit: u64) -> Resul
     Ok(rows)
 }
 
-/// Every live record of one project: the total stands in a counter, the page is a stretch of one range.
+/// Returns a page of every live record of one project. The total is in a counter, and the page is a
+/// part of one range.
 fn whole(db: &Db, shelf: Shelf, query: &Query, project: &str) -> Result<Page, Error> {
     let total = counters::of(db, shelf.number, project)?.live.unsigned_abs();
     let field = query.order.field.as_deref().and_then(|name| shelf.at.field(name));
@@ -87,13 +89,13 @@ fn whole(db: &Db, shelf: Shelf, query: &Query, project: &str) -> Result<Page, Er
         if query.order.descending {
             range.end = key.into_bytes();
         } else {
-            // The first key behind it.
+            // First key after the mark.
             range.start = key.raw(&[0]).into_bytes();
         }
     }
     let tail =
         |rest: &[u8]| -> Option<Tail> { Some(if field.is_some() { split_value(rest)?.1.into() } else { rest.into() }) };
-    // The far half of a long list is nearer from its other end.
+    // A page in the second half of a list is reached faster from the end.
     let length = query.limit.min(total.saturating_sub(query.offset));
     let from_end = query.after.is_none() && query.offset > total / 2;
     let skip = if from_end { total - query.offset.min(total) - length } else { query.offset };
@@ -106,7 +108,8 @@ fn whole(db: &Db, shelf: Shelf, query: &Query, project: &str) -> Result<Page, Er
     Ok(Page { rows: rows(db, shelf, &tails)?, total })
 }
 
-/// All records that one range of keys names, already in order of age: counted to the end, kept for the page only.
+/// Returns a page of all records that one range of keys names, already in order of age. All keys
+/// are counted, and only those of the page are kept.
 fn counted(db: &Db, shelf: Shelf, query: &Query, range: &Range) -> Result<Page, Error> {
     let (mut total, mut place, mut tails) = (0_u64, 0_u64, Vec::<Tail>::new());
     let end = query.offset.saturating_add(query.limit);
@@ -123,7 +126,7 @@ fn counted(db: &Db, shelf: Shelf, query: &Query, range: &Range) -> Result<Page, 
     Ok(Page { rows: rows(db, shelf, &tails)?, total })
 }
 
-/// Walks a stretch of a range, and shows of each key what may be a part of a candidate.
+/// Walks a part of a range, and passes the part of each key after the range's prefix to `visit`.
 fn each(
     db: &Db,
     range: &Range,
@@ -152,7 +155,8 @@ struct Smallest {
     tails: Vec<Tail>,
 }
 
-/// Walks all sources in step until one has ended, and answers with what that one names; none without sources.
+/// Walks all sources in step until one has ended, and returns its candidates. Returns none without
+/// sources.
 fn race(db: &Db, shelf: Shelf, scope: &Scope, sources: &[Source]) -> Result<Option<Smallest>, Error> {
     let mut walks = sources.iter().map(|source| (source.walk(db, shelf, scope), Vec::new())).collect::<Vec<_>>();
     if walks.is_empty() {
@@ -168,7 +172,7 @@ fn race(db: &Db, shelf: Shelf, scope: &Scope, sources: &[Source]) -> Result<Opti
     }
 }
 
-/// Keeps the candidates that meet all conditions, reading each of them.
+/// Keeps the candidates that meet all conditions. Reads each of them.
 fn decide(db: &Db, shelf: Shelf, query: &Query, tails: &mut Vec<Tail>) -> Result<(), Error> {
     let mut kept = Vec::new();
     for tail in tails.drain(..) {
@@ -181,7 +185,7 @@ fn decide(db: &Db, shelf: Shelf, query: &Query, tails: &mut Vec<Tail>) -> Result
     Ok(())
 }
 
-/// The place in the order after which a page continues, as keys have it.
+/// The position in the order after which a page starts, in the encoding of keys.
 struct Behind<'a> {
     value: Option<&'a Scalar>,
     tail: Vec<u8>,
@@ -195,14 +199,15 @@ impl Behind<'_> {
         Some(Behind { value: mark.value.as_ref(), tail, descending: query.order.descending })
     }
 
-    /// Whether a candidate comes behind it.
+    /// Returns true if a candidate comes after the position.
     fn is_met(&self, value: Option<&Scalar>, tail: &[u8]) -> bool {
         let ascending = (value, tail).cmp(&(self.value, &*self.tail));
         if self.descending { ascending.is_lt() } else { ascending.is_gt() }
     }
 }
 
-/// Puts candidates, which are in order of age, into the order asked for, without those before the page's beginning.
+/// Sorts candidates, given in order of age, into the query's order, and drops those before the
+/// beginning of the page.
 fn ordered(db: &Db, shelf: Shelf, scope: &Scope, query: &Query, tails: Vec<Tail>) -> Result<Vec<Tail>, Error> {
     let behind = Behind::of(query);
     let is_met = |value: Option<&Scalar>, tail: &[u8]| behind.as_ref().is_none_or(|behind| behind.is_met(value, tail));
@@ -232,7 +237,7 @@ fn ordered(db: &Db, shelf: Shelf, scope: &Scope, query: &Query, tails: Vec<Tail>
     Ok(tails)
 }
 
-/// Every record in scope, for a query whose conditions no index answers.
+/// Reads every record in scope, for a query whose conditions no index answers.
 fn scan(db: &Db, shelf: Shelf, scope: &Scope) -> Result<Vec<Row>, Error> {
     rows(db, shelf, &Source::All.collect(db, shelf, scope)?)
 }

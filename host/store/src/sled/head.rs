@@ -1,8 +1,9 @@
-//! The `HEAD` file: what has been acknowledged, kept outside the database so that a damaged one cannot hide a loss.
+//! The `HEAD` file: the acknowledged position, kept outside the database so that a damaged database
+//! cannot hide a loss.
 //!
-//! Two slots of a fixed size are written in turn, each in place and then synced. A write that is cut short spoils one
-//! slot and leaves the other, which holds all that was acknowledged before. The file never changes its size, so the
-//! sync has no metadata to write.
+//! Two slots of a fixed size are written in turn, each in place and then synced. A write that is
+//! cut short damages one slot and leaves the other, which holds everything acknowledged before. The
+//! file never changes its size, so the sync has no metadata to write.
 
 use super::position::Position;
 use std::fs::{self, File};
@@ -12,9 +13,10 @@ use std::path::Path;
 
 const SLOT: usize = 4096;
 const MARK: [u8; 8] = *b"thHEAD1\n";
-/// What every mark begins with; a store that older programs must not touch has another number after it.
+/// Common beginning of the marks of all versions. A store that older programs must not touch has
+/// another number after it.
 const MARKED: &[u8] = b"thHEAD";
-/// Mark, checksum, length, generation.
+/// Length of mark, checksum, length and generation, in bytes.
 const START: usize = 8 + 4 + 4 + 8;
 
 /// The open file.
@@ -24,21 +26,21 @@ pub(super) struct Head {
     generation: u64,
 }
 
-/// What a `HEAD` file says.
+/// Content of a `HEAD` file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Said {
-    /// There is no such file.
+    /// The file does not exist.
     Nothing,
-    /// No slot is whole.
+    /// No slot is intact.
     Noise,
-    /// A program has written it that knows more.
+    /// A newer version of the program has written the file.
     Newer,
-    /// The newest whole slot.
+    /// Position in the newest intact slot.
     Position(Position),
 }
 
 impl Head {
-    /// Reads what the file says, changing nothing.
+    /// Reads the file without changing it.
     pub(super) fn read(path: &Path) -> Result<Said> {
         match fs::read(path) {
             Ok(bytes) => Ok(match newest(&bytes) {
@@ -51,7 +53,8 @@ impl Head {
         }
     }
 
-    /// Makes the file say `position` in both slots, whatever it said, and keeps it open.
+    /// Writes `position` to both slots of a new file, which replaces any earlier one, and keeps the
+    /// file open.
     pub(super) fn begin(path: &Path, position: &Position) -> Result<Head> {
         let generation = fs::read(path).ok().and_then(|bytes| newest(&bytes)).map_or(0, |(generation, _)| generation);
         let temporary = path.with_extension("new");
@@ -65,7 +68,7 @@ impl Head {
         Ok(head)
     }
 
-    /// Makes the file say `position`. When it returns, that is on the disk.
+    /// Writes `position` to the next slot. When it returns, the position is on the disk.
     pub(super) fn write(&mut self, position: &Position) -> Result<()> {
         self.generation += 1;
         let slot = encode(self.generation, position)?;

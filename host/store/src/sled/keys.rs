@@ -1,9 +1,9 @@
-//! Keys of the one tree. Byte order of keys is the order of what they stand for.
+//! Keys of the one tree. The byte order of keys is the order of the values they encode.
 //!
 //! | prefix | key | value |
 //! |---|---|---|
 //! | meta | | the position: store id, sequence, digest, counts |
-//! | catalogue | collection name | number and declared fields, as JSON |
+//! | catalog | collection name | number and declared fields, as JSON |
 //! | document | collection, id | envelope and body |
 //! | piece | collection, id, revision, place | a part of a body too large for one value |
 //! | age | collection, state, project, created, id | |
@@ -11,11 +11,13 @@
 //! | unique | collection, project, field, value | id of the live record that holds the value |
 //! | counter | collection, project | how many live and removed records there are |
 //!
-//! Collections go by the number the catalogue gives them, fields by their place in the declaration. The last two parts
-//! of age and index keys, the *tail*, name a record and order records by age.
+//! Keys refer to a collection by its number in the catalog, and to a field by its position in the
+//! declaration. The last two parts of age and index keys, the *tail*, name a record and order
+//! records by age.
 //!
-//! No key has the byte `ff`. Walking backwards, sled 0.34 guesses where the page before the current one is by taking one
-//! off the last byte of its lower bound and adding four times `ff`; with keys beyond that guess it panics.
+//! No key contains the byte `ff`. When sled 0.34 walks backwards, it guesses the position of the
+//! previous page by subtracting one from the last byte of the current page's lower bound and
+//! appending `ff` four times. With keys beyond that guess it panics.
 
 use crate::{Scalar, Time};
 
@@ -41,7 +43,7 @@ impl Prefix {
     }
 }
 
-/// Whether a record is live or removed; removed ones have index entries of their own.
+/// The state of a record. Removed records have index entries of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum State {
@@ -55,10 +57,10 @@ impl State {
     }
 }
 
-/// Where the id begins in the key of a document.
+/// Offset of the id in the key of a document, in bytes.
 pub(super) const DOCUMENT_ID: usize = 3;
 
-/// How many bytes a number takes.
+/// Length of an encoded number, in bytes.
 const INT_LENGTH: usize = 10;
 const SIGN: u64 = 1 << 63;
 
@@ -86,7 +88,7 @@ impl Key {
         Key([&[Prefix::Catalogue as u8], name.as_bytes()].concat())
     }
 
-    /// A key that was read from the tree.
+    /// Wraps a key that was read from the tree.
     pub(super) fn whole(bytes: &[u8]) -> Key {
         Key(bytes.to_vec())
     }
@@ -111,12 +113,13 @@ impl Key {
         Key::new(Prefix::Counter, collection).raw(project.as_bytes())
     }
 
-    /// The age keys of a project; a tail completes one.
+    /// Returns the prefix of a project's age keys. A tail completes a key.
     pub(super) fn age(collection: u16, state: State, project: &str) -> Key {
         Key::new(Prefix::Age, collection).raw(&[state as u8]).text(project)
     }
 
-    /// The index keys of one field of a project; a value and a tail complete one.
+    /// Returns the prefix of the index keys of one field of a project. A value and a tail complete
+    /// a key.
     pub(super) fn index(collection: u16, state: State, project: &str, field: usize) -> Key {
         Key::new(Prefix::Index, collection).raw(&[state as u8]).text(project).place(field)
     }
@@ -133,7 +136,7 @@ impl Key {
         }
     }
 
-    /// The tail alone.
+    /// Encodes a tail alone.
     pub(super) fn tail_of(created_at: Time, id: &str) -> Vec<u8> {
         Key(Vec::new()).tail(created_at, id).into_bytes()
     }
@@ -142,22 +145,22 @@ impl Key {
         self.int(created_at.0).raw(id.as_bytes())
     }
 
-    /// The keys of this field whose value is a number.
+    /// Returns the prefix of this field's keys whose value is a number.
     pub(super) fn numbers(self) -> Key {
         self.raw(&[INT])
     }
 
-    /// The first key of this field whose value is a number of at least `low`.
+    /// Returns the start of this field's keys whose value is a number of at least `low`.
     pub(super) fn numbers_from(self, low: i64) -> Key {
         self.raw(&[INT]).int(low)
     }
 
-    /// The first of these age keys that is made at `low` or later.
+    /// Returns the start of the keys whose records were created at `low` or later.
     pub(super) fn made_from(self, low: i64) -> Key {
         self.int(low)
     }
 
-    /// The first key after all that begin with this one.
+    /// Returns the first key after all keys that begin with this one.
     pub(super) fn after(&self) -> Vec<u8> {
         let mut end = self.0.clone();
         while let Some(last) = end.pop() {
@@ -191,7 +194,8 @@ impl Key {
         self.raw(&place.to_be_bytes())
     }
 
-    /// Seven bits to a byte, so that none is `ff`; flipping the sign bit makes their order the order of the numbers.
+    /// Appends a number with seven bits per byte, so that no byte is `ff`. With the sign bit
+    /// flipped, the order of the bytes is the order of the numbers.
     fn int(self, number: i64) -> Key {
         let bits = number as u64 ^ SIGN;
         let mut bytes = [0; INT_LENGTH];
@@ -201,7 +205,8 @@ impl Key {
         self.raw(&bytes)
     }
 
-    /// A zero byte becomes `00 02` and the end is `00 01`, so that a text comes before every longer one.
+    /// Appends a text. A zero byte becomes `00 02`, and the end is `00 01`, so a text comes before
+    /// every longer text that begins with it.
     fn text(mut self, text: &str) -> Key {
         for part in text.as_bytes().split_inclusive(|byte| *byte == 0) {
             self.0.extend_from_slice(part);
@@ -213,12 +218,12 @@ impl Key {
     }
 }
 
-/// The collection a key belongs to.
+/// Returns the number of the collection that a key belongs to.
 pub(super) fn collection_of(key: &[u8]) -> Option<u16> {
     Some(u16::from_be_bytes(key.get(1..3)?.try_into().ok()?))
 }
 
-/// Splits what follows the field of an index key into value and tail.
+/// Splits the part of an index key after the field into value and tail.
 pub(super) fn split_value(rest: &[u8]) -> Option<(Option<Scalar>, &[u8])> {
     let (tag, rest) = rest.split_first()?;
     match *tag {
@@ -252,7 +257,7 @@ fn split_text(rest: &[u8]) -> Option<(String, &[u8])> {
     }
 }
 
-/// The id that a tail names.
+/// Returns the id that a tail names.
 pub(super) fn tail_id(tail: &[u8]) -> Option<&str> {
     std::str::from_utf8(tail.get(INT_LENGTH..)?).ok()
 }

@@ -1,14 +1,15 @@
-//! The embedded backend: one process, one folder, sled 0.34 underneath.
+//! The embedded backend: one process, one folder, sled 0.34.
 //!
-//! Sled keeps ordered keys and applies a batch of changes in one step that a crash does not split. Everything else is
-//! ours: indexes and unique keys, what *acknowledged* means (`committer`, `disk`), checksums on every record
-//! (`envelope`), and knowing at the next start whether anything is missing (`position`, `head`, `open`).
+//! Sled keeps ordered keys and applies a batch of changes in one step that a crash does not split.
+//! This module adds everything else: indexes and unique keys, durability of acknowledged batches
+//! (`committer`, `disk`), checksums on every record (`envelope`), and detection of missing data at
+//! the next start (`position`, `head`, `open`).
 //!
-//! | file | what it is |
+//! | file | content |
 //! |---|---|
 //! | `sled/` | sled's own files |
-//! | `HEAD` | the newest acknowledged position, outside of what sled may lose |
-//! | `LOCK` | held as long as the store is open |
+//! | `HEAD` | the newest acknowledged position, outside of the files that sled may lose |
+//! | `LOCK` | the lock that is held while the store is open |
 //! | `aside/` | snapshots and settings of sled that could not be used |
 
 mod catalogue;
@@ -50,35 +51,38 @@ use write::{Planned, Prepared, Round};
 pub(crate) struct Sled(Arc<Core>);
 
 struct Core {
-    /// Dropped first: what was asked of it is done before the folder is let go.
+    /// Dropped first, so that all queued batches are done before the folder is unlocked.
     committer: Committer<Prepared>,
-    /// The open files; none after closing.
+    /// The open files, or none after closing.
     files: ArcSwapOption<Files>,
     catalogue: Catalogue,
     state: Arc<State>,
     space: Space,
 }
 
-/// What those who read share with the thread that commits.
+/// State that readers share with the commit thread.
 struct State {
-    /// Where the tree stands; held while it is changed.
+    /// Current position of the tree. Locked while the tree is changed.
     position: Mutex<Position>,
-    /// Taken to write around the moment a round enters the tree, so that whoever reads under it sees no half of one.
+    /// Locked for writing while a round is applied to the tree. A reader that holds it for reading
+    /// never sees a part of a round.
     moment: RwLock<()>,
 }
 
-/// Dropped in this order: the folder stays locked until sled has let go of its files.
+/// The open files. The fields are dropped in this order: the folder stays locked until sled has
+/// closed its files.
 struct Files {
     db: ::sled::Db,
     _lock: File,
 }
 
-/// How long closing waits for reads that are still going on.
+/// Maximum number of waits for running reads when the store is closed.
 const CLOSE_WAITS: u32 = 5_000;
+/// Duration of one such wait.
 const CLOSE_WAIT: Duration = Duration::from_millis(1);
 
 impl Sled {
-    /// Opens the store in a folder, making it where it is missing.
+    /// Opens the store in a folder, creating it if it is missing.
     pub(crate) fn open(at: &Path, collections: &[&'static Collection]) -> Result<Sled, OpenError> {
         let declaration = |reason: String| OpenError::Declaration { at: at.to_owned(), reason };
         document::check(collections).map_err(declaration)?;
@@ -99,14 +103,15 @@ impl Sled {
         })))
     }
 
-    /// Runs work that may block on the runtime's threads for that.
+    /// Runs blocking work on the runtime's threads for such work.
     async fn blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Core) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
         let core = self.0.clone();
         let done = tokio::task::spawn_blocking(move || work(&core)).await;
-        // What a panic of sled says is a dump of its tree, keys included.
+        // The message of sled's panic is a dump of its tree, keys included. It is therefore
+        // dropped.
         done.unwrap_or_else(|_| Err(Error::Unavailable("reading the database has panicked".to_owned())))
     }
 }
@@ -114,7 +119,8 @@ impl Sled {
 #[async_trait]
 impl Backend for Sled {
     async fn get(&self, at: &'static Collection, id: &str) -> Result<Option<Row>, Error> {
-        // One key of a tree that is mostly in memory: handing it to another thread would cost more than it takes.
+        // The read concerns one key of a tree that is mostly in memory. Passing it to another
+        // thread would cost more than the read.
         self.0.get(at, id)
     }
 
@@ -154,7 +160,7 @@ impl Backend for Sled {
 
     async fn close(&self) {
         let core = self.0.clone();
-        // A panic in here leaves the store as closed as it can be.
+        // After a panic in `close`, the store is closed as far as possible.
         let _ = tokio::task::spawn_blocking(move || core.close()).await;
     }
 }
@@ -173,7 +179,7 @@ impl Core {
         let (files, shelf) = (self.files()?, self.shelf(at)?);
         let first = records::read(&files.db, shelf, id);
         let read = match first {
-            // The pieces of a large body may have been replaced while they were fetched.
+            // The pieces of a large body may have been replaced while they were read.
             Err(_) => {
                 let _moment = self.state.moment.read().unwrap_or_else(PoisonError::into_inner);
                 records::read(&files.db, shelf, id)
@@ -185,7 +191,8 @@ impl Core {
 
     fn find(&self, at: &'static Collection, query: &Query) -> Result<Page, Error> {
         let (files, shelf) = (self.files()?, self.shelf(at)?);
-        // Readers cannot leave anything half done, so a panic of one of them is no reason to refuse others.
+        // Readers leave no partial changes behind, so the panic of one reader is no reason to
+        // refuse others.
         let _moment = self.state.moment.read().unwrap_or_else(PoisonError::into_inner);
         find::find(&files.db, shelf, query)
     }
@@ -198,12 +205,12 @@ impl Core {
 
     fn verify(&self) -> Result<Report, Error> {
         let files = self.files()?;
-        // Nothing commits while this is held, so tree and position belong together.
+        // Nothing commits while this lock is held, so tree and position match.
         let position = self.state.position.lock().unwrap_or_else(PoisonError::into_inner);
         check::cross_check(&files.db, &self.catalogue, &position)
     }
 
-    /// Makes everything durable and lets go of the files.
+    /// Makes everything durable and closes the files.
     fn close(&self) {
         let files = self.files.swap(None);
         self.committer.stop();
@@ -218,12 +225,12 @@ impl Core {
     }
 }
 
-/// What the committing thread works with.
+/// State of the commit thread.
 struct Writer {
     db: ::sled::Db,
     state: Arc<State>,
     disk: Disk,
-    /// Keys that the last round has taken away and whose space is still held.
+    /// Keys that the last round has removed and whose space is still in use.
     vacated: Vec<::sled::IVec>,
 }
 
@@ -236,7 +243,8 @@ impl Work for Writer {
         let results = batches.into_iter().map(|batch| round.add(batch)).collect();
         if let Some(Planned { batch, vacated, position: reached }) = round.finish() {
             let _moment = self.state.moment.write().unwrap_or_else(PoisonError::into_inner);
-            // After a failure a part may be in memory. It is not sealed, so the next start does not see it.
+            // After a failure, a part of the round may be in memory. It is not sealed, so the next
+            // start does not see it.
             self.db.apply_batch(batch).map_err(|error| format!("cannot write the database: {error}"))?;
             *position = reached;
             self.vacated = vacated;

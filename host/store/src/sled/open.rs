@@ -1,9 +1,10 @@
-//! Opens a store in guarded steps, and refuses one that holds less than was acknowledged.
+//! Opening of a store in guarded steps. A store that holds less than was acknowledged is refused.
 //!
-//! Sled opens damaged files as if nothing were missing, fails on others with a panic, and on some may never come back.
-//! So it is opened on a thread of its own, under a deadline, its panics caught; then every key is read and the whole
-//! compared with the position in the tree and with `HEAD`. When that does not come out right, what sled derives from
-//! its log (snapshots, settings) is set aside once and the log alone is tried.
+//! Sled opens damaged files as if nothing were missing, panics on others, and may hang on some.
+//! Therefore it is opened on a thread of its own, with a timeout, and its panics are caught. Then
+//! every key is read, and the result is compared with the position in the tree and with `HEAD`. If
+//! they differ, the files that sled derives from its log (snapshots, settings) are moved aside
+//! once, and the store is opened from the log alone.
 
 use super::check::{self, Walk};
 use super::head::{Head, Said};
@@ -18,15 +19,18 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::Duration;
 
-/// Memory for pages that were read; sled's own default is a gibibyte.
+/// Size of sled's page cache, in bytes. Sled's own default is one gibibyte.
 const CACHE: u64 = 64 * 1024 * 1024;
-/// How often sled tidies its file. Acknowledging does not wait for this.
+/// Interval at which sled flushes by itself, in milliseconds. Acknowledging does not wait for this.
 const TIDY_EVERY_MS: u64 = 500;
-/// How long opening may take, and how many bytes of database earn it one second more.
+/// Minimum timeout of opening.
 const PATIENCE: Duration = Duration::from_secs(20);
+/// Number of bytes of the database file that add one second to the timeout.
 const BYTES_PER_SECOND: u64 = 8 * 1024 * 1024;
-/// How long a lock that the end of an earlier store in this process is still holding is waited for.
+/// Maximum number of waits for sled's file lock, which an earlier store of this process may still
+/// hold while it ends.
 const LOCK_WAITS: u32 = 200;
+/// Duration of one such wait.
 const LOCK_WAIT: Duration = Duration::from_millis(10);
 
 /// The paths of a store.
@@ -46,14 +50,15 @@ impl Paths {
     }
 }
 
-/// What opening yields: the tree, where it stands, and the lock on the folder, to be kept as long as the tree.
+/// Result of opening: the tree, its position, and the lock on the folder, which must be kept as
+/// long as the tree.
 pub(super) struct Opened {
     pub(super) db: Db,
     pub(super) position: Position,
     pub(super) lock: File,
 }
 
-/// Opens the folder, making a store where there is none.
+/// Opens the folder, creating a store if none exists.
 pub(super) fn open(paths: &Paths) -> Result<Opened, OpenError> {
     fs::create_dir_all(&paths.root).map_err(|error| io_error(&paths.root, error))?;
     let lock = lock(paths)?;
@@ -66,7 +71,7 @@ pub(super) fn open(paths: &Paths) -> Result<Opened, OpenError> {
     match &said {
         Said::Noise => return Err(damaged(&paths.head, "it is damaged")),
         Said::Newer => return Err(newer(&paths.head)),
-        // Asked before sled is, which would begin an empty database here.
+        // This check comes before sled is opened, because sled would create an empty database here.
         Said::Position(_) if length == 0 => return Err(damaged(&paths.db, "it is missing or empty")),
         Said::Nothing | Said::Position(_) => {}
     }
@@ -76,13 +81,14 @@ pub(super) fn open(paths: &Paths) -> Result<Opened, OpenError> {
     Ok(Opened { db, position, lock })
 }
 
-/// Tries once more with nothing but sled's log, where what went wrong may be about what it derives from that.
+/// Opens the store once more from sled's log alone, because the damage may be in files that sled
+/// derives from the log.
 fn again(paths: &Paths, said: &Said, length: u64, first: Trouble) -> Result<(Db, Position), OpenError> {
     let Trouble::Damaged { .. } = first else { return Err(first.into()) };
     tracing::warn!(?first, "the store does not open as it stands; reading its log alone");
     set_aside(paths).map_err(|error| io_error(&paths.sled, error))?;
     guarded(paths, said, length).map_err(|second| match second {
-        // The first attempt has never come back, and still holds the files.
+        // The first attempt has never returned and still holds the files.
         Trouble::Locked { .. } => first.into(),
         second => second.into(),
     })
@@ -98,7 +104,7 @@ fn lock(paths: &Paths) -> Result<File, OpenError> {
     }
 }
 
-/// Sled would take a snapshot it was interrupted in writing for its newest one.
+/// Deletes unfinished snapshots. Sled would use one as its newest snapshot.
 fn clear_unfinished(folder: &Path) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
@@ -109,7 +115,8 @@ fn clear_unfinished(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Moves what sled can make anew from its log out of its sight, in place of what was moved there before.
+/// Moves the files that sled can rebuild from its log to the `aside` folder, replacing those moved
+/// there before.
 fn set_aside(paths: &Paths) -> io::Result<()> {
     let aside = paths.root.join("aside");
     fs::create_dir_all(&aside)?;
@@ -123,7 +130,7 @@ fn set_aside(paths: &Paths) -> io::Result<()> {
     File::open(&paths.sled)?.sync_all()
 }
 
-/// Why an attempt did not come out right.
+/// Reason why an attempt failed.
 #[derive(Debug)]
 enum Trouble {
     Damaged { file: PathBuf, reason: String },
@@ -141,14 +148,14 @@ impl From<Trouble> for OpenError {
     }
 }
 
-/// Attempts to open on a thread that may panic, or never come back.
+/// Attempts to open the store on a thread that may panic or hang.
 fn guarded(paths: &Paths, said: &Said, length: u64) -> Result<(Db, Position), Trouble> {
     let (sender, receiver) = mpsc::sync_channel(1);
     let (owned, known) = (paths.clone(), said.clone());
     let attempt = move || {
         let result = catch_unwind(AssertUnwindSafe(|| attempt(&owned, &known)));
         let panicked = |_| Trouble::Damaged { file: owned.db.clone(), reason: "reading it has panicked".to_owned() };
-        // Whoever asked may have lost patience.
+        // The caller may have timed out.
         let _ = sender.send(result.map_err(panicked).flatten());
     };
     let started = std::thread::Builder::new().name(OPENING_THREAD.to_owned()).spawn(attempt);
@@ -210,7 +217,8 @@ fn open_sled(paths: &Paths) -> Result<Db, Trouble> {
     let config = ::sled::Config::new().path(&paths.sled).cache_capacity(CACHE).flush_every_ms(Some(TIDY_EVERY_MS));
     for _ in 0..LOCK_WAITS {
         match config.open() {
-            // The folder's own lock is ours, so it can only be the rest of a store that this process has closed.
+            // The store holds the folder's own lock. Therefore sled's lock can only belong to a
+            // store that this process has closed before.
             Err(::sled::Error::Io(error)) if error.to_string().starts_with("could not acquire lock") => {
                 std::thread::sleep(LOCK_WAIT);
             }
@@ -220,7 +228,8 @@ fn open_sled(paths: &Paths) -> Result<Db, Trouble> {
     Err(Trouble::Locked { root: paths.root.clone() })
 }
 
-/// Begins a new store. `HEAD` is written later, so a start that is cut off between the two is one of an empty store.
+/// Creates a new store. `HEAD` is written later, so a start that is interrupted between the two
+/// leaves an empty store.
 fn create(paths: &Paths, db: &Db) -> Result<Position, Trouble> {
     let mut id = [0; 16];
     let failed = |error: io::Error| Trouble::Io { at: paths.root.clone(), error };
@@ -237,7 +246,7 @@ fn sled_trouble(paths: &Paths, error: ::sled::Error) -> Trouble {
     }
 }
 
-/// Whether an error is about rights, space or the device, and not about what the files contain.
+/// Returns true if an error concerns rights, space or the device, and not the content of the files.
 fn environment(error: &io::Error) -> bool {
     use io::ErrorKind::{PermissionDenied, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
     matches!(error.kind(), PermissionDenied | QuotaExceeded | ReadOnlyFilesystem | StorageFull)

@@ -1,33 +1,34 @@
-//! How far the store has come: what a start compares to notice that something is missing.
+//! The position of the store: the data that a start compares to notice losses.
 //!
-//! Every batch writes the new position into the tree, in the same atomic step as its records; the committer writes it to
-//! the `HEAD` file before the batch is acknowledged. The digest is the sum of a hash of every key with its value, so
-//! that a record that is gone, or that has fallen back to an earlier revision, shows even where all counts agree.
+//! Every batch writes the new position to the tree, in the same atomic step as its records. The
+//! committer writes it to the `HEAD` file before the batch is acknowledged. The digest is the sum
+//! of a hash of every key with its value. A record that is missing or has fallen back to an earlier
+//! revision therefore shows even where all counts agree.
 
 use super::keys::Key;
 use super::vacancy;
 use ::sled::{Batch, Db, IVec};
 
-/// Names one store, made at random when it is created.
+/// Id of one store, generated at random when the store is created.
 pub(super) type StoreId = [u8; 16];
 
 /// The state of the whole tree after a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Position {
-    /// Which store this is.
+    /// Id of the store.
     pub(super) store: StoreId,
-    /// How many batches there have been.
+    /// Number of batches applied so far.
     pub(super) sequence: u64,
-    /// How many keys the tree has, this position's own apart.
+    /// Number of keys in the tree, without the position's own.
     pub(super) keys: u64,
-    /// The sum of the hashes of all keys and values, this position's own apart.
+    /// Sum of the hashes of all keys and values, without the position's own.
     pub(super) digest: u64,
-    /// How many records each collection has, removed ones included, by number of the collection.
+    /// Number of records of each collection, removed ones included, by number of the collection.
     pub(super) records: Vec<u64>,
 }
 
 impl Position {
-    /// The position of an empty store.
+    /// Returns the position of an empty store.
     pub(super) fn start(store: StoreId) -> Position {
         Position { store, sequence: 0, keys: 0, digest: 0, records: Vec::new() }
     }
@@ -63,9 +64,10 @@ impl Position {
     }
 }
 
-/// The hash of one key with its value.
+/// Returns the hash of one key with its value.
 pub(super) fn hash(key: &[u8], value: &[u8]) -> u64 {
-    // The finaliser of splitmix64 spreads the two checksums over all bits, so that sums do not cancel out.
+    // The finalizer of splitmix64 spreads the two checksums over all bits, so that sums do not
+    // cancel out.
     let mut bits = u64::from(crc32fast::hash(key)) << 32 | u64::from(crc32fast::hash(value));
     bits = (bits ^ bits >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     bits = (bits ^ bits >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -75,7 +77,7 @@ pub(super) fn hash(key: &[u8], value: &[u8]) -> u64 {
 /// Changes to the tree that belong together, and the position they lead to.
 pub(super) struct Changes {
     writes: Vec<(Key, Option<IVec>)>,
-    /// Keys that go and whose values took much space.
+    /// Removed keys whose values took much space.
     vacated: Vec<Key>,
     position: Position,
 }
@@ -85,7 +87,7 @@ impl Changes {
         Changes { writes: Vec::new(), vacated: Vec::new(), position: position.clone() }
     }
 
-    /// Puts a value; `old` is the one it replaces.
+    /// Puts a value. `old` is the value that it replaces.
     pub(super) fn put(&mut self, key: Key, value: impl Into<IVec>, old: Option<&[u8]>) {
         let value = value.into();
         let position = &mut self.position;
@@ -97,7 +99,7 @@ impl Changes {
         self.writes.push((key, Some(value)));
     }
 
-    /// Takes a key away; `old` is the value it has.
+    /// Removes a key. `old` is its value.
     pub(super) fn remove(&mut self, key: Key, old: &[u8]) {
         self.position.digest = self.position.digest.wrapping_sub(hash(key.bytes(), old));
         self.position.keys = self.position.keys.wrapping_sub(1);
@@ -107,18 +109,19 @@ impl Changes {
         self.writes.push((key, None));
     }
 
-    /// Counts records of a collection that come or go.
+    /// Counts records of a collection that are added or removed.
     pub(super) fn count(&mut self, collection: u16, change: i64) {
         self.position.count(collection, change);
     }
 
-    /// Ends with what is to be written, which keys leave space behind, and the position that leads to.
+    /// Returns the writes, the removed keys that leave much space behind, and the position after
+    /// the changes.
     pub(super) fn finish(mut self) -> (impl Iterator<Item = (Key, Option<IVec>)>, Vec<Key>, Position) {
         self.position.sequence += 1;
         (self.writes.into_iter(), self.vacated, self.position)
     }
 
-    /// Writes the changes and their position into the tree, in one step.
+    /// Applies the changes and their position to the tree, in one step.
     pub(super) fn apply(self, db: &Db) -> ::sled::Result<Position> {
         let (writes, _, position) = self.finish();
         let mut batch = Batch::default();

@@ -1,4 +1,4 @@
-//! Records read from the tree, whole and checked, and the index keys each of them has.
+//! Complete, checked records read from the tree, and the index keys of each record.
 
 use super::envelope::{self, Body};
 use super::keys::{Key, State};
@@ -15,7 +15,7 @@ pub(super) struct Shelf {
     pub(super) at: &'static Collection,
 }
 
-/// Where values are read from: the tree, or the tree as a round of batches will leave it.
+/// A source of values: the tree, or the tree as a round of batches will leave it.
 pub(super) trait Reader {
     /// Reads the value of a key.
     fn value(&self, key: &Key) -> Result<Option<IVec>, Error>;
@@ -27,14 +27,14 @@ impl Reader for Db {
     }
 }
 
-/// A record as it stands in the tree.
+/// A record as stored in the tree.
 #[derive(Debug)]
 pub(super) struct Stored {
-    /// The envelope's own value.
+    /// Value of the envelope.
     pub(super) value: IVec,
-    /// The parts of a large body, in order.
+    /// Pieces of a large body, in order.
     pub(super) pieces: Vec<IVec>,
-    /// The record that value and pieces make.
+    /// Record decoded from value and pieces.
     pub(super) row: Row,
 }
 
@@ -47,7 +47,7 @@ pub(super) fn read(reader: &impl Reader, shelf: Shelf, id: &str) -> Result<Optio
     }
 }
 
-/// Makes a record of its value, fetching the pieces of a large body.
+/// Decodes a record from its value, reading the pieces of a large body.
 pub(super) fn assemble(reader: &impl Reader, shelf: Shelf, key: &Key, id: &str, value: IVec) -> Result<Stored, Error> {
     let damaged = |reason: &str| Error::unreadable(shelf.at, id, &reason);
     let record = envelope::decode(key, id, &value).map_err(damaged)?;
@@ -73,7 +73,7 @@ pub(super) fn assemble(reader: &impl Reader, shelf: Shelf, key: &Key, id: &str, 
     Ok(Stored { value, pieces, row: record.map(|_| body) })
 }
 
-/// The age and index keys of a record, each once, in order.
+/// Returns the age and index keys of a record, each once, in order.
 pub(super) fn entries<T>(shelf: Shelf, record: &Record<T>, values: &Values) -> Vec<Key> {
     let state = State::of(record.deleted_at);
     let tail = |key: Key| key.tail(record.created_at, &record.id);
@@ -89,7 +89,8 @@ pub(super) fn entries<T>(shelf: Shelf, record: &Record<T>, values: &Values) -> V
     keys
 }
 
-/// The keys a record holds against others, with the place of the field; a removed record holds none.
+/// Returns the unique keys that a record holds, with the position of the field. A removed record
+/// holds none.
 pub(super) fn claims<T>(shelf: Shelf, record: &Record<T>, values: &Values) -> Vec<(usize, Key)> {
     if !record.is_live() {
         return Vec::new();
@@ -101,12 +102,12 @@ pub(super) fn claims<T>(shelf: Shelf, record: &Record<T>, values: &Values) -> Ve
         .collect()
 }
 
-/// The values of a stored record's declared fields.
+/// Returns the values of a stored record's declared fields.
 pub(super) fn values(shelf: Shelf, row: &Row) -> Result<Values, Error> {
     Values::of(shelf.at, &row.body).map_err(|error| Error::unreadable(shelf.at, &row.id, &error))
 }
 
-/// What an error of the tree means to whoever reads.
+/// Converts an error of the tree to the error of a read.
 pub(super) fn unreachable_tree(error: &::sled::Error) -> Error {
     match error {
         ::sled::Error::Corruption { .. } => {

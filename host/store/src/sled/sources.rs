@@ -1,4 +1,4 @@
-//! Where the candidates of a query come from: ranges of index keys.
+//! Sources of a query's candidates: ranges of index keys.
 
 use super::counters;
 use super::keys::{Key, State, split_value};
@@ -8,10 +8,10 @@ use crate::{Error, Kind, Query, Scalar, Test};
 use ::sled::Db;
 use std::collections::HashSet;
 
-/// Time of creation and id, as index keys end in them: it names a record, and sorts by age.
+/// Creation time and id, the last parts of an index key. A tail names a record and sorts by age.
 pub(super) type Tail = Box<[u8]>;
 
-/// The projects and states a query looks at.
+/// The projects and states that a query covers.
 #[derive(Debug)]
 pub(super) struct Scope {
     projects: Vec<String>,
@@ -27,7 +27,7 @@ impl Scope {
         Ok(Scope { projects, states: if query.deleted { &[State::Live, State::Removed] } else { &[State::Live] } })
     }
 
-    /// The one project and state, where there is only one of each.
+    /// Returns the only project and state, if the scope has one of each.
     pub(super) fn single(&self) -> Option<(&str, State)> {
         match (&*self.projects, self.states) {
             ([project], [state]) => Some((project, *state)),
@@ -35,30 +35,30 @@ impl Scope {
         }
     }
 
-    /// Every project with every state.
+    /// Returns every combination of project and state.
     pub(super) fn parts(&self) -> impl Iterator<Item = (&str, State)> {
         self.projects.iter().flat_map(|project| self.states.iter().map(move |state| (project.as_str(), *state)))
     }
 }
 
-/// One way to come to candidates.
+/// A set of candidates for one condition.
 #[derive(Debug)]
 pub(super) enum Source {
     /// All records in scope.
     All,
-    /// Records made within bounds.
+    /// Records created within bounds.
     Age(Bounds),
     /// Records with one of these ids.
     Ids(Vec<String>),
-    /// Records whose field has one of these values, made within bounds.
+    /// Records whose field has one of these values, created within bounds.
     Values { place: usize, values: Vec<Scalar>, age: Bounds },
     /// Records whose field is a number within bounds.
     Span { place: usize, bounds: Bounds },
-    /// Records whose field, looked at value by value, meets the test.
+    /// Records whose field meets the test, checked value by value.
     Test { place: usize, test: Test },
 }
 
-/// Numbers or times of at least `low`, and below `high` where there is an upper bound.
+/// Numbers or times of at least `low`, and below `high` if an upper bound is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Bounds {
     low: i64,
@@ -82,7 +82,7 @@ impl Bounds {
     }
 }
 
-/// The sources of a query, and whether it has conditions that none of them settles.
+/// Returns the sources of a query, and whether it has conditions that no source settles.
 pub(super) fn sources(shelf: Shelf, query: &Query) -> (Vec<Source>, bool) {
     let (mut found, mut rest) = (Vec::<Source>::new(), false);
     for cond in &query.conditions {
@@ -91,7 +91,7 @@ pub(super) fn sources(shelf: Shelf, query: &Query) -> (Vec<Source>, bool) {
             None => envelope(&cond.field, &cond.test),
         };
         match source {
-            // A lower and an upper bound of one value are one range.
+            // A lower and an upper bound on the same value form one range.
             Some(source) => {
                 // An id may name a record outside the scope.
                 rest |= matches!(source, Source::Ids(_));
@@ -109,7 +109,7 @@ pub(super) fn sources(shelf: Shelf, query: &Query) -> (Vec<Source>, bool) {
     (with_age(found), rest)
 }
 
-/// The keys of one value are in order of age, so bounds on the age become a part of the range.
+/// Moves bounds on the age into the ranges of values. The keys of one value are in order of age.
 fn with_age(mut found: Vec<Source>) -> Vec<Source> {
     let Some(place) = found.iter().position(|source| matches!(source, Source::Age(_))) else { return found };
     if let (true, Source::Age(bounds)) = (found.iter().any(|s| matches!(s, Source::Values { .. })), &found[place]) {
@@ -130,7 +130,8 @@ fn declared(place: usize, kind: Kind, test: &Test) -> Option<Source> {
         Test::AnyOf(values) => Source::Values { place, values: values.clone(), age: Bounds::NONE },
         Test::AtLeast(low) => Source::Span { place, bounds: Bounds::from(*low) },
         Test::Below(high) => Source::Span { place, bounds: Bounds::below(*high) },
-        // Every element of a list has a key, and each key by itself says nothing about what the list does not have.
+        // Every element of a list has its own key. One key does not show which elements the list
+        // lacks.
         Test::Not(_) if kind == Kind::List => return None,
         Test::Contains(_) | Test::Not(_) => Source::Test { place, test: test.clone() },
     })
@@ -149,7 +150,7 @@ fn envelope(name: &str, test: &Test) -> Option<Source> {
     }
 }
 
-/// A range of keys, and how long the part that is no part of a candidate is.
+/// A range of keys, and the length of the prefix before the part that names a candidate.
 pub(super) struct Range {
     pub(super) start: Vec<u8>,
     pub(super) end: Vec<u8>,
@@ -157,14 +158,15 @@ pub(super) struct Range {
 }
 
 impl Range {
-    /// Every key that begins with this one.
+    /// Returns the range of every key that begins with this one.
     pub(super) fn all(key: Key) -> Range {
         let (end, prefix) = (key.after(), key.len());
         Range { start: key.into_bytes(), end, prefix }
     }
 }
 
-/// Puts candidates in order of age. A list may name a record once for each of its elements.
+/// Sorts candidates in order of age and removes duplicates. A list may name a record once for each
+/// of its elements.
 pub(super) fn distinct(mut tails: Vec<Tail>) -> Vec<Tail> {
     tails.sort_unstable();
     tails.dedup();
@@ -172,7 +174,7 @@ pub(super) fn distinct(mut tails: Vec<Tail>) -> Vec<Tail> {
 }
 
 impl Source {
-    /// Takes in another bound on the same value.
+    /// Adds another bound on the same value. Returns false if the sources cannot be combined.
     fn narrow(&mut self, other: &Source) -> bool {
         match (self, other) {
             (Source::Age(bounds), Source::Age(other)) => bounds.narrow(*other),
@@ -184,7 +186,8 @@ impl Source {
         true
     }
 
-    /// The one range whose keys are in order of age and each name another record, where it is like that.
+    /// Returns the single range whose keys are in order of age and name each record once, if the
+    /// source is such a range.
     pub(super) fn by_age(&self, shelf: Shelf, scope: &Scope) -> Option<Range> {
         let (project, state) = scope.single()?;
         let ordered = match self {
@@ -196,13 +199,13 @@ impl Source {
         if ordered && ranges.len() == 1 { ranges.pop() } else { None }
     }
 
-    /// All candidates, each once, in order of age.
+    /// Returns all candidates, each once, in order of age.
     pub(super) fn collect(&self, db: &Db, shelf: Shelf, scope: &Scope) -> Result<Vec<Tail>, Error> {
         let tails = self.walk(db, shelf, scope).filter_map(Result::transpose);
         Ok(distinct(tails.collect::<Result<_, _>>()?))
     }
 
-    /// All candidates; none where there are more than `limit` keys to look at.
+    /// Returns all candidates, or none if more than `limit` keys would have to be read.
     pub(super) fn within(
         &self,
         limit: usize,
@@ -220,7 +223,8 @@ impl Source {
         Ok(Some(tails))
     }
 
-    /// Walks the keys; a key that turns out to name no candidate yields nothing, so that the walk's length is its cost.
+    /// Walks the keys. A key that names no candidate yields `None`, so that the length of the walk
+    /// is its cost.
     pub(super) fn walk<'a>(
         &'a self,
         db: &'a Db,
@@ -256,7 +260,7 @@ impl Source {
             Source::Ids(_) => Vec::new(),
             Source::Values { place, values, age } => {
                 let key = Key::index(shelf.number, state, project, *place);
-                // A text above the limit is in no record; its key would only be long.
+                // A text above the limit is in no record. Its key would only be long.
                 let stored = values.iter().filter(|value| !matches!(value, Scalar::Text(t) if t.len() > TEXT_LIMIT));
                 stored.flat_map(|value| aged(key.clone().value(Some(value)), age)).collect()
             }
@@ -283,7 +287,7 @@ impl Source {
     }
 }
 
-/// The tail of the record with an id. Project and state are for the conditions to decide.
+/// Returns the tail of the record with an id. The conditions decide on project and state.
 fn named(db: &Db, shelf: Shelf, id: &str) -> Result<Option<Tail>, Error> {
     let found = records::read(db, shelf, id)?;
     Ok(found.map(|found| Key::tail_of(found.row.created_at, id).into_boxed_slice()))

@@ -1,4 +1,4 @@
-//! What only someone with his hands in the tree can try.
+//! Tests that need direct access to the tree.
 
 use super::keys::{Key, Prefix, State};
 use super::*;
@@ -185,7 +185,8 @@ impl Document for One {
     const COLLECTION: &'static Collection = &MANY;
 }
 
-/// Every record that is on none of the pages is taken out of the tree behind the store's back: whoever reads it fails.
+/// Deletes every record that is on none of the pages directly in the tree. A query that reads one
+/// of them fails.
 #[tokio::test]
 async fn a_page_of_a_hundred_thousand_records_is_found_by_reading_its_own_records_alone() {
     const RECORDS: i64 = 100_000;

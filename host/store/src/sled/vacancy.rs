@@ -1,35 +1,37 @@
-//! Gives the space of large values back when they go.
+//! Release of the space of large removed values.
 //!
-//! Sled keeps a page as a base and the changes since, and writes the page anew, letting go of all that, only once ten
-//! changes have come together. Where records are made in order, no more changes come to a page that had a large value
-//! taken out, and the value stays in the file for good. So the changes are made: where a large value was, an empty one, the *mark*,
-//! is put and taken away until sled has written the page anew. No record and no piece of one is ever empty, so a mark
-//! that a crash leaves behind counts for nothing, and the next start removes it.
+//! Sled keeps a page as a base and the changes since. It rewrites the page, and releases the old
+//! data, only after ten changes. If records are created in order, a page from which a large value
+//! was removed gets no further changes, and the value stays in the file for good. Therefore this
+//! module makes the changes: at the key of the large value, it inserts and removes an empty value,
+//! the *mark*, until sled has rewritten the page. No record and no piece of one is ever empty. A
+//! mark that a crash leaves behind therefore counts for nothing, and the next start removes it.
 
 use super::keys::Prefix;
 use ::sled::{Batch, Db, IVec, Result};
 
-/// Values of fewer bytes are not worth writing a page anew.
+/// Minimum size of a value whose space is released by rewriting its page, in bytes.
 const LARGE: usize = 1024;
-/// Two changes each; together with the one that took the value away more than the ten that sled waits for.
+/// Number of rounds of two changes each. Together with the removal of the value, these are more
+/// than the ten changes that sled waits for.
 const ROUNDS: usize = 6;
 
-/// Whether a value that goes leaves much space behind.
+/// Returns true if the removal of a value leaves much space behind.
 pub(super) fn is_worth_it(key: &[u8], value: &[u8]) -> bool {
     value.len() >= LARGE && may_be_marked(key)
 }
 
-/// Whether a mark may stand at a key.
+/// Returns true if a mark may be stored at a key.
 pub(super) fn may_be_marked(key: &[u8]) -> bool {
     matches!(Prefix::of(key), Some(Prefix::Document | Prefix::Piece))
 }
 
-/// Whether a value, at a key where one may stand, is a mark.
+/// Returns true if a value is a mark, at a key where a mark may be stored.
 pub(super) fn is_mark(value: &[u8]) -> bool {
     value.is_empty()
 }
 
-/// Has sled write the pages of these keys anew, which are in no use.
+/// Makes sled rewrite the pages of these keys. The keys must be unused.
 pub(super) fn release(db: &Db, vacated: &[IVec]) -> Result<()> {
     for _ in 0..ROUNDS {
         for value in [Some(IVec::default()), None] {

@@ -1,9 +1,9 @@
-//! What a batch does to the tree.
+//! Translation of batches into changes to the tree.
 //!
-//! Preconditions are read one by one on the thread that commits; nothing else writes meanwhile, so what was checked
-//! still holds when the changes are applied. Batches that come together make a round: each sees what those before it
-//! have changed, and all of them, index keys and counters included, go into the tree in one step that a crash cannot
-//! split.
+//! Preconditions are read one by one on the commit thread. Nothing else writes during that time, so
+//! what was checked still holds when the changes are applied. Batches that arrive together form a
+//! round. Each batch sees the changes of those before it. All of them, with index keys and
+//! counters, are applied to the tree in one step that a crash cannot split.
 
 use super::catalogue::Catalogue;
 use super::keys::Key;
@@ -15,18 +15,18 @@ use crate::{Batch, CommitError, Error, Record, Row, Step, Time, Write};
 use ::sled::{Db, IVec};
 use std::collections::{HashMap, HashSet};
 
-/// A batch that is well-formed, with what can be worked out before its turn comes.
+/// A well-formed batch, with everything that can be computed before its turn.
 #[derive(Debug)]
 pub(super) struct Prepared {
     now: Time,
-    /// In the order of collection name and id.
+    /// Steps in order of collection name and id.
     writes: Vec<(Shelf, Write, Values)>,
-    /// The bytes of all bodies together.
+    /// Total size of all bodies, in bytes.
     pub(super) bytes: u64,
 }
 
 impl Prepared {
-    /// Whether the batch only takes away, so that it may use the space kept back for that.
+    /// Returns true if the batch only removes data, so that it may use the space reserved for that.
     pub(super) fn frees_only(&self) -> bool {
         self.writes.iter().all(|(_, write, _)| write.step.body().is_none())
     }
@@ -52,13 +52,13 @@ pub(super) struct Round<'a> {
     vacated: Vec<IVec>,
 }
 
-/// What a round does to the tree.
+/// Changes of a round to the tree.
 pub(super) struct Planned {
-    /// The step to apply.
+    /// Sled batch to apply.
     pub(super) batch: ::sled::Batch,
-    /// Keys that it takes away and whose values took much space, in order.
+    /// Removed keys whose values took much space, in order.
     pub(super) vacated: Vec<IVec>,
-    /// The position it leads to.
+    /// Position after the batch.
     pub(super) position: Position,
 }
 
@@ -67,7 +67,7 @@ impl<'a> Round<'a> {
         Round { db, position: position.clone(), writes: HashMap::new(), vacated: Vec::new() }
     }
 
-    /// Adds a batch, or says why it may not be applied and changes nothing.
+    /// Adds a batch. If the batch is refused, nothing changes and the error is the reason.
     pub(super) fn add(&mut self, batch: Prepared) -> Result<(), CommitError> {
         let (writes, vacated, position) = plan(self, batch)?.finish();
         self.writes.extend(writes.map(|(key, value)| (key.into_bytes().into(), value)));
@@ -76,12 +76,12 @@ impl<'a> Round<'a> {
         Ok(())
     }
 
-    /// Ends with what to do; nothing where nothing changes.
+    /// Returns the changes of the round, or none if nothing changes.
     pub(super) fn finish(mut self) -> Option<Planned> {
         if self.writes.is_empty() {
             return None;
         }
-        // A later batch of the round may have put something there again.
+        // A later batch of the round may have written to the key again.
         self.vacated.retain(|key| self.writes.get(key) == Some(&None));
         self.vacated.sort();
         let mut batch = ::sled::Batch::default();
@@ -100,7 +100,7 @@ impl Reader for Round<'_> {
     }
 }
 
-/// Works out what a batch changes, or why it may not be applied.
+/// Computes the changes of a batch. The error is the reason why it is refused.
 fn plan(round: &Round<'_>, batch: Prepared) -> Result<Changes, CommitError> {
     let mut planner = Planner {
         round,
@@ -122,7 +122,7 @@ struct Planner<'a> {
     changes: Changes,
     /// Unique keys that the batch itself has taken.
     claimed: HashSet<Vec<u8>>,
-    /// By collection and project: how many live and removed records come or go.
+    /// Change in the number of live and removed records, by collection and project.
     counts: HashMap<u16, HashMap<String, counters::Count>>,
 }
 
@@ -140,7 +140,7 @@ impl Planner<'_> {
             None => Values::default(),
         };
         let new = new.map(|row| {
-            // A removal leaves the body, and with it the values, as they were.
+            // A removal keeps the body, and with it the values.
             let values = if removes { old_values.clone() } else { values };
             (row, values)
         });
@@ -150,7 +150,8 @@ impl Planner<'_> {
         Ok(())
     }
 
-    /// What the record becomes; nothing when it is erased. Fails where the step's demand does not hold.
+    /// Returns the record after the step, or none if it is erased. Fails if the step's precondition
+    /// does not hold.
     fn outcome(&self, write: Write, old: Option<&Stored>) -> Result<Option<Row>, CommitError> {
         let Write { at, project, id, step } = write;
         let now = self.now;
@@ -179,7 +180,7 @@ impl Planner<'_> {
         })
     }
 
-    /// Takes the unique values of the new record and gives back those the old one had.
+    /// Takes the unique values of the new record and releases those of the old one.
     fn claim(
         &mut self,
         shelf: Shelf,
@@ -206,7 +207,8 @@ impl Planner<'_> {
         Ok(())
     }
 
-    /// Replaces the index keys of the old record by those of the new one, leaving alone what both have.
+    /// Replaces the index keys of the old record by those of the new one. Keys that both have are
+    /// not changed.
     fn index(&mut self, shelf: Shelf, old: Option<(&Row, &Values)>, new: Option<&(Row, Values)>) {
         let before = old.map_or_else(Vec::new, |(row, values)| records::entries(shelf, row, values));
         let after = new.map_or_else(Vec::new, |(row, values)| records::entries(shelf, row, values));
@@ -224,7 +226,7 @@ impl Planner<'_> {
         }
     }
 
-    /// Replaces the stored value and its pieces, and keeps count.
+    /// Replaces the stored value and its pieces, and updates the counts.
     fn store(&mut self, shelf: Shelf, old: Option<Stored>, new: Option<Row>) {
         let number = shelf.number;
         if let Some(old) = &old {
@@ -258,7 +260,7 @@ impl Planner<'_> {
         *(if row.is_live() { &mut count.live } else { &mut count.removed }) += change;
     }
 
-    /// Brings the counters up to date.
+    /// Updates the counters.
     fn count(&mut self) -> Result<(), CommitError> {
         for (number, counts) in std::mem::take(&mut self.counts) {
             for (project, change) in counts {

@@ -1,7 +1,8 @@
-//! What every backend promises, asserted once and run on each of them.
+//! The guarantees of every backend, asserted once and run on each of them.
 //!
-//! `suite` holds one function per promise; `model` is the reference, a map and [`store::Query::run`]. A backend adds a
-//! file that says how to open and reopen it and lists the promises with `promises!`.
+//! `suite` holds one function per guarantee. `model` is the reference: a map and
+//! [`store::Query::run`]. A backend adds a file with its setup and lists the guarantees with
+//! `promises!`.
 
 #![expect(clippy::unwrap_used, reason = "a test that meets an error it does not expect has failed")]
 

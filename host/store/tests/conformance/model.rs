@@ -1,4 +1,4 @@
-//! The reference: what a batch does, in the fewest words.
+//! The reference: the simplest implementation of a batch.
 
 use host_store::{Batch, Collection, CommitError, Kind, Page, Query, Record, Row, Scalar, Step, Write};
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! The shared backend, on a server of the test run's own: a database for each test.
+//! The shared backend, on a server that the test run starts, with a database for each test.
 
 use crate::suite::{COLLECTIONS, Place, Thing};
 use host_store::{Folder, Query, Store};
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
-/// Ends when this process does, with the pipe between them.
+/// The server process. It ends with this process, when the pipe between them closes.
 static SERVER: LazyLock<(Child, String)> = LazyLock::new(|| {
     let program = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/postgres");
     let mut child = Command::new(program).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
@@ -59,7 +59,7 @@ impl Database {
         PgConnection::connect(&self.url).await.unwrap()
     }
 
-    /// How often a table was read from end to end, once everybody else has gone.
+    /// Returns the number of full scans of a table, after all other connections have ended.
     async fn whole_reads(&self, table: &str) -> i64 {
         let mut admin = self.admin().await;
         let others =

@@ -1,4 +1,4 @@
-//! Batches and queries at random, compared with the reference.
+//! Random batches and queries, compared with the reference.
 
 use crate::model::Model;
 use crate::suite::{Note, Place, THINGS, Thing, whole};
@@ -10,7 +10,7 @@ use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use serde_json::Value;
 
-/// A step before it is known which revision it meets.
+/// A step before its revision is known.
 #[derive(Clone, Debug)]
 enum Plan {
     Insert(Thing),
@@ -25,7 +25,7 @@ enum Plan {
 struct Planned {
     id: usize,
     project: usize,
-    /// Whether the revision is taken to be one less than it is.
+    /// True if the step uses a revision that is one too low.
     stale: bool,
     plan: Plan,
 }
@@ -84,7 +84,7 @@ fn test() -> impl Strategy<Value = (String, Test)> {
     (prop::sample::select(fields.collect::<Vec<_>>()).prop_map(str::to_owned), test)
 }
 
-/// A place in the order of a list by a field, in most cases no record's.
+/// A position in the order of a list by a field. In most cases it is not the position of a record.
 fn mark(field: Option<&str>) -> BoxedStrategy<Mark> {
     let value = match field {
         None => Just(None).boxed(),
@@ -183,7 +183,8 @@ pub(crate) fn random_batches_and_queries_do_what_the_reference_does<P: Place>() 
     result.unwrap();
 }
 
-/// Enough records that conditions are settled by intersecting index keys, not by reading the candidates.
+/// Uses enough records that conditions are settled by intersecting index keys, not by reading the
+/// candidates.
 pub(crate) async fn queries_over_many_records_mean_what_the_reference_says(place: impl Place) {
     let (store, mut model) = (place.open().await, Model::default());
     let mut runner = TestRunner::deterministic();

@@ -1,4 +1,4 @@
-//! One function per promise.
+//! The conformance suite: one function per guarantee.
 
 use bytes::Bytes;
 use host_store::{
@@ -10,7 +10,7 @@ use std::future::poll_fn;
 use std::task::Poll;
 use tokio::task::JoinSet;
 
-/// How to come to an empty store, and to the same store again.
+/// An empty store, with a way to open it again.
 pub(crate) trait Place {
     fn new() -> Self;
     async fn open(&self) -> Store;
@@ -73,7 +73,7 @@ async fn thing(store: &Store, id: &str) -> Record<Thing> {
     store.get("p", id).await.unwrap().unwrap()
 }
 
-/// Nothing is broken, and nothing is when the store is opened again.
+/// Checks that nothing is broken, also after the store is opened again.
 pub(crate) async fn whole(place: &impl Place, store: Store) -> Store {
     assert_eq!(store.verify().await.damage, Vec::<String>::new());
     store.close().await;
@@ -150,7 +150,7 @@ pub(crate) async fn a_unique_value_is_held_by_one_live_record_of_a_project(place
     let third = thing(&store, "t3").await;
     assert_eq!(store.commit(at(3).update(&Record { body: named("a"), ..third.clone() })).await, taken);
     store.commit(at(3).update(&third)).await.unwrap();
-    // A key does not pass from one record to another inside a batch.
+    // A unique value does not pass from one record to another inside a batch.
     let first = thing(&store, "t1").await;
     assert_eq!(store.commit(at(4).remove(&first).insert("p", "t6", &named("a"))).await, taken);
     store.commit(at(4).update(&Record { body: named("c"), ..first })).await.unwrap();
@@ -240,7 +240,7 @@ pub(crate) async fn every_one_of_sixty_four_writers_succeeds(place: impl Place) 
     whole(&place, store).await;
 }
 
-/// Has 64 writers change one record at once, and sees that each has done so once.
+/// Lets 64 writers change one record at once, and checks that each has done so once.
 pub(crate) async fn all_succeed(stores: &[Store]) {
     stores[0].commit(at(1).insert("p", "sum", &Thing { rank: Some(0), ..Thing::default() })).await.unwrap();
     let mut writers = JoinSet::new();
@@ -416,7 +416,8 @@ pub(crate) async fn a_list_misses_nothing_that_stays(place: impl Place) {
         let (mut read, mut left) = (Vec::new(), query.clone().page(0, 7));
         loop {
             let page = store.list::<Thing>(&left).await.unwrap();
-            // Every other record that was read is deleted before the next page is asked for.
+            // Half of the records that were read, every second one, are deleted before the next
+            // page is read.
             let gone = page.items.iter().step_by(2).fold(at(9), |batch, record| batch.remove(record));
             assert_eq!(page.total, all.len() as u64 - removed(&read));
             read.extend(page.items);
@@ -434,7 +435,8 @@ pub(crate) async fn a_list_misses_nothing_that_stays(place: impl Place) {
     whole(&place, store).await;
 }
 
-/// How many of the records of full pages of seven were deleted: the first, the third, the fifth and the seventh of each.
+/// Returns how many records of full pages of seven were deleted: the first, third, fifth and
+/// seventh of each page.
 fn removed(read: &[Record<Thing>]) -> u64 {
     (read.len() / 7 * 4) as u64
 }
