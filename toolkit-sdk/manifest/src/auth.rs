@@ -1,51 +1,52 @@
-//! How an account of an external application is connected, and where its credential goes in a request.
+//! Auth schemes: connecting an account at a provider, and placing its credential in a request.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{OAUTH1_VALUES, OAuth1, OAuth2, Sign};
 
-/// What templates of a scheme with a flow call the token that it brings.
+/// Name of the access token in templates of a scheme with a flow.
 pub const ACCESS_TOKEN: &str = "access_token";
 
 /// The kind of credential, by its name on the wire.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum AuthMode {
-    /// One key that the person copies from the application.
+    /// One key that the user copies from the provider.
     ApiKey,
-    /// A ready bearer token.
+    /// A ready-made bearer token.
     BearerToken,
     /// User name and password (RFC 7617).
     Basic,
-    /// The person agrees in a browser and the platform keeps the tokens: OAuth 2.0 with an authorization code (RFC 6749).
+    /// OAuth 2.0 with an authorization code (RFC 6749): the user consents in a browser and the
+    /// platform keeps the tokens.
     Oauth2,
-    /// The project itself agrees: OAuth 2.0 with client credentials (RFC 6749, section 4.4).
+    /// OAuth 2.0 with client credentials (RFC 6749, section 4.4): the project itself is authorized.
     S2sOauth2,
-    /// As [`AuthMode::Oauth2`], by a client that the platform registers (RFC 7591).
+    /// As [`AuthMode::Oauth2`], with a client that the platform registers (RFC 7591).
     DcrOauth,
-    /// As [`AuthMode::Oauth2`], by a client whose id is the address of its description.
+    /// As [`AuthMode::Oauth2`], with a client whose id is the address of its metadata document.
     CimdOauth,
-    /// A key file of Google's becomes tokens (RFC 7523).
+    /// A Google service account: a key file is exchanged for tokens (RFC 7523).
     GoogleServiceAccount,
-    /// The key of an application, installed somewhere, becomes tokens of the installation.
+    /// A service account: the key of an app is exchanged for tokens of one of its installations.
     ServiceAccount,
-    /// User name and password become a token.
+    /// User name and password, exchanged for a token.
     BasicWithJwt,
-    /// What the person fills in becomes a session.
+    /// Bill.com's login: the values that the user fills in are exchanged for a session.
     BillcomAuth,
-    /// What the person fills in becomes a token.
+    /// Cal.com's login: the values that the user fills in are exchanged for a token.
     CalcomAuth,
-    /// The person agrees in a browser and the platform signs each request: OAuth 1.0 (RFC 5849).
+    /// OAuth 1.0 (RFC 5849): the user consents in a browser and the platform signs each request.
     Oauth1,
-    /// What an identity provider says of the person becomes a token (RFC 7522).
+    /// SAML: an identity provider's assertion about the user is exchanged for a token (RFC 7522).
     Saml,
-    /// Nothing.
+    /// No credential.
     #[default]
     NoAuth,
 }
 
 impl AuthMode {
-    /// The name on the wire, for example `API_KEY`.
+    /// Returns the name on the wire, for example `API_KEY`.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -67,13 +68,14 @@ impl AuthMode {
         }
     }
 
-    /// Whether the person is sent to the application to agree.
+    /// Returns true if the user is sent to the provider to consent.
     #[must_use]
     pub fn redirects(self) -> bool {
         matches!(self, Self::Oauth2 | Self::DcrOauth | Self::CimdOauth | Self::Oauth1)
     }
 
-    /// Whether the application gives a token for what the person fills in or agrees to: such a scheme has a flow.
+    /// Returns true if the provider issues a token for the user's input or consent. Such a scheme
+    /// has a flow.
     #[must_use]
     pub fn has_flow(self) -> bool {
         !matches!(self, Self::ApiKey | Self::BearerToken | Self::Basic | Self::NoAuth)
@@ -84,58 +86,61 @@ impl AuthMode {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AuthScheme {
-    /// At most one scheme of each mode.
+    /// Mode. A toolkit has at most one scheme of each mode.
     pub mode: AuthMode,
-    /// For people, for example `API key`.
+    /// Display name, for example `API key`.
     pub name: String,
-    /// What the person fills in.
+    /// Fields that the user fills in.
     #[serde(default)]
     pub fields: Vec<Field>,
-    /// Where the credential goes in each request.
+    /// Places in each request that the credential is written to.
     #[serde(default)]
     pub request: Vec<Placement>,
-    /// Base URL of the application's API, a template over the fields, for example `https://{subdomain}.example.com`.
+    /// Base URL of the provider's API, a template over the fields, for example
+    /// `https://{subdomain}.example.com`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base_url: Option<String>,
     /// A request that succeeds only with a working credential.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verify: Option<Check>,
-    /// How each request is signed, beside what `request` puts into it.
+    /// Signature of each request, in addition to the placements of `request`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sign: Option<Sign>,
-    /// What connections show, to the application and to where its tokens come from (RFC 8705).
+    /// Client certificate for connections to the provider and to its token endpoint (RFC 8705).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_certificate: Option<ClientCertificate>,
-    /// How a token comes about; with a mode that has a flow and only with it.
+    /// OAuth 2.0 flow that obtains a token. Present if and only if the mode has such a flow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub oauth2: Option<OAuth2>,
-    /// How a token and its secret come about; with mode `OAUTH1` and only with it.
+    /// OAuth 1.0 flow that obtains a token and its secret. Present if and only if the mode is
+    /// `OAUTH1`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub oauth1: Option<OAuth1>,
 }
 
 impl AuthScheme {
-    /// Names of the secret values: the secret fields, and what a flow brings.
+    /// Returns the names of the secret values: the secret fields and the values that a flow
+    /// obtains.
     pub fn secrets(&self) -> impl Iterator<Item = &str> {
         let filled_in = self.fields.iter().filter(|field| field.secret).map(|field| field.name.as_str());
         filled_in.chain(self.brought())
     }
 
-    /// Names of the values that no field holds because a flow brings them. The key of an OAuth 1 client stands open in every
-    /// request, but nobody needs to see it.
+    /// Returns the names of the values that a flow obtains and no field holds. The key of an OAuth
+    /// 1 client is not secret in requests, but is listed too, because no user needs to see it.
     pub fn brought(&self) -> impl Iterator<Item = &str> {
         let of_oauth1 = OAUTH1_VALUES.into_iter().filter(|_| self.oauth1.is_some());
         self.oauth2.is_some().then_some(ACCESS_TOKEN).into_iter().chain(of_oauth1)
     }
 }
 
-/// A certificate that connections show to whoever asks for one (RFC 8446, section 4.4.2).
+/// A client certificate, sent to servers that request one (RFC 8446, section 4.4.2).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClientCertificate {
-    /// Name of the field with the certificate, or a chain that begins with it, as PEM.
+    /// Name of the field with the certificate as PEM, or with a chain that begins with it.
     pub certificate: String,
-    /// Name of the secret field with its key, as PEM.
+    /// Name of the secret field with the certificate's key, as PEM.
     pub key: String,
 }
 
@@ -143,96 +148,99 @@ pub struct ClientCertificate {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Field {
-    /// Lower case, `[a-z][a-z0-9_]*`; the name in templates and in the account's `state.val`.
+    /// Name in lower case, `[a-z][a-z0-9_]*`, used in templates and in the account's `state.val`.
     pub name: String,
-    /// The label.
+    /// Label of the field.
     pub title: String,
-    /// Where to find the value.
+    /// Help text that says where to find the value.
     #[serde(default)]
     pub description: String,
-    /// Secret fields are sealed at rest, masked in answers and never given to the guest.
+    /// True for a secret. Secret fields are sealed at rest, masked in responses and never given to
+    /// the guest.
     #[serde(default)]
     pub secret: bool,
-    /// Whether the account works without it.
+    /// True if the account works without a value.
     #[serde(default)]
     pub optional: bool,
-    /// Taken when the person leaves it empty.
+    /// Value that is used when the user leaves the field empty.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default: Option<String>,
-    /// Regular expression the whole value must match.
+    /// Regular expression that the whole value must match.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pattern: Option<String>,
-    /// What kind of text it is.
+    /// Format of the text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub format: Option<FieldFormat>,
-    /// The only values; empty for any.
+    /// Allowed values. Empty allows any value.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub one_of: Vec<String>,
-    /// Stands before the value and is no part of it, for example `https://`; taken off when it is typed all the same.
+    /// Text shown before the value and not part of it, for example `https://`. If the user types it
+    /// anyway, it is removed.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub prefix: String,
-    /// Stands behind it, for example `.example.com`.
+    /// Text shown after the value and not part of it, for example `.example.com`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub suffix: String,
-    /// Not asked for: the flow fills it.
+    /// True if the form does not show the field because the flow fills it.
     #[serde(default, skip_serializing_if = "crate::is_false")]
     pub hidden: bool,
 }
 
-/// What kind of text a field holds.
+/// The format of a field's text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FieldFormat {
-    /// A name such as `files.example.com`, without a scheme and a path.
+    /// A host name such as `files.example.com`, without scheme and path.
     Hostname,
     /// An `https` address.
     Uri,
-    /// 8-4-4-4-12 hexadecimal digits.
+    /// A UUID: 8-4-4-4-12 hexadecimal digits.
     Uuid,
-    /// With an `@`.
+    /// An e-mail address.
     Email,
 }
 
-/// Where a credential goes. Values are templates: `{field}` stands for the value of a field.
+/// A place in a request that a credential is written to. Values are templates: `{field}` stands for
+/// the value of a field.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "in", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Placement {
     /// A header, for example `authorization: Bearer {api_key}`.
     Header {
-        /// Lower case.
+        /// Name in lower case.
         name: String,
-        /// Template.
+        /// Template of the value.
         value: String,
     },
     /// A query parameter.
     Query {
-        /// As the application spells it.
+        /// Name as the provider spells it.
         name: String,
-        /// Template.
+        /// Template of the value.
         value: String,
     },
     /// `authorization: Basic …` (RFC 7617).
     Basic {
-        /// Template.
+        /// Template of the user name.
         username: String,
-        /// Template, often empty.
+        /// Template of the password, often empty.
         password: String,
     },
-    /// A part of the path: `marker`, which the toolkit writes in its URLs, is replaced by the value.
+    /// A part of the path. The toolkit writes `marker` in its URLs, and the value replaces it.
     Path {
-        /// For example `~credential~`.
+        /// Text to replace, for example `~credential~`.
         marker: String,
-        /// Template.
+        /// Template of the value.
         value: String,
     },
 }
 
-/// A request that tells whether a credential works.
+/// A request that succeeds only with a valid credential.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Check {
-    /// GET or POST.
+    /// Method, GET or POST.
     pub method: String,
-    /// Absolute URL or a path below `base_url`; a template.
+    /// Absolute URL or a path below `base_url`. A template.
     pub url: String,
 }

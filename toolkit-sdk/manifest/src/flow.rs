@@ -1,16 +1,17 @@
-//! How tokens come about: OAuth 2.0 as applications really do it, and what is like it.
+//! OAuth flows: OAuth 2.0 with the variations of real providers, and similar ways to obtain tokens.
 //!
-//! What is not said is as the standards say; each member here stands for something in which applications differ. Values are
-//! templates over the scheme's fields and over what the flow knows: `client_id`, `client_secret`, `client_private_key` and
-//! `client_key_id` (of the auth config), `code`, `redirect_uri`, `code_verifier`, `scope`, `access_token`, `refresh_token`,
-//! `assertion`, and `now`, `now_ms`, `now_iso` and `random`. A parameter or header whose template lacks a value is left out.
-//! Addresses hold only fields that are not secret, and end in a fixed domain.
+//! Defaults follow the standards. Each member here describes a point in which providers differ.
+//! Values are templates over the scheme's fields and over the values that the flow knows:
+//! `client_id`, `client_secret`, `client_private_key` and `client_key_id` (of the auth config),
+//! `code`, `redirect_uri`, `code_verifier`, `scope`, `access_token`, `refresh_token`, `assertion`,
+//! and `now`, `now_ms`, `now_iso` and `random`. A parameter or header whose template lacks a value
+//! is left out. Addresses contain only fields that are not secret, and end in a fixed domain.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// What templates of a flow may name beside the fields of its scheme.
+/// Names that templates of a flow may use in addition to the fields of its scheme.
 pub const FLOW_VALUES: [&str; 15] = [
     "client_id",
     "client_secret",
@@ -29,135 +30,143 @@ pub const FLOW_VALUES: [&str; 15] = [
     "random",
 ];
 
-/// The flow of an application.
+/// The OAuth 2.0 flow of a provider.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OAuth2 {
-    /// Where the person agrees (RFC 6749, section 4.1.1). Empty for a mode without a browser.
+    /// Authorization endpoint, at which the user consents (RFC 6749, section 4.1.1). Empty for a
+    /// mode without a browser.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub authorize_url: String,
-    /// Where codes and refresh tokens become tokens. Empty where the application says it itself.
+    /// Token endpoint, for codes and refresh tokens. Empty if the provider's metadata gives it.
     #[serde(default)]
     pub token_url: String,
-    /// What the application calls itself. Its metadata (RFC 8414, or OpenID Connect Discovery) say those addresses that are not
-    /// said here, and callbacks have to name it.
+    /// Issuer identifier of the provider. Its metadata (RFC 8414 or OpenID Connect Discovery) gives
+    /// the addresses that are empty here, and callbacks have to name it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub issuer: Option<String>,
-    /// Instead of `issuer`: the API, whose metadata (RFC 9728) name it.
+    /// Address of the API, instead of `issuer`. Its metadata (RFC 9728) names the issuer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resource: Option<String>,
-    /// Whether callbacks always say whose they are (RFC 9207); one that does not is refused then. Metadata may say so, too.
+    /// True if every callback names the issuer (RFC 9207). A callback without it is then refused.
+    /// Metadata may state the same.
     #[serde(default, skip_serializing_if = "crate::is_false")]
     pub names_issuer: bool,
-    /// Asked for in every connection, beside what the tools need.
+    /// Scopes that every connection requests, in addition to those of the tools.
     #[serde(default)]
     pub scopes: Vec<String>,
-    /// Between scopes; absent: a space.
+    /// Separator between scopes; a space when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scope_separator: Option<String>,
-    /// Further parameters of `authorize_url`, for example `access_type=offline`; templates over fields that are not secret.
+    /// Further parameters of `authorize_url`, for example `access_type=offline`. Templates over
+    /// fields that are not secret.
     #[serde(default)]
     pub authorize_params: BTreeMap<String, String>,
-    /// Parameters of `authorize_url` that go by another name, for example `client_id` by `client_key`.
+    /// Parameters of `authorize_url` that the provider names differently, for example `client_id`
+    /// as `client_key`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub authorize_rename: BTreeMap<String, String>,
-    /// Whether the application takes a code challenge (RFC 7636, S256).
+    /// True if the provider supports a code challenge (RFC 7636, S256).
     #[serde(default = "yes")]
     pub pkce: bool,
-    /// How the client shows who it is at `token_url`.
+    /// Client authentication at `token_url`.
     #[serde(default)]
     pub client_auth: ClientAuth,
-    /// What `token_url` is said to answer. Servers read both forms whatever this says.
+    /// Documented form of the responses of `token_url`. Servers read both forms regardless of this
+    /// value.
     #[serde(default)]
     pub token_answer: TokenAnswer,
-    /// How `token_url` is asked.
+    /// Request to `token_url`.
     #[serde(default, skip_serializing_if = "is_default")]
     pub token: Call,
-    /// How it is asked for new tokens; absent: as `token` says.
+    /// Request to refresh tokens; as `token` when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refresh: Option<Call>,
-    /// Seconds before its end from which on a token is renewed; absent: the server's own.
+    /// Time before a token's expiry at which it is refreshed, in seconds; the server's own value
+    /// when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refresh_margin: Option<u32>,
-    /// Where in the answer things are.
+    /// Paths of the values in the token response.
     #[serde(default, skip_serializing_if = "is_default")]
     pub response: TokenResponse,
-    /// What the person brings back.
+    /// Parameters of the callback.
     #[serde(default, skip_serializing_if = "is_default")]
     pub callback: Callback,
-    /// A signed statement that templates call `assertion` (RFC 7523).
+    /// Signed assertion that templates name `assertion` (RFC 7523).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub assertion: Option<Assertion>,
-    /// Further requests, in turn, whenever tokens have come. One that keeps nothing answers tokens in place of those before.
+    /// Further requests, in order, each time tokens were obtained. The response of a step that
+    /// keeps nothing replaces the tokens.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<Step>,
-    /// Further requests, in turn, once an account is connected: they fill fields.
+    /// Further requests, in order, after an account is connected. They fill fields.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub after_connect: Vec<Step>,
-    /// Who is connected.
+    /// Source of the connected user's display name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identity: Option<Identity>,
-    /// How tokens are given back (RFC 7009); absent: the application does not take them back.
+    /// Request to revoke tokens (RFC 7009); absent if the provider does not support revocation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revoke: Option<Call>,
-    /// Where the platform registers a client of its own (RFC 7591); with mode `DCR_OAUTH` and only with it. Without an address the
-    /// application says it itself.
+    /// Request with which the platform registers its own client (RFC 7591). Present if and only if
+    /// the mode is `DCR_OAUTH`. Without an address, the provider's metadata gives it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub register: Option<Call>,
 }
 
-/// How a client shows who it is (RFC 6749, section 2.3.1).
+/// A method of client authentication (RFC 6749, section 2.3.1).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ClientAuth {
-    /// `client_id` and `client_secret` among the parameters; a public client has no secret to send.
+    /// `client_id` and `client_secret` as parameters. A public client sends no secret.
     #[default]
     Body,
-    /// `authorization: Basic …` of id and secret.
+    /// `authorization: Basic …` with id and secret.
     Basic,
-    /// `authorization: Basic …` of the secret as user name, without a password.
+    /// `authorization: Basic …` with the secret as user name, without a password.
     SecretAsUser,
-    /// `client_id` and the assertion among the parameters (RFC 7523, section 2.2).
+    /// `client_id` and the assertion as parameters (RFC 7523, section 2.2).
     PrivateKeyJwt,
-    /// Not at all, or as `headers` and `params` say.
+    /// No client authentication, except for what `headers` and `params` give.
     None,
 }
 
-/// The form of a token answer.
+/// The form of a token response.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TokenAnswer {
     /// JSON (RFC 6749, section 5.1).
     #[default]
     Json,
-    /// `application/x-www-form-urlencoded`, unless `accept: application/json` is heeded.
+    /// `application/x-www-form-urlencoded`, unless the provider honors `accept: application/json`.
     Form,
 }
 
-/// One request of a flow. To what the standards say (`grant_type`, `code`, `redirect_uri`, `code_verifier`, `refresh_token`,
-/// `assertion`, `token`, `client_id`, `client_secret`) come `params`, which win.
+/// One request of a flow. `params` are added to the standard parameters (`grant_type`, `code`,
+/// `redirect_uri`, `code_verifier`, `refresh_token`, `assertion`, `token`, `client_id`,
+/// `client_secret`) and take precedence over them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Call {
-    /// Absent: `token_url`.
+    /// Address; `token_url` when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// POST when it is not said.
+    /// Method; POST when absent.
     #[serde(default, skip_serializing_if = "is_default")]
     pub method: CallMethod,
-    /// How parameters are sent.
+    /// Encoding of the parameters.
     #[serde(default, skip_serializing_if = "is_default")]
     pub format: CallFormat,
-    /// By name in lower case.
+    /// Headers, by name in lower case.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
-    /// Further parameters. A dot in the name makes a member of an object, in JSON alone.
+    /// Further parameters. In JSON only, a dot in the name makes a member of an object.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub params: BTreeMap<String, String>,
-    /// Parameters of the standards that are not sent.
+    /// Standard parameters that are not sent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub drop: Vec<String>,
-    /// Parameters of the standards that go by another name.
+    /// Standard parameters that the provider names differently.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub rename: BTreeMap<String, String>,
 }
@@ -166,14 +175,14 @@ pub struct Call {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum CallMethod {
-    /// With parameters as `format` says.
+    /// POST, with parameters as `format` gives.
     #[default]
     Post,
-    /// With parameters in the query.
+    /// GET, with parameters in the query.
     Get,
 }
 
-/// How parameters are sent.
+/// The encoding of parameters.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CallFormat {
@@ -182,115 +191,119 @@ pub enum CallFormat {
     Form,
     /// `application/json`.
     Json,
-    /// In the query of the address.
+    /// Query of the address.
     Query,
 }
 
-/// Where in an answer things are. Paths are names with dots between them, numbers for places in a list; the empty path is
-/// the whole.
+/// Paths of the values in a token response. A path is names separated by dots, with numbers for
+/// positions in a list. The empty path is the whole response.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TokenResponse {
-    /// The part that everything else lies in, for example `data`.
+    /// Path of the part that contains all other values, for example `data`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub root: String,
-    /// Holds for answers that are tokens; others are refusals whatever their status.
+    /// Condition that holds for responses with tokens. Other responses are refusals regardless of
+    /// their status.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ok_if: Option<Condition>,
-    /// Path of the access token; absent: `access_token`.
+    /// Path of the access token; `access_token` when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub access_token: Option<String>,
-    /// Path of the refresh token; absent: `refresh_token`.
+    /// Path of the refresh token; `refresh_token` when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refresh_token: Option<String>,
-    /// When the access token ends; absent: `expires_in`, else what the token says if it is a JWT.
+    /// Expiry of the access token. When absent, `expires_in`, or else the expiry in the token if it
+    /// is a JWT.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expiry: Option<Expiry>,
-    /// Fields that the answer fills, by name.
+    /// Fields that the response fills, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub keep: BTreeMap<String, Pick>,
 }
 
-/// Holds when the text at a path is this one.
+/// A condition that holds when the text at a path equals a given text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Condition {
-    /// In the whole answer, not below `root`.
+    /// Path in the whole response, not below `root`.
     pub path: String,
-    /// For example `true`.
+    /// Expected text, for example `true`.
     pub equals: String,
 }
 
-/// When a token ends.
+/// The expiry of a token.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Expiry {
-    /// Where it stands.
+    /// Path of the value.
     #[serde(default = "expires_in")]
     pub path: String,
-    /// What is meant.
+    /// Meaning of the value.
     #[serde(default, skip_serializing_if = "is_default")]
     pub kind: ExpiryKind,
-    /// Seconds that a token lives when the answer does not say; absent: for ever.
+    /// Lifetime of a token when the response does not give one, in seconds. When absent, such a
+    /// token never expires.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default: Option<u32>,
 }
 
-/// What is meant by the end of a token.
+/// The meaning of an expiry value.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ExpiryKind {
-    /// Seconds from now; with a unit behind the number (`20m`, `12h`, `7d`) that.
+    /// Seconds from now, or the unit that follows the number (`20m`, `12h`, `7d`).
     #[default]
     In,
     /// Milliseconds from now.
     InMs,
-    /// A moment: seconds or milliseconds since 1970, told apart by size, or ISO 8601.
+    /// Point in time: seconds or milliseconds since 1970, told apart by size, or ISO 8601.
     At,
 }
 
-/// A part of an answer.
+/// A part of a response.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pick {
-    /// Where it stands.
+    /// Path of the value.
     pub path: String,
-    /// Regular expression that the whole text matches; its first group is what is taken.
+    /// Regular expression that must match the whole text. Its first group is the result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pattern: Option<String>,
 }
 
-/// What the person brings back in the query of the redirect URI.
+/// The parameters of a callback, in the query of the redirect URI.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Callback {
-    /// The parameter with the code; absent: `code`.
+    /// Name of the parameter with the code; `code` when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code_param: Option<String>,
-    /// Fields that parameters fill: field to parameter. They are filled before the code is exchanged.
+    /// Fields that parameters fill, as field to parameter. They are filled before the code is
+    /// exchanged.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub keep: BTreeMap<String, String>,
 }
 
-/// A JWT that is made for one request (RFC 7523, section 3). `iat`, `exp` and `jti` are added.
+/// A JWT for one request (RFC 7523, section 3). `iat`, `exp` and `jti` are added.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Assertion {
-    /// How it is signed.
+    /// Signature algorithm.
     pub algorithm: Algorithm,
     /// Template of the key: PEM, or the shared secret of [`Algorithm::Hs256`].
     pub key: String,
     /// Template of the header's `kid`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_id: Option<String>,
-    /// Templates; a claim that lacks a value is left out.
+    /// Templates of the claims. A claim whose template lacks a value is left out.
     pub claims: BTreeMap<String, String>,
-    /// Seconds from `iat` to `exp`; applications allow 600 to 3600.
+    /// Seconds from `iat` to `exp`. Providers allow 600 to 3600.
     #[serde(default = "five_minutes")]
     pub lifetime: u32,
 }
 
-/// How a JWT is signed (RFC 7518, section 3.1).
+/// The signature algorithm of a JWT (RFC 7518, section 3.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Algorithm {
     /// RSA PKCS#1 with SHA-256.
@@ -307,54 +320,56 @@ pub enum Algorithm {
     Hs256,
 }
 
-/// A further request, and what of its answer is kept.
+/// A further request, and the parts of its response to keep.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Step {
-    /// Nothing of the standards is added to it.
+    /// Request. No standard parameters are added to it.
     pub request: Call,
-    /// Fields that the answer fills, by name.
+    /// Fields that the response fills, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub keep: BTreeMap<String, Pick>,
 }
 
-/// Where it stands who is connected, for people: a name or an address of mail.
+/// Source of the connected user's display name: a name or an e-mail address.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Identity {
-    /// Absent: the token answer says it.
+    /// Request that returns it; when absent, the token response contains it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<Call>,
-    /// Where in the answer.
+    /// Path in the response.
     pub path: String,
 }
 
-/// The flow of OAuth 1.0 (RFC 5849, section 2). The scheme's `sign` signs its requests, too.
+/// The flow of OAuth 1.0 (RFC 5849, section 2). The scheme's `sign` also signs its requests.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OAuth1 {
-    /// Gives temporary credentials (section 2.1).
+    /// Endpoint for temporary credentials (section 2.1).
     pub request_url: String,
-    /// Where the person agrees (section 2.2).
+    /// Authorization endpoint, at which the user consents (section 2.2).
     pub authorize_url: String,
-    /// Where temporary credentials and the person's word become the account's own (section 2.3).
+    /// Endpoint that exchanges temporary credentials and the user's verifier for token credentials
+    /// (section 2.3).
     pub token_url: String,
-    /// Further parameters of the request at `request_url`; templates over fields that are not secret.
+    /// Further parameters of the request to `request_url`. Templates over fields that are not
+    /// secret.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub request_params: BTreeMap<String, String>,
-    /// Further parameters of `authorize_url`; templates over fields that are not secret.
+    /// Further parameters of `authorize_url`. Templates over fields that are not secret.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub authorize_params: BTreeMap<String, String>,
-    /// Fields that the answer of `token_url` fills, by name.
+    /// Fields that the response of `token_url` fills, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub keep: BTreeMap<String, Pick>,
-    /// Where in that answer it stands who is connected.
+    /// Path of the connected user's display name in that response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identity: Option<String>,
 }
 
 impl OAuth2 {
-    /// A flow as the standards say it.
+    /// Creates a flow with the defaults of the standards.
     #[must_use]
     pub fn new(authorize_url: impl Into<String>, token_url: impl Into<String>) -> Self {
         Self {
@@ -384,13 +399,13 @@ impl OAuth2 {
         }
     }
 
-    /// Whether the application's metadata say the addresses that are missing here.
+    /// Returns true if the provider's metadata gives the addresses that are empty here.
     #[must_use]
     pub fn is_discovered(&self) -> bool {
         self.issuer.is_some() || self.resource.is_some()
     }
 
-    /// The parameter of the redirect URI that holds the code.
+    /// Returns the name of the redirect URI's parameter with the code.
     #[must_use]
     pub fn code_param(&self) -> &str {
         self.callback.code_param.as_deref().unwrap_or("code")

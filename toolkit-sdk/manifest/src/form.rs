@@ -1,7 +1,8 @@
-//! What a person filled in to connect an account, against what a scheme asks, and what a request gets out of it.
+//! Forms that connect an account: checking the user's input against a scheme, and filling a request
+//! with it.
 //!
-//! Servers and the author's command read forms here alike. Values come from a look-up, because each side keeps them in its own
-//! way.
+//! Servers and the `toolkit` command both use this module. Values come from a lookup function,
+//! because each program stores them in its own way.
 
 use std::fmt;
 
@@ -13,32 +14,32 @@ use crate::{
     template::{Template, fill},
 };
 
-/// A field that is missing or wrong. Prints as one line that does not repeat the value.
+/// A field that is missing or invalid. It prints as one line that does not contain the value.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FieldProblem<'a> {
     /// The field.
     pub field: &'a Field,
-    /// Whether there is no value; otherwise it does not match the pattern.
+    /// True if no value was given. False if the field does not accept the value.
     pub missing: bool,
 }
 
-/// What filled templates come to.
+/// The filled templates of a scheme.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Filled {
-    /// Where the credential goes. A placement that needs an optional field without a value is left out.
+    /// Filled placements. A placement that needs an optional field without a value is left out.
     pub placements: Vec<Placement>,
     /// Every value that must not be seen, also in the form in which a request carries it.
     pub secrets: Vec<String>,
-    /// How each request is signed, with the values that this takes, by name.
+    /// Signature of each request, with the values that it uses, by name.
     pub sign: Option<(Sign, Vec<(String, String)>)>,
 }
 
 impl AuthScheme {
-    /// A value for each field that has one, with defaults. An empty value is none. Nothing is said about names that are no
-    /// fields: what to do with those is the caller's affair.
+    /// Returns a value for each field that has one, including defaults. An empty value counts as
+    /// none. Names that are not fields are ignored: the caller decides about them.
     ///
     /// # Errors
-    /// Every field that is missing or does not match its pattern.
+    /// Every field that is missing or does not accept its value.
     pub fn complete(
         &self,
         given: impl Fn(&str) -> Option<String>,
@@ -62,7 +63,8 @@ impl AuthScheme {
     pub fn filled(&self, value: impl Fn(&str) -> Option<String>) -> Filled {
         let placements: Vec<_> = self.request.iter().filter_map(|placement| placement.filled(&value)).collect();
         let own = self.secrets().filter_map(&value);
-        // An application may echo the header as it was sent, so what the encoding makes of a secret is a secret too.
+        // A provider may echo the header as it was sent. Therefore the encoded form of a secret is
+        // secret too.
         let encoded = placements.iter().filter_map(|placement| match placement {
             Placement::Basic { username, password } => Some(BASE64.encode(format!("{username}:{password}"))),
             _ => None,
@@ -80,20 +82,22 @@ impl AuthScheme {
         Filled { placements, secrets, sign }
     }
 
-    /// The certificate that connections show, and its key; none when the scheme has none or lacks a value for it.
+    /// Returns the client certificate and its key, or none if the scheme has no certificate or
+    /// lacks a value for it.
     #[must_use]
     pub fn filled_certificate(&self, value: impl Fn(&str) -> Option<String>) -> Option<(String, String)> {
         let about = self.client_certificate.as_ref()?;
         Some((value(&about.certificate)?, value(&about.key)?))
     }
 
-    /// The base URL of the application's API; none when the scheme has none or lacks a value for it.
+    /// Returns the base URL of the provider's API, or none if the scheme has none or lacks a value
+    /// for it.
     #[must_use]
     pub fn filled_base_url(&self, value: impl Fn(&str) -> Option<String>) -> Option<String> {
         fill(self.base_url.as_deref()?, &value)
     }
 
-    /// The values that a toolkit may read: those of declared fields that are not secret.
+    /// Returns the values that a toolkit may read: those of declared fields that are not secret.
     #[must_use]
     pub fn open_fields(&self, value: impl Fn(&str) -> Option<String>) -> Vec<(String, String)> {
         let open = self.fields.iter().filter(|field| !field.secret);
@@ -102,18 +106,18 @@ impl AuthScheme {
 }
 
 impl Field {
-    /// Whether the field can hold this value.
+    /// Returns true if the field accepts this value.
     #[must_use]
     pub fn accepts(&self, value: &str) -> bool {
         let format = self.format.map(FieldFormat::pattern);
         (self.one_of.is_empty() || self.one_of.iter().any(|one| one == value))
             && format.into_iter().chain(self.pattern.as_deref()).all(|pattern| {
-                // A pattern that is none cannot be met; `Manifest::problems` refuses it before.
+                // An invalid pattern matches nothing. `Manifest::problems` refuses it earlier.
                 Regex::new(&format!("^(?:{pattern})$")).is_ok_and(|pattern| pattern.is_match(value))
             })
     }
 
-    /// The value without what stands around it, which people paste along.
+    /// Removes prefix and suffix from the value, which users often paste along with it.
     fn bare(&self, value: String) -> String {
         let value = value.strip_prefix(&*self.prefix).unwrap_or(&value);
         value.strip_suffix(&*self.suffix).unwrap_or(value).to_owned()
@@ -130,7 +134,7 @@ impl FieldFormat {
         }
     }
 
-    /// What is asked for, in words.
+    /// Describes the format in words.
     fn words(self) -> &'static str {
         match self {
             Self::Hostname => "a host name such as files.example.com",

@@ -1,8 +1,8 @@
-//! What a toolkit says about itself.
+//! The manifest: a toolkit's description of itself.
 //!
-//! The manifest travels in a custom section of the component ([`SECTION`]), so that listing toolkits never runs guest
-//! code. It is data from outside: [`Manifest::from_json`] refuses what is not JSON of this shape, [`Manifest::problems`] lists
-//! everything else that is wrong, all at once.
+//! The manifest is stored in a custom section of the component ([`SECTION`]), so listing toolkits
+//! never runs guest code. It is untrusted data: [`Manifest::from_json`] refuses anything that is
+//! not JSON of this shape, and [`Manifest::problems`] lists all other errors at once.
 
 mod auth;
 #[cfg(not(target_arch = "wasm32"))]
@@ -57,10 +57,10 @@ pub use version::{InvalidVersion, Version};
 /// The contract version this crate describes: the WIT package `toolhost:toolkit@1.0.0`.
 pub const ABI: &str = "1.0.0";
 
-/// A toolkit: tools, triggers and auth schemes of one external application.
+/// A toolkit: tools, triggers and auth schemes of one provider.
 ///
-/// `S` is what a schema is read as. As a tree a schema takes some ten times the memory of its text: who keeps many manifests
-/// reads them as texts.
+/// `S` is the type that a schema is read as. A schema takes about ten times more memory as a tree
+/// than as text, so a program that keeps many manifests reads schemas as text.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, bound(deserialize = "S: Deserialize<'de>"))]
 pub struct Manifest<S = Value> {
@@ -68,101 +68,104 @@ pub struct Manifest<S = Value> {
     pub abi: String,
     /// Name and version of the SDK that built it, for example `toolkit-sdk 0.1.0`.
     pub sdk: String,
-    /// Lower case, `[a-z][a-z0-9_]{1,47}`; unique on a server.
+    /// Slug in lower case, `[a-z][a-z0-9_]{1,47}`, unique on a server.
     pub slug: String,
-    /// For people, for example `Hacker News`.
+    /// Display name, for example `Hacker News`.
     pub name: String,
-    /// One or two sentences.
+    /// Description of one or two sentences.
     pub description: String,
-    /// An SVG document or a `data:` URL of an image, at most 64 KiB.
+    /// Logo as an SVG document or a `data:` URL of an image, at most 64 KiB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub logo: Option<String>,
-    /// Lower-case words, for example `developer-tools`.
+    /// Categories as lower-case words, for example `developer-tools`.
     #[serde(default)]
     pub categories: Vec<String>,
-    /// The dated version.
+    /// Dated version.
     pub version: Version,
-    /// Ways to connect an account; empty means that no account is needed.
+    /// Schemes to connect an account. Empty means that no account is needed.
     #[serde(default)]
     pub auth: Vec<AuthScheme>,
-    /// Hosts the toolkit may reach. A tool may narrow them, never widen.
+    /// Hosts the toolkit may reach. A tool may narrow them, never widen them.
     #[serde(default)]
     pub egress: Vec<EgressRule>,
-    /// At most 2,000.
+    /// Tools, at most 2,000.
     #[serde(default)]
     pub tools: Vec<Tool<S>>,
     /// Events the toolkit can report.
     #[serde(default)]
     pub triggers: Vec<Trigger<S>>,
-    /// What its calls need beyond the server's defaults; the operator's ceilings win.
+    /// Limits that its calls need beyond the server's defaults. The operator's ceilings take
+    /// precedence.
     #[serde(default)]
     pub limits: Limits,
 }
 
-/// One thing an agent can do.
+/// One action that an agent can perform.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, bound(deserialize = "S: Deserialize<'de>"))]
 pub struct Tool<S = Value> {
-    /// `TOOLKIT_VERB_NOUN`, upper case, at most 64 characters, beginning with the toolkit's slug.
+    /// Slug `TOOLKIT_VERB_NOUN`, upper case, at most 64 characters, beginning with the toolkit's
+    /// slug.
     pub slug: String,
-    /// For people, for example `List stories`.
+    /// Display name, for example `List stories`.
     pub name: String,
-    /// What the agent reads to choose this tool. At most 4 KiB.
+    /// Description that the agent reads to choose this tool. At most 4 KiB.
     pub description: String,
-    /// JSON Schema of the arguments; an object schema.
+    /// JSON Schema of the arguments, an object schema.
     pub input: S,
-    /// JSON Schema of the data a success answers.
+    /// JSON Schema of the data of a success.
     pub output: S,
-    /// Whether the data may differ from `output`. A tool that passes on what an application answers cannot promise that it is
-    /// as described: such data only has to be an object.
+    /// True if the data may differ from `output`. A tool that passes on a provider's response
+    /// cannot promise its shape. Such data only has to be an object.
     #[serde(default, skip_serializing_if = "is_false")]
     pub loose_output: bool,
-    /// What the tool does to the outside world.
+    /// Effects of the tool outside the platform.
     #[serde(default)]
     pub hints: Hints,
     /// Free labels. `important` puts the tool among the few that are shown first.
     #[serde(default)]
     pub tags: Vec<String>,
-    /// Scopes of the external application that the tool needs, all of them.
+    /// Scopes of the provider that the tool needs, all of them.
     #[serde(default)]
     pub scopes: Vec<String>,
-    /// Hosts this tool may reach; absent means all of the toolkit's.
+    /// Hosts this tool may reach; all of the toolkit's when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub egress: Option<Vec<EgressRule>>,
-    /// Runs without an account even though the toolkit has auth schemes.
+    /// True if the tool runs without an account even though the toolkit has auth schemes.
     #[serde(default)]
     pub no_auth: bool,
-    /// Arguments that work, shown to agents; each must satisfy `input`.
+    /// Valid arguments, shown to agents. Each must satisfy `input`.
     #[serde(default)]
     pub examples: Vec<S>,
 }
 
-/// Hints after the Model Context Protocol. What is not said is assumed for the worse.
+/// Hints after the Model Context Protocol. For a hint that is not set, the worse case is assumed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Hints {
-    /// Changes nothing outside. Enforced: such a tool may only send GET and HEAD unless an egress rule names the method.
+    /// True if the tool changes nothing outside. Enforced: such a tool may only send GET and HEAD
+    /// unless an egress rule names the method.
     #[serde(default)]
     pub read_only: bool,
-    /// May delete or overwrite.
+    /// True if the tool may delete or overwrite data.
     #[serde(default)]
     pub destructive: bool,
-    /// Doing it twice is the same as doing it once.
+    /// True if a repeated call has the same effect as one call.
     #[serde(default)]
     pub idempotent: bool,
-    /// Reaches an open set of things, such as the web.
+    /// True if the tool reaches an open set of things, such as the web.
     #[serde(default)]
     pub open_world: bool,
 }
 
-/// Limits a toolkit asks for; absent means the server's default.
+/// Limits a toolkit asks for. Absent means the server's default.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Limits {
-    /// Memory of one call in MiB.
+    /// Memory of one call, in MiB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_mib: Option<u32>,
-    /// Processor time of one call in milliseconds.
+    /// Processor time of one call, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_ms: Option<u32>,
     /// Wall-clock time of one call in milliseconds, waiting included.
@@ -179,7 +182,7 @@ impl Manifest {
     /// Reads a manifest from JSON.
     ///
     /// # Errors
-    /// When the bytes are not JSON of this shape; the message names the place.
+    /// When the bytes are not JSON of this shape. The message names the place.
     pub fn from_json(bytes: &[u8]) -> Result<Self, serde_json::Error> {
         serde_json::from_slice(bytes)
     }
@@ -204,7 +207,7 @@ impl Manifest {
 }
 
 impl<S> Manifest<S> {
-    /// Whether every tool runs without an account.
+    /// Returns true if every tool runs without an account.
     #[must_use]
     pub fn no_auth(&self) -> bool {
         self.auth.iter().all(|scheme| scheme.mode == AuthMode::NoAuth)

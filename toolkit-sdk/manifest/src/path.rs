@@ -1,4 +1,5 @@
-//! Parts of an answer by their path: names with dots between them, numbers for places in a list.
+//! Parts of a response by their path: names separated by dots, with numbers for positions in a
+//! list.
 
 use regex::Regex;
 use serde_json::Value;
@@ -7,12 +8,12 @@ use crate::Pick;
 
 const LONGEST: usize = 200;
 
-/// Whether this can be a path; the empty one is the whole.
+/// Returns true if the text is a valid path. The empty path is the whole value.
 pub(crate) fn is_path(path: &str) -> bool {
     path.is_empty() || (path.len() <= LONGEST && path.split('.').all(|name| !name.is_empty()))
 }
 
-/// What stands at a path.
+/// Returns the value at a path.
 #[must_use]
 pub fn at<'a>(value: &'a Value, path: &str) -> Option<&'a Value> {
     let mut names = path.split('.').filter(|name| !name.is_empty());
@@ -23,7 +24,7 @@ pub fn at<'a>(value: &'a Value, path: &str) -> Option<&'a Value> {
 }
 
 impl Pick {
-    /// The text that it picks out of an answer; an empty one is none.
+    /// Returns the text that it selects from a response. An empty text counts as none.
     #[must_use]
     pub fn of(&self, answer: &Value) -> Option<String> {
         let text = match at(answer, &self.path)? {

@@ -1,11 +1,13 @@
-//! How the tools of an imported toolkit call their application.
+//! The plan: the requests that the tools of an imported toolkit send to their provider.
 //!
-//! Such a toolkit has no code of its own: a general guest reads the [`Call`] of the tool and does what it says. The calls of
-//! all tools lie in one block of bytes, the plan, in the data of the module. A guest reads one tool's call and leaves the
-//! rest alone, so that the pages of the others are never touched and cost no memory.
+//! Such a toolkit has no code of its own. A general guest reads the [`Call`] of the tool and
+//! executes it. The calls of all tools are stored in one block of bytes, the plan, in the data of
+//! the module. A guest reads only one tool's call, so the memory pages of the other calls are never
+//! touched and cost no memory.
 //!
-//! Layout: [`MAGIC`], the number of tools, for each tool (in the order of names) place and length of its name and of its
-//! call, then the texts. Numbers are 32 bits, little endian; places count from the beginning. A call is JSON.
+//! Layout: [`MAGIC`], the number of tools, and for each tool (in the order of names) offset and
+//! length of its name and of its call, followed by the texts. Numbers are 32 bits, little endian.
+//! Offsets count from the beginning. A call is JSON.
 
 use std::collections::BTreeMap;
 
@@ -14,63 +16,64 @@ use serde_json::Value;
 
 use crate::is_false;
 
-/// Begins a plan; its last byte is the version of the layout.
+/// Beginning of a plan. Its last byte is the version of the layout.
 pub const MAGIC: [u8; 4] = *b"TPL\x01";
 
 const HEADER: usize = 8;
 const ENTRY: usize = 16;
 
-/// What one tool does: one request, and what becomes of its answer.
+/// The call of one tool: one request, and the conversion of its response.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Call {
-    /// GET, HEAD, POST, PUT, PATCH or DELETE.
+    /// Method: GET, HEAD, POST, PUT, PATCH or DELETE.
     pub method: String,
-    /// Absolute `https` address. `{name}` is a path parameter by its wire name, or an open field of the account.
+    /// Absolute `https` address. `{name}` is a path parameter by its wire name, or an open field of
+    /// the account.
     pub url: String,
-    /// Values for fields of the account in the address that are not filled in.
+    /// Default values for fields of the account in the address.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub fields: BTreeMap<String, String>,
-    /// Sent with every request; names in lower case.
+    /// Headers of every request, names in lower case.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub headers: Vec<(String, String)>,
-    /// What of the arguments goes into path, query and headers.
+    /// Arguments that go into path, query and headers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub parameters: Vec<Parameter>,
-    /// What of them goes into the body.
+    /// Arguments that go into the body.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub body: Option<Body>,
-    /// What the answer is.
+    /// Conversion of the response.
     #[serde(skip_serializing_if = "Answer::is_default")]
     pub answer: Answer,
-    /// How a list goes on.
+    /// Paging of a list.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pages: Option<Pages>,
-    /// Sends no credential.
+    /// True if the request carries no credential.
     #[serde(skip_serializing_if = "is_false")]
     pub anonymous: bool,
 }
 
-/// One argument, and where it goes.
+/// One argument, and its place in the request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Parameter {
-    /// Its name among the arguments; the same as `name` when absent.
+    /// Name among the arguments; the same as `name` when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub argument: Option<String>,
-    /// As the application spells it.
+    /// Name as the provider spells it.
     pub name: String,
-    /// Where it goes.
+    /// Part of the request.
     pub place: Place,
-    /// How a list or an object is written.
+    /// Serialization of a list or an object.
     pub style: Style,
-    /// One pair or part for each item, instead of one for all.
+    /// True if each item is a pair or part of its own, instead of one for all.
     #[serde(default, skip_serializing_if = "is_false")]
     pub explode: bool,
-    /// A path of several segments: `/` is kept.
+    /// True if the value is a path of several segments, in which `/` is kept.
     #[serde(default, skip_serializing_if = "is_false")]
     pub segments: bool,
-    /// Sent when the argument is missing.
+    /// Value that is sent when the argument is missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default: Option<Value>,
 }
@@ -79,25 +82,26 @@ pub struct Parameter {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Place {
-    /// In the place of `{name}` in the address.
+    /// Path, in place of `{name}` in the address.
     Path,
-    /// After `?`.
+    /// Query, after `?`.
     Query,
     /// A header.
     Header,
 }
 
-/// How a value that is a list or an object becomes text; the styles of `OpenAPI` (RFC 6570 where it has them).
+/// The serialization of a list or an object; the styles of `OpenAPI` (those of RFC 6570 where it
+/// has them).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Style {
-    /// `a,b`; paths and headers.
+    /// `a,b`, for paths and headers.
     Simple,
-    /// `.a.b`; paths.
+    /// `.a.b`, for paths.
     Label,
-    /// `;name=a,b`; paths.
+    /// `;name=a,b`, for paths.
     Matrix,
-    /// `name=a,b`; queries and forms.
+    /// `name=a,b`, for queries and forms.
     Form,
     /// `name=a b`
     SpaceDelimited,
@@ -105,76 +109,78 @@ pub enum Style {
     PipeDelimited,
     /// `name[key]=value`
     DeepObject,
-    /// The value as JSON.
+    /// Value as JSON.
     Json,
 }
 
-/// The body of a request. Where no argument is named, the arguments that are no parameters are its members.
+/// The body of a request. If no argument is named, the arguments that are not parameters are its
+/// members.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "media", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Body {
     /// JSON.
     Json {
-        /// The argument that is the whole body.
+        /// Argument that is the whole body.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         argument: Option<String>,
-        /// Instead of `application/json`.
+        /// Media type, instead of `application/json`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         media_type: Option<String>,
-        /// Sent even when no argument of it is given.
+        /// True if the body is sent even when none of its arguments is given.
         #[serde(default, skip_serializing_if = "is_false")]
         required: bool,
-        /// Members that are sent when they are missing.
+        /// Values of members that are missing.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         defaults: BTreeMap<String, Value>,
-        /// Names of members that the arguments spell otherwise, by the name of the argument.
+        /// Names of members that differ from their arguments, by the name of the argument.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         renamed: BTreeMap<String, String>,
     },
     /// `application/x-www-form-urlencoded`.
     Form {
-        /// In order.
+        /// Fields, in order.
         fields: Vec<FormField>,
     },
     /// `multipart/form-data`.
     Multipart {
-        /// In order.
+        /// Fields, in order.
         fields: Vec<FormField>,
     },
-    /// `multipart/related` (RFC 2387): the arguments as JSON, then a file.
+    /// `multipart/related` (RFC 2387): the arguments as JSON, followed by a file.
     Related {
-        /// The argument that names the file.
+        /// Argument that names the file.
         file: String,
-        /// Members that are sent when they are missing.
+        /// Values of members that are missing.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         defaults: BTreeMap<String, Value>,
-        /// Names of members that the arguments spell otherwise, by the name of the argument.
+        /// Names of members that differ from their arguments, by the name of the argument.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         renamed: BTreeMap<String, String>,
     },
-    /// The bytes of a file.
+    /// Bytes of a file.
     File {
-        /// The argument that names the file.
+        /// Argument that names the file.
         argument: String,
-        /// Instead of the file's own media type.
+        /// Media type, instead of the file's own.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         media_type: Option<String>,
     },
-    /// A text as it is.
+    /// Text as it is.
     Text {
-        /// The argument that is the text.
+        /// Argument that is the text.
         argument: String,
-        /// For example `text/plain`.
+        /// Media type, for example `text/plain`.
         media_type: String,
     },
-    /// A `GraphQL` document over JSON; the arguments are its variables.
+    /// `GraphQL` document over JSON. The arguments are its variables.
     Graphql {
         /// Query or mutation.
         document: String,
     },
-    /// A tool of a server of the Model Context Protocol (streamable HTTP); the arguments are the tool's.
+    /// Call of a tool on a server of the Model Context Protocol (streamable HTTP). The arguments
+    /// are those of the tool.
     Mcp {
-        /// Its name there.
+        /// Name of the tool on that server.
         tool: String,
     },
 }
@@ -183,85 +189,86 @@ pub enum Body {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FormField {
-    /// Its name among the arguments; the same as `name` when absent.
+    /// Name among the arguments; the same as `name` when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub argument: Option<String>,
-    /// As the application spells it.
+    /// Name as the provider spells it.
     pub name: String,
-    /// What it carries.
+    /// Content of the field.
     pub carries: Carries,
-    /// Sent when the argument is missing.
+    /// Value that is sent when the argument is missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default: Option<Value>,
 }
 
-/// What a field of a form carries.
+/// The content of a form field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Carries {
-    /// A text or number; a list becomes several fields of the same name, an object is JSON.
+    /// Text or number. A list becomes several fields of the same name, an object becomes JSON.
     Plain,
-    /// A text or number; a list becomes one field with commas.
+    /// Text or number. A list becomes one field with commas.
     Joined,
-    /// A text or number; lists and objects become `name[0]` and `name[key]`.
+    /// Text or number. Lists and objects become `name[0]` and `name[key]`.
     Brackets,
     /// JSON.
     Json,
-    /// A file, or a list of files; multipart only.
+    /// File, or a list of files. For multipart only.
     File,
 }
 
-/// What becomes of the application's answer.
+/// The conversion of the provider's response.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Answer {
-    /// The answer is put into a file, whatever it is.
+    /// True if the response is stored in a file, whatever it contains.
     #[serde(skip_serializing_if = "is_false")]
     pub file: bool,
-    /// JSON pointer to the part of the answer that matters; empty means all of it.
+    /// JSON pointer to the relevant part of the response. Empty means all of it.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub pick: String,
 }
 
-/// How an application divides a list into pages.
+/// The paging of a list at a provider.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pages {
-    /// How the next page is asked for.
+    /// Reference to the next page.
     pub next: Next,
-    /// JSON pointer to the list in a page; empty when the page is the list.
+    /// JSON pointer to the list in a page. Empty when the page is the list.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub items: String,
-    /// The argument that says how many items to read over all pages.
+    /// Argument with the number of items to read over all pages.
     pub argument: String,
 }
 
-/// Where the next page is. Parameters are query parameters by their wire name, places JSON pointers into the page.
+/// The reference to the next page. Parameters are query parameters by their wire name, places are
+/// JSON pointers into the page.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "by", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Next {
-    /// The `Link` header (RFC 8288).
+    /// `Link` header (RFC 8288).
     Link,
-    /// An address in the page.
+    /// Address in the page.
     Url {
-        /// Where.
+        /// Place of the address.
         place: String,
     },
-    /// A cursor in the page, sent back in a parameter.
+    /// Cursor in the page, sent back in a parameter.
     Cursor {
-        /// Where.
+        /// Place of the cursor.
         place: String,
-        /// The parameter.
+        /// Name of the parameter.
         parameter: String,
     },
-    /// A parameter takes the number of items to skip.
+    /// Parameter with the number of items to skip.
     Offset {
-        /// The parameter.
+        /// Name of the parameter.
         parameter: String,
     },
-    /// A parameter takes the number of the page.
+    /// Parameter with the number of the page.
     Page {
-        /// The parameter.
+        /// Name of the parameter.
         parameter: String,
         /// Number of the first page.
         first: u32,
@@ -274,7 +281,7 @@ impl Answer {
     }
 }
 
-/// Lays out the calls of tools, by their slugs.
+/// Serializes the calls of tools, given by their slugs, as a plan.
 ///
 /// # Errors
 /// When the plan would be larger than 4 GiB.
@@ -296,7 +303,8 @@ pub fn write(calls: &BTreeMap<String, Call>) -> Result<Vec<u8>, std::num::TryFro
     Ok(index)
 }
 
-/// Finds the call of one tool, by its slug, without reading the others. `None` when there is none, or these bytes are no plan.
+/// Finds the call of one tool by its slug, without reading the others. Returns `None` if the plan
+/// has no such call or is not a plan.
 #[must_use]
 pub fn find(plan: &[u8], name: &str) -> Option<Call> {
     let number = |place: usize| -> Option<usize> {

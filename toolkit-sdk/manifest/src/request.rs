@@ -1,9 +1,10 @@
-//! What a toolkit's requests may be: methods, and headers that are not theirs to set.
+//! Limits of a toolkit's requests: allowed methods, and headers that a toolkit must not set.
 
-/// Methods that requests may have. CONNECT and TRACE are about the way, not about the application (RFC 9110, 9.3).
+/// Allowed methods. CONNECT and TRACE concern the connection, not the provider (RFC 9110, section
+/// 9.3).
 pub const METHODS: [&str; 7] = ["GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"];
 
-/// Headers that carry credentials, frame the message or say where it goes, in lower case.
+/// Headers that carry credentials, frame the message or route it, in lower case.
 const RESERVED: [&str; 21] = [
     "authorization",
     "cookie",
@@ -28,7 +29,8 @@ const RESERVED: [&str; 21] = [
     "x-method-override",
 ];
 
-/// Whether only the platform may write this header, in whatever case: it writes those that are needed.
+/// Returns true if only the platform may set this header, in any case. It sets those that are
+/// needed.
 #[must_use]
 pub fn is_platforms(header: &str) -> bool {
     let proxy = header.get(..6).is_some_and(|begins| begins.eq_ignore_ascii_case("proxy-"));

@@ -1,7 +1,7 @@
 //! The custom section that carries the manifest.
 //!
-//! A component is read as data here: eight bytes of header, then sections of (id, length, content). Nothing is decoded
-//! past the section headers, so reading is quick and safe on bytes from anywhere.
+//! A component is read as data here: eight bytes of header, followed by sections of (id, length,
+//! content). Only the section headers are decoded, so reading is quick and safe on untrusted bytes.
 
 use std::fmt;
 
@@ -13,20 +13,20 @@ pub const SECTION: &str = "toolhost:manifest";
 const COMPONENT_HEADER: [u8; 8] = [0x00, 0x61, 0x73, 0x6d, 0x0d, 0x00, 0x01, 0x00];
 const MODULE_HEADER: [u8; 8] = [0x00, 0x61, 0x73, 0x6d, 0x01, 0x00, 0x00, 0x00];
 
-/// Why no manifest could be read.
+/// Reason why no manifest could be read.
 #[derive(Debug)]
 pub enum ReadError {
-    /// No bytes at all.
+    /// The file is empty.
     Empty,
-    /// Not WebAssembly.
+    /// The file is not WebAssembly.
     NotWasm,
-    /// A core module, not a component.
+    /// The file is a core module, not a component.
     CoreModule,
     /// A section is longer than the file.
     Truncated,
-    /// A component without the section.
+    /// The component has no manifest section.
     Missing,
-    /// More than one manifest section.
+    /// The component has more than one manifest section.
     Duplicate,
     /// The section does not hold a manifest.
     Invalid(serde_json::Error),
@@ -35,7 +35,7 @@ pub enum ReadError {
 /// Reads the manifest of a component without running it.
 ///
 /// # Errors
-/// See [`ReadError`]; the text says what to do.
+/// See [`ReadError`]. Its text says how to fix the error.
 pub fn extract(component: &[u8]) -> Result<Manifest, ReadError> {
     if component.is_empty() {
         return Err(ReadError::Empty);
@@ -79,7 +79,8 @@ pub fn embed(mut component: Vec<u8>, manifest: &Manifest) -> Vec<u8> {
     component
 }
 
-/// An unsigned LEB128 number of at most 32 bits, and what follows it.
+/// Reads an unsigned LEB128 number of at most 32 bits, and returns it with the bytes that follow
+/// it.
 fn leb128(bytes: &[u8]) -> Option<(usize, &[u8])> {
     let mut value = 0u64;
     for (index, &byte) in bytes.iter().enumerate().take(5) {

@@ -1,91 +1,95 @@
-//! How each request is signed, for applications that want a proof with every request in place of a credential that they could
-//! read.
+//! Signatures of requests, for providers that require a proof with every request instead of a
+//! credential that they could read.
 //!
-//! The platform signs when the request is complete, again when it follows a redirect within the origin, and never for another
-//! one. Values are templates over the scheme's fields and over what a flow brings.
+//! The platform signs a complete request. It signs again when the request follows a redirect within
+//! the origin, and never for another origin. Values are templates over the scheme's fields and over
+//! the values that a flow obtains.
 
 use serde::{Deserialize, Serialize};
 
 use crate::Placement;
 
-/// What templates of a scheme of mode `OAUTH1` may name beside its fields: the client's, and those of the account.
+/// Names that templates of a scheme of mode `OAUTH1` may use in addition to its fields: values of
+/// the client and of the account.
 pub const OAUTH1_VALUES: [&str; 5] =
     ["consumer_key", "consumer_secret", "consumer_private_key", "oauth_token", "oauth_token_secret"];
 
-/// What templates of [`Sign::Template`] know of the request beside the fields of their scheme. `query` is as it is sent,
-/// `sorted_query` the same by name and then by value; `body_sha256` is lower-case hex; `random` is the same all over one request.
+/// Names of request values that templates of [`Sign::Template`] may use in addition to the fields
+/// of their scheme. `query` is as it is sent. `sorted_query` is the same, sorted by name and then
+/// by value. `body_sha256` is lower-case hex. `random` is the same everywhere in one request.
 pub const REQUEST_VALUES: [&str; 11] =
     ["method", "host", "path", "query", "sorted_query", "body", "body_sha256", "now", "now_ms", "now_iso", "random"];
 
-/// A way to sign.
+/// A method of signing requests.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "with", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Sign {
     /// `authorization: OAuth …` over method, address and parameters (RFC 5849, section 3).
     Oauth1 {
-        /// How.
+        /// Signature method.
         #[serde(default, skip_serializing_if = "crate::flow::is_default")]
         method: SignatureMethod,
         /// Template of the client's identifier.
         #[serde(default = "consumer_key")]
         consumer_key: String,
-        /// Template of its shared secret; not looked at with [`SignatureMethod::RsaSha1`].
+        /// Template of the client's shared secret. Not used with [`SignatureMethod::RsaSha1`].
         #[serde(default = "consumer_secret")]
         consumer_secret: String,
-        /// Template of its private key, PEM; looked at with [`SignatureMethod::RsaSha1`] alone.
+        /// Template of the client's private key, PEM. Used only with [`SignatureMethod::RsaSha1`].
         #[serde(default = "consumer_private_key", skip_serializing_if = "is_consumer_private_key")]
         private_key: String,
-        /// Template of the account's identifier; empty where a client signs for itself.
+        /// Template of the account's identifier. Empty where a client signs for itself.
         #[serde(default = "oauth_token")]
         token: String,
-        /// Template of its shared secret; not looked at with [`SignatureMethod::RsaSha1`].
+        /// Template of the account's shared secret. Not used with [`SignatureMethod::RsaSha1`].
         #[serde(default = "oauth_token_secret")]
         token_secret: String,
         /// Template of the protection realm (RFC 5849, section 3.5.1).
         #[serde(default, skip_serializing_if = "Option::is_none")]
         realm: Option<String>,
     },
-    /// `authorization: AWS4-HMAC-SHA256 …` over all of the request (AWS Signature Version 4).
+    /// `authorization: AWS4-HMAC-SHA256 …` over the whole request (AWS Signature Version 4).
     AwsSigv4 {
-        /// Template.
+        /// Template of the access key id.
         access_key_id: String,
-        /// Template.
+        /// Template of the secret access key.
         secret_access_key: String,
-        /// Template of what belongs to keys that end; left out when it has no value.
+        /// Template of the session token of temporary keys. Left out when it has no value.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         session_token: Option<String>,
-        /// Template, for example `{region}`.
+        /// Template of the region, for example `{region}`.
         region: String,
-        /// Template, for example `s3`.
+        /// Template of the service, for example `s3`.
         service: String,
     },
-    /// Digests over parts of the request, wherever the application wants them.
+    /// Digests over parts of the request, in any header or query parameter.
     Template {
-        /// Headers and query parameters. Their templates may hold digests, and name [`REQUEST_VALUES`].
+        /// Headers and query parameters. Their templates may contain digests and name
+        /// [`REQUEST_VALUES`].
         request: Vec<Placement>,
     },
 }
 
-/// How a request of OAuth 1.0 is signed (RFC 5849, section 3.4).
+/// The signature method of OAuth 1.0 (RFC 5849, section 3.4).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SignatureMethod {
-    /// Section 3.4.2.
+    /// HMAC with SHA-1 (section 3.4.2).
     #[default]
     #[serde(rename = "HMAC-SHA1")]
     HmacSha1,
-    /// The same with SHA-256, as many applications want it.
+    /// HMAC with SHA-256, which many providers use instead.
     #[serde(rename = "HMAC-SHA256")]
     HmacSha256,
-    /// Section 3.4.3: with the client's private key, of 1,024 to 8,192 bits.
+    /// RSA with SHA-1 (section 3.4.3), with the client's private key of 1,024 to 8,192 bits.
     #[serde(rename = "RSA-SHA1")]
     RsaSha1,
-    /// Section 3.4.4: the secrets themselves, which TLS alone protects.
+    /// The secrets themselves (section 3.4.4), protected only by TLS.
     #[serde(rename = "PLAINTEXT")]
     Plaintext,
 }
 
 impl SignatureMethod {
-    /// The name in `oauth_signature_method`.
+    /// Returns the name in `oauth_signature_method`.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -98,7 +102,7 @@ impl SignatureMethod {
 }
 
 impl Sign {
-    /// OAuth 1.0 as most applications have it.
+    /// Creates an OAuth 1.0 signature with the values that most providers use.
     #[must_use]
     pub fn oauth1() -> Self {
         Self::Oauth1 {
@@ -112,13 +116,13 @@ impl Sign {
         }
     }
 
-    /// Whether a client signs with a private key.
+    /// Returns true if a client signs with a private key.
     #[must_use]
     pub fn has_private_key(&self) -> bool {
         matches!(self, Self::Oauth1 { method: SignatureMethod::RsaSha1, .. })
     }
 
-    /// Every template that is looked at, with the member that holds it.
+    /// Returns every template that is used, with the name of its member.
     #[must_use]
     pub fn templates(&self) -> Vec<(&str, &str)> {
         match self {
@@ -153,7 +157,7 @@ impl Sign {
         }
     }
 
-    /// Names of the headers that it writes, in lower case.
+    /// Returns the names of the headers that the signature writes, in lower case.
     #[must_use]
     pub fn header_names(&self) -> Vec<&str> {
         match self {
@@ -171,7 +175,7 @@ impl Sign {
         }
     }
 
-    /// Names of the query parameters that it writes.
+    /// Returns the names of the query parameters that the signature writes.
     #[must_use]
     pub fn query_names(&self) -> Vec<&str> {
         let Self::Template { request } = self else { return Vec::new() };

@@ -1,10 +1,11 @@
-//! Templates: text, and what stands between braces.
+//! Templates: text with expressions in braces.
 //!
-//! `{field}` is the value of a field, `{field.part}` a part of a value that is JSON, `{a || b || "text"}` the first that there
-//! is, and `{base64({id}:{secret})}` what a function makes of templates. The functions are all there are: `base64`,
-//! `base64url` (without padding), `sha1`, `sha256`, `sha512`, and with a key `hmac_sha1(key, text)`, `hmac_sha256` and
-//! `hmac_sha512`, all in lower-case hex or, as `sha256_base64` and so on, in base64. Quoted text may hold braces. Nothing here
-//! loops or asks anybody.
+//! `{field}` is the value of a field, `{field.part}` a part of a value that is JSON, `{a || b ||
+//! "text"}` the first of several values that exists, and `{base64({id}:{secret})}` the result of a
+//! function on templates. The functions are `base64`, `base64url` (without padding), `sha1`,
+//! `sha256`, `sha512`, and with a key `hmac_sha1(key, text)`, `hmac_sha256` and `hmac_sha512`.
+//! Digests are lower-case hex or, as `sha256_base64` and so on, base64. Quoted text may contain
+//! braces. A template contains no loops and sends no requests.
 
 use base64::{
     Engine,
@@ -14,12 +15,12 @@ use base64::{
 const LONGEST: usize = 4096;
 const DEEPEST: usize = 4;
 
-/// A template that is well formed.
+/// A well-formed template.
 pub(crate) struct Template<'a>(Vec<Part<'a>>);
 
 enum Part<'a> {
     Text(&'a str),
-    /// The first that there is.
+    /// The first of these terms that has a value.
     Any(Vec<Term<'a>>),
 }
 
@@ -36,30 +37,31 @@ enum Function {
     Digest(Digest),
 }
 
-/// A function that only servers have, in flows and signatures alone: `hash(text)` or `hmac_hash(key, text)` (RFC 2104).
+/// A digest function, `hash(text)` or `hmac_hash(key, text)` (RFC 2104). Only servers provide it,
+/// and only in flows and signatures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Digest {
-    /// Of what kind.
+    /// Hash function.
     pub hash: Hash,
-    /// Whether the first argument is a key.
+    /// True if the first argument is a key.
     pub keyed: bool,
-    /// Whether its value is base64 and not lower-case hex.
+    /// True if the result is base64 instead of lower-case hex.
     pub base64: bool,
 }
 
 /// A hash function (FIPS 180-4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hash {
-    /// For applications that know no better.
+    /// SHA-1, for providers that support nothing newer.
     Sha1,
-    /// What most use.
+    /// SHA-256, the most common one.
     Sha256,
-    /// The longer one.
+    /// SHA-512.
     Sha512,
 }
 
 impl Digest {
-    /// The function of that name, for example `hmac_sha256_base64`.
+    /// Finds the function of a name, for example `hmac_sha256_base64`.
     fn named(name: &str) -> Option<Self> {
         let (name, base64) = name.strip_suffix("_base64").map_or((name, false), |name| (name, true));
         let (name, keyed) = name.strip_prefix("hmac_").map_or((name, false), |name| (name, true));
@@ -73,12 +75,12 @@ impl Digest {
     }
 }
 
-/// What a template is filled from. Every look-up by name is one.
+/// A source of values for a template. Every lookup function by name is one.
 pub trait Source {
-    /// The value of a field, or of a part of it as `field.part`.
+    /// Returns the value of a field, or of a part of it as `field.part`.
     fn value(&self, name: &str) -> Option<String>;
 
-    /// The value of a digest.
+    /// Returns the value of a digest.
     fn digest(&self, _digest: Digest, _arguments: &[String]) -> Option<String> {
         None
     }
@@ -90,20 +92,21 @@ impl<F: Fn(&str) -> Option<String>> Source for F {
     }
 }
 
-/// Puts values in their places; none when one is missing.
+/// Fills a template. Returns none if a value is missing.
 #[must_use]
 pub fn fill(template: &str, source: &impl Source) -> Option<String> {
     fill_each(template, source, |text| text)
 }
 
-/// The same with each filled place changed, for example encoded for an address.
+/// Fills a template as [`fill`] does, and converts each filled value, for example to encode it for
+/// an address.
 #[must_use]
 pub fn fill_each(template: &str, source: &impl Source, each: impl Fn(String) -> String) -> Option<String> {
     Template::parse(template).ok()?.fill(source, &each)
 }
 
 impl<'a> Template<'a> {
-    /// Reads a template, or says what is wrong with it.
+    /// Parses a template. The error says what is wrong with it.
     pub(crate) fn parse(text: &'a str) -> Result<Self, String> {
         if text.len() > LONGEST {
             return Err(format!("{} bytes are too long; at most {LONGEST}", text.len()));
@@ -137,7 +140,7 @@ impl<'a> Template<'a> {
         Ok(Self(parts))
     }
 
-    /// The fields it names, without their parts.
+    /// Returns the fields that the template names, without their parts.
     pub(crate) fn fields(&self) -> Vec<&'a str> {
         let mut fields = Vec::new();
         for part in &self.0 {
@@ -153,7 +156,7 @@ impl<'a> Template<'a> {
         fields
     }
 
-    /// Whether a digest stands in it.
+    /// Returns true if the template contains a digest.
     pub(crate) fn digests(&self) -> bool {
         let terms = self.0.iter().filter_map(|part| if let Part::Any(terms) = part { Some(terms) } else { None });
         terms.flatten().any(|term| match term {
@@ -223,20 +226,21 @@ impl<'a> Term<'a> {
     }
 }
 
-/// `field`, or `field.part`.
+/// Returns true if the text is `field` or `field.part`.
 fn is_name(text: &str) -> bool {
     let (field, path) = text.split_once('.').map_or((text, None), |(field, path)| (field, Some(path)));
     is_field(field) && path.is_none_or(|path| crate::path::is_path(path) && !path.is_empty())
 }
 
-/// Whether this can be the name of a field.
+/// Returns true if the text is a valid name of a field.
 pub(crate) fn is_field(name: &str) -> bool {
     (1..=48).contains(&name.len())
         && name.starts_with(|first: char| first.is_ascii_lowercase())
         && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
 }
 
-/// The bytes outside of quotes, with their place and how many brackets are open before them.
+/// Returns the bytes outside of quotes, with their position and the number of brackets that are
+/// open before them.
 fn unquoted(text: &str) -> impl Iterator<Item = (usize, u8, usize)> {
     let (mut depth, mut quoted) = (0_usize, false);
     text.bytes().enumerate().filter_map(move |(at, byte)| {
@@ -254,7 +258,7 @@ fn unquoted(text: &str) -> impl Iterator<Item = (usize, u8, usize)> {
     })
 }
 
-/// The pieces between separators outside of quotes and brackets.
+/// Splits a text at separators outside of quotes and brackets.
 fn split<'a>(text: &'a str, separator: &str) -> Vec<&'a str> {
     let (mut pieces, mut from) = (Vec::new(), 0);
     for (at, _, depth) in unquoted(text) {
@@ -296,7 +300,7 @@ mod tests {
         assert_eq!(filled("{b || c}"), None);
     }
 
-    /// RFC 4648, section 10.
+    /// Uses the test vectors of RFC 4648, section 10.
     #[test]
     fn base64_is_that_of_the_standard_and_digests_are_the_sources() {
         assert_eq!(filled("{base64(foob)} {base64({a}:{n})}").as_deref(), Some("Zm9vYg== MToy"));

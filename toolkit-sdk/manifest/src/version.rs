@@ -4,24 +4,25 @@ use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-/// The version of a toolkit: a day and a number within it, for example `20261121_00`. Ordered as text, which is by time.
+/// The version of a toolkit: a day and a number within it, for example `20261121_00`. Its order as
+/// text is the order in time.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Version(String);
 
-/// The text is not `YYYYMMDD_NN`.
+/// The error for a text that is not `YYYYMMDD_NN`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InvalidVersion(String);
 
 impl Version {
-    /// The version as text.
+    /// Returns the version as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Returns whether its day exists. A version of a day that does not exist can be read, because earlier servers took them, but
-    /// not be published.
+    /// Returns true if the version's day exists. A version with a day that does not exist can be
+    /// read, because earlier servers accepted it, but cannot be published.
     #[must_use]
     pub fn is_on_calendar(&self) -> bool {
         let number = |digits: &str| digits.parse::<u32>().unwrap_or_default();

@@ -1,13 +1,13 @@
-//! What was expected beside what came, line by line.
+//! Line-by-line differences between an expected and an actual value.
 
 use serde_json::Value;
 use similar::{ChangeTag, TextDiff};
 
-/// Unchanged lines shown around a change.
+/// Number of unchanged lines shown around a change.
 const AROUND: usize = 3;
 
-/// What differs between two texts: `-` stands before what was expected, `+` before what came. Far from a change, lines are left
-/// out.
+/// Returns the differences between two texts. `-` marks expected lines, `+` marks actual lines.
+/// Lines far from a change are left out.
 #[must_use]
 pub fn lines(expected: &str, actual: &str) -> String {
     let diff = TextDiff::from_lines(expected, actual);
@@ -28,13 +28,14 @@ pub fn lines(expected: &str, actual: &str) -> String {
     lines.join("\n")
 }
 
-/// What differs between two values, whatever the order of their keys; nothing when they are equal.
+/// Returns the differences between two values regardless of the order of their keys, or none if
+/// they are equal.
 #[must_use]
 pub fn difference(expected: &Value, actual: &Value) -> Option<String> {
     (expected != actual).then(|| lines(&sorted(expected), &sorted(actual)))
 }
 
-/// With keys in order, so that only what differs shows.
+/// Formats a value with its keys in order, so that the order itself is no difference.
 fn sorted(value: &Value) -> String {
     let mut value = value.clone();
     value.sort_all_objects();

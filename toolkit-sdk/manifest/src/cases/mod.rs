@@ -1,10 +1,12 @@
-//! Case files, `cases/<tool>/<case>.json`: which arguments lead to which requests, answers and data.
+//! Case files, `cases/<tool>/<case>.json`: the requests, responses and data that given arguments
+//! lead to.
 //!
-//! The SDK runs them natively against a scripted host, `toolkit check` through the component in the production sandbox. Both
-//! read them here and judge the outcome here, so that a case means the same in both. Guests carry none of it.
+//! The SDK runs cases natively against a scripted host. `toolkit check` runs them through the
+//! component in the production sandbox. Both read and judge them with this module, so a case means
+//! the same in both. Guests contain none of this code.
 //!
-//! The folder is the tool's slug in lower case without the toolkit's name. For a trigger `arguments` is its configuration, and
-//! `cursor` or `request` what else it takes.
+//! The folder is named after the tool's slug in lower case without the toolkit's name. For a
+//! trigger, `arguments` is its configuration, and `cursor` or `request` is its further input.
 
 mod difference;
 
@@ -16,7 +18,7 @@ use serde_json::{Value, json};
 
 pub use difference::{difference, lines};
 
-/// When a case happens that does not say when: 2026-01-01T00:00:00Z, in milliseconds since 1970.
+/// Default time of a case: 2026-01-01T00:00:00Z, in milliseconds since 1970.
 pub const NOW: u64 = 1_767_225_600_000;
 
 /// One case.
@@ -26,83 +28,84 @@ pub struct Case {
     /// Arguments of the tool, or configuration of the trigger.
     #[serde(default = "empty")]
     pub arguments: Value,
-    /// The cursor of a poll; missing at the first.
+    /// Cursor of a poll. Missing for the first poll.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<Value>,
-    /// The request that a webhook brings.
+    /// Request of a webhook.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<GivenInbound>,
-    /// When it happens, in milliseconds since 1970; otherwise [`NOW`].
+    /// Time of the call, in milliseconds since 1970. [`NOW`] when missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub now: Option<u64>,
     /// Non-secret fields of the account.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub fields: BTreeMap<String, String>,
-    /// Files there are; an argument names one by its id.
+    /// Available files. An argument names one by its id.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<GivenFile>,
-    /// What is sent and answered, in order.
+    /// Requests and their responses, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub exchanges: Vec<Exchange>,
-    /// What a success answers, exactly.
+    /// Exact data of a success.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<Value>,
-    /// How a failure ends.
+    /// Expected failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ExpectedError>,
 }
 
-/// A request that is expected, and its answer.
+/// An expected request and its response.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Exchange {
-    /// What must be sent.
+    /// Expected request.
     pub request: ExpectedRequest,
-    /// What is answered.
+    /// Response that the toolkit receives.
     pub response: GivenResponse,
 }
 
-/// A request that is expected.
+/// An expected request.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExpectedRequest {
-    /// In upper case.
+    /// Method in upper case.
     pub method: String,
-    /// The whole address, with its query, without what the platform adds.
+    /// Complete URL with its query, without the parts that the platform adds.
     pub url: String,
-    /// Headers that must be among those sent.
+    /// Headers that must be among the sent ones.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
-    /// The body: JSON, a text, or for a form with parts an object of them. Missing: any body.
+    /// Body: JSON, a text, or an object with the parts of a multipart form. When missing, any body
+    /// matches.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body: Option<Value>,
 }
 
-/// An answer.
+/// A response.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GivenResponse {
-    /// The status; 200 when missing.
+    /// Status. 200 when missing.
     #[serde(default = "ok", skip_serializing_if = "is_ok")]
     pub status: u16,
-    /// Its headers; `content-type` is added when missing.
+    /// Headers. `content-type` is added when missing.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
-    /// JSON, or a text that is sent as it is.
+    /// Body: JSON, or a text that is sent as it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body: Option<Value>,
-    /// Instead of an answer: the platform's kind of failure, for example `timeout`.
+    /// Kind of the platform's failure instead of a response, for example `timeout`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
-/// How a failure ends.
+/// An expected failure.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExpectedError {
-    /// The exact kind.
+    /// Exact kind of the error.
     pub kind: String,
-    /// A part of the message.
+    /// Part of the error's message.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
 }
@@ -111,44 +114,44 @@ pub struct ExpectedError {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GivenFile {
-    /// What `s3key` names.
+    /// Id, as in `s3key`.
     pub id: String,
-    /// Its name.
+    /// File name.
     pub name: String,
-    /// Its media type.
+    /// Media type.
     pub mimetype: String,
-    /// What is in it.
+    /// Content of the file.
     pub text: String,
 }
 
-/// The request that a webhook brings.
+/// The request of a webhook.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GivenInbound {
-    /// POST when missing.
+    /// Method. POST when missing.
     #[serde(default = "post")]
     pub method: String,
     /// Path and query.
     #[serde(default)]
     pub path: String,
-    /// Its headers.
+    /// Headers.
     #[serde(default)]
     pub headers: BTreeMap<String, String>,
-    /// JSON, or a text that is taken as it is.
+    /// Body: JSON, or a text that is used as it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body: Option<Value>,
 }
 
-/// How a call ended, as far as a case can say.
+/// The outcome of a call, as far as a case can describe it.
 #[derive(Debug, Clone, Copy)]
 pub enum Ended<'a> {
-    /// With data.
+    /// Success with data.
     Data(&'a Value),
-    /// With a failure.
+    /// Failure.
     Error {
-        /// For example `not_found`.
+        /// Kind of the error, for example `not_found`.
         kind: &'a str,
-        /// For an agent.
+        /// Message for the agent.
         message: &'a str,
     },
 }
@@ -174,7 +177,7 @@ impl Case {
     /// Reads a case.
     ///
     /// # Errors
-    /// When the text is no JSON of this shape, or does not say how the call ends.
+    /// When the text is not JSON of this shape, or does not give exactly one expected outcome.
     pub fn from_json(text: &str) -> Result<Self, String> {
         let case: Self = serde_json::from_str(text).map_err(|cause| cause.to_string())?;
         match (&case.data, &case.error) {
@@ -192,7 +195,8 @@ impl Case {
         Self::from_json(&std::fs::read_to_string(file).map_err(|cause| format!("cannot be read: {cause}"))?)
     }
 
-    /// What is wrong with how the call ended, if anything.
+    /// Returns the difference between the expected and the actual outcome, or none if the case
+    /// passes.
     #[must_use]
     pub fn judge(&self, ended: Ended<'_>) -> Option<String> {
         match (ended, &self.data, &self.error) {
@@ -227,7 +231,8 @@ impl Default for GivenResponse {
 }
 
 impl GivenResponse {
-    /// The headers with names in lower case, and the body; `content-type` by the body where none is given.
+    /// Returns the headers with lower-case names, and the body. If `content-type` is missing, it is
+    /// derived from the body.
     #[must_use]
     pub fn parts(&self) -> (Vec<(String, String)>, Vec<u8>) {
         let name = |(name, value): (&String, &String)| (name.to_ascii_lowercase(), value.clone());
@@ -244,7 +249,7 @@ impl GivenResponse {
 }
 
 impl GivenInbound {
-    /// The headers with names in lower case, and the body.
+    /// Returns the headers with lower-case names, and the body.
     #[must_use]
     pub fn parts(&self) -> (Vec<(String, String)>, Vec<u8>) {
         let headers = self.headers.iter().map(|(name, value)| (name.to_ascii_lowercase(), value.clone()));
@@ -252,7 +257,7 @@ impl GivenInbound {
     }
 }
 
-/// JSON, or a text as it is.
+/// Serializes a body: JSON, or a text as it is.
 fn bytes(body: Option<&Value>) -> Vec<u8> {
     match body {
         None => Vec::new(),
@@ -261,14 +266,16 @@ fn bytes(body: Option<&Value>) -> Vec<u8> {
     }
 }
 
-/// A body as case files write it: JSON objects and lists as they are, anything else as a text.
+/// Converts a body to its form in case files: JSON objects and lists as they are, anything else as
+/// a text.
 #[must_use]
 pub fn body_value(bytes: &[u8]) -> Value {
     let parsed = serde_json::from_slice(bytes).ok().filter(|value: &Value| value.is_object() || value.is_array());
     parsed.unwrap_or_else(|| Value::String(String::from_utf8_lossy(bytes).into_owned()))
 }
 
-/// The case files in the folder of one tool, in order of their names; none when there is no such folder.
+/// Returns the case files in the folder of one tool, in order of their names. Returns none if the
+/// folder does not exist.
 #[must_use]
 pub fn files(folder: &Path) -> Vec<PathBuf> {
     let entries = folder.read_dir().into_iter().flatten().flatten().map(|entry| entry.path());

@@ -1,4 +1,5 @@
-//! Ways to connect an account: whether accounts that are connected already go on working.
+//! Comparison of auth schemes. A change is breaking if it can break accounts that are already
+//! connected.
 
 use super::{
     Party::{Accounts, Callers},
@@ -57,7 +58,7 @@ fn schemes(old: &AuthScheme, new: &AuthScheme, report: &mut Report) {
     }
 }
 
-/// Accounts that are connected already have no value for it.
+/// Reports a new field. Accounts that are already connected have no value for it.
 fn added(field: &Field, scheme: &AuthScheme, report: &mut Report) {
     let mark = format!("{{{}}}", field.name);
     let used = scheme.request.iter().any(|placement| {

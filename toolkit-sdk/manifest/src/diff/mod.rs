@@ -1,12 +1,13 @@
-//! What changed between two versions of a toolkit, and whom it breaks.
+//! Differences between two versions of a toolkit, and the parties that each difference breaks.
 //!
-//! Problem: a program that calls a tool and an account that somebody connected both outlive the version they were made for.
-//! Guarantee: when something that worked with the old version cannot be relied on with the new one, there is a line that says so
-//! and is marked as breaking. What cannot be compared is marked as breaking. Equal manifests have no differences, and manifests
-//! that differ in more than their version have some.
+//! Problem: programs that call a tool and connected accounts both outlive the version they were
+//! made for. Guarantee: everything that worked with the old version and may fail with the new one
+//! has a line that is marked as breaking. Parts that cannot be compared are marked as breaking.
+//! Equal manifests have no differences. Manifests that differ in more than their version have some.
 //!
-//! What it rests on: callers send the arguments that a schema declares, and read the data it declares. So a new optional argument
-//! breaks nobody, although an open schema let callers send anything under its name before.
+//! The guarantee rests on one assumption: callers send the arguments that a schema declares, and
+//! read the data that it declares. Therefore a new optional argument breaks no caller, although an
+//! open schema let callers send anything under its name before.
 
 mod auth;
 mod schema;
@@ -20,28 +21,28 @@ use crate::{EgressRule, Hints, Manifest, Tool, Trigger};
 /// One difference.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Change {
-    /// Where, for example `tools.EXAMPLE_GET_ITEM.input.id`.
+    /// Place of the change, for example `tools.EXAMPLE_GET_ITEM.input.id`.
     pub place: String,
-    /// What happened there, in words.
+    /// Description of the change.
     pub change: String,
-    /// Whom it breaks; nobody when empty.
+    /// Parties that the change breaks. Empty for a compatible change.
     pub breaks: Vec<Party>,
 }
 
-/// Who can be broken by a change.
+/// A party that a change can break.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Party {
     /// Programs and agents that call tools and listen to triggers.
     Callers,
-    /// Accounts that are connected already, and the people they belong to.
+    /// Accounts that are already connected, and their owners.
     Accounts,
 }
 
 use Party::{Accounts, Callers};
 
 impl Change {
-    /// Whether it breaks anybody.
+    /// Returns true if the change breaks any party.
     #[must_use]
     pub fn is_breaking(&self) -> bool {
         !self.breaks.is_empty()
@@ -60,8 +61,8 @@ impl fmt::Display for Change {
     }
 }
 
-/// Every difference between two versions of a toolkit, in the order of a manifest. Versions themselves, and the SDK that
-/// built them, are no difference.
+/// Returns every difference between two versions of a toolkit, in the order of a manifest. The
+/// version itself and the SDK that built it do not count.
 #[must_use]
 pub fn diff(old: &Manifest, new: &Manifest) -> Vec<Change> {
     let mut report = Report::default();
@@ -127,7 +128,8 @@ fn trigger(report: &mut Report, old: &Trigger, new: &Trigger) {
     own_egress(report, old.egress.as_deref(), new.egress.as_deref());
 }
 
-/// Of one tool. It lies within the toolkit's, whose widening has lines of its own.
+/// Compares the egress rules of one tool or trigger. They lie within the toolkit's rules, whose
+/// widening is reported separately.
 fn own_egress(report: &mut Report, old: Option<&[EgressRule]>, new: Option<&[EgressRule]>) {
     match (old, new) {
         (None, None) => {}
@@ -137,7 +139,7 @@ fn own_egress(report: &mut Report, old: Option<&[EgressRule]>, new: Option<&[Egr
     }
 }
 
-/// What a caller was promised and is promised no longer breaks it.
+/// Compares hints. A promise to callers that no longer holds breaks them.
 fn hints(report: &mut Report, old: Hints, new: Hints) {
     let words = [
         ("read_only", old.read_only, new.read_only, true),
@@ -152,11 +154,11 @@ fn hints(report: &mut Report, old: Hints, new: Hints) {
     }
 }
 
-/// Changes found so far, and the place where the next ones are.
+/// The changes found so far, and the place of the next ones.
 struct Report {
     place: String,
     changes: Vec<Change>,
-    /// What is left for comparing schemas.
+    /// Steps left for comparing schemas.
     steps: usize,
 }
 
@@ -172,7 +174,7 @@ impl Report {
         self.changes.push(Change { place, change, breaks: breaks.to_vec() });
     }
 
-    /// Adds a change of the very thing at the place.
+    /// Adds a change of the place itself.
     fn here(&mut self, change: String, breaks: &[Party]) {
         self.changes.push(Change { place: self.place.clone(), change, breaks: breaks.to_vec() });
     }
@@ -191,7 +193,7 @@ impl Report {
         }
     }
 
-    /// What was added breaks `breaks`; what was taken away breaks nobody.
+    /// Compares two lists. Added values break `breaks`. Removed values break no party.
     fn lists(&mut self, part: &str, old: &[String], new: &[String], breaks: &[Party]) {
         let added: Vec<_> = new.iter().filter(|one| !old.contains(one)).map(String::as_str).collect();
         let gone: Vec<_> = old.iter().filter(|one| !new.contains(one)).map(String::as_str).collect();
@@ -210,7 +212,8 @@ impl Report {
         }
     }
 
-    /// A credential may go wherever a toolkit may: a host more is one that the owners of accounts did not know of.
+    /// Compares egress rules. A credential may go wherever a toolkit may, so an added host is one
+    /// that the owners of accounts did not know about.
     fn egress(&mut self, part: &str, old: &[EgressRule], new: &[EgressRule], credentials: bool) {
         let known = |rule: &EgressRule| old.iter().any(|old| crate::problems::covers(&old.host, &rule.host));
         for rule in new.iter().filter(|rule| !old.contains(rule)) {
@@ -229,7 +232,7 @@ impl Report {
         self.at(part, |report| schema::compare(old, new, flow, report));
     }
 
-    /// Things with names: those that are gone break callers.
+    /// Compares items by name. A removed item breaks callers.
     fn named<T>(
         &mut self,
         part: &str,

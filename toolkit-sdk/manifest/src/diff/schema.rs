@@ -1,8 +1,9 @@
-//! Two JSON Schemas: what one takes and the other does not.
+//! Comparison of two JSON Schemas: values that one accepts and the other does not.
 //!
-//! The question is asked twice, in both directions, and each time answered by structure: whatever the second schema demands must
-//! follow from something that the first demands. What does not follow is a finding, so a demand that is not understood is one.
-//! Schemas come from toolkits: the work is bounded, and a pair that takes more is a finding too.
+//! The schemas are compared in both directions, each time by structure: each demand of the second
+//! schema must follow from a demand of the first. A demand that does not follow is a finding, and
+//! so is a demand that is not understood. Schemas come from toolkits, so the work is bounded. A
+//! pair that takes more work is a finding too.
 
 mod node;
 
@@ -13,13 +14,14 @@ use serde_json::{Map, Value};
 use super::{Party, Report};
 use node::{ARRAY, Node, OBJECT, STRING, mask_of};
 
-/// Steps of the comparisons of two manifests. A schema of 64 KiB against one like it takes some ten thousand.
+/// Maximum number of steps to compare two manifests. Comparing a schema of 64 KiB with a similar
+/// one takes about ten thousand.
 pub(super) const STEPS: usize = 1_000_000;
-/// Listed values that are compared in one step.
+/// Number of listed values that are compared in one step.
 const VALUES: usize = 64;
-/// Longest text of a value in a line.
+/// Maximum length of a value in a line, in characters.
 const SHOWN: usize = 120;
-/// Demands that are compared by being equal, together.
+/// Keywords that are compared for equality, as a whole.
 const WHOLE: [&str; 20] = [
     "additionalItems",
     "contains",
@@ -42,7 +44,8 @@ const WHOLE: [&str; 20] = [
     "unevaluatedProperties",
     "uniqueItems",
 ];
-/// Bounds: the keyword, whether more is stricter, and which values it is about.
+/// Keywords for bounds: the name, whether a greater value is stricter, and the kinds of values that
+/// it applies to.
 const BOUNDS: [(&str, bool, u8); 10] = [
     ("exclusiveMaximum", false, node::NUMBER),
     ("exclusiveMinimum", true, node::NUMBER),
@@ -56,23 +59,23 @@ const BOUNDS: [(&str, bool, u8); 10] = [
     ("minProperties", true, OBJECT),
 ];
 
-/// Which way values go.
+/// The direction of the values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Flow {
-    /// Callers send them: what is taken no longer breaks them.
+    /// From callers: values that are no longer accepted break them.
     In,
-    /// Callers read them: what did not come before breaks them.
+    /// To callers: values that are newly possible break them.
     Out,
 }
 
-/// Something that the first schema takes, or promises, and the second does not.
+/// A value that the first schema accepts or promises, and the second does not.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Finding {
-    /// What the first says.
+    /// Demand of the first schema.
     first: Option<String>,
-    /// What the second says.
+    /// Demand of the second schema.
     second: Option<String>,
-    /// The second still takes it: a property that it does not name.
+    /// True if the second schema still accepts it, as a property that it does not name.
     tolerated: bool,
 }
 
@@ -102,7 +105,7 @@ pub(super) fn compare(old: &Value, new: &Value, flow: Flow, report: &mut Report)
 fn line(place: &str, keyword: &str, narrow: Option<Finding>, wide: Option<Finding>, flow: Flow, report: &mut Report) {
     let strict = |finding: &Option<Finding>| finding.as_ref().is_some_and(|finding| !finding.tolerated);
     let breaking = match (flow, keyword) {
-        // What callers sent or read is gone, whether or not it is tolerated.
+        // A property that callers sent or read is gone, even if it is still tolerated.
         (_, "property") if narrow.is_some() => true,
         (Flow::In, _) => strict(&narrow),
         (Flow::Out, _) => strict(&wide),
@@ -133,7 +136,7 @@ fn line(place: &str, keyword: &str, narrow: Option<Finding>, wide: Option<Findin
     if place.is_empty() { report.here(change, breaks) } else { report.add(place, change, breaks) }
 }
 
-/// What `first` takes and `second` does not.
+/// Returns the findings for values that `first` accepts and `second` does not.
 fn findings(first: &Value, second: &Value, steps: &mut usize) -> Findings {
     let mut comparison = Comparison { steps: *steps, found: Findings::new(), open: HashSet::new() };
     comparison.nodes(&Node::of(first, first), &Node::of(second, second), "");
@@ -142,10 +145,10 @@ fn findings(first: &Value, second: &Value, steps: &mut usize) -> Findings {
 }
 
 struct Comparison {
-    /// Left.
+    /// Steps left.
     steps: usize,
     found: Findings,
-    /// Pairs under way: a recursive schema comes back to them.
+    /// Pairs that are being compared. A recursive schema leads back to them.
     open: HashSet<(Vec<usize>, Vec<usize>)>,
 }
 
@@ -175,14 +178,14 @@ impl Comparison {
         if first.takes_nothing() {
             return;
         }
-        // Whatever form the first takes,
+        // Each form that the first schema allows is compared by itself.
         if let Some(choice) = first.choice() {
             for form in choice.forms {
                 self.nodes(&first.opened(choice, form), second, place);
             }
             return;
         }
-        // the second takes in one of its own.
+        // The second schema must accept the value in one of its forms.
         if let Some(choice) = second.choice() {
             return self.forms(first, second, choice, place);
         }
@@ -224,14 +227,15 @@ impl Comparison {
         }
     }
 
-    /// Findings of a comparison that may not count.
+    /// Returns the findings of a comparison without recording them.
     fn trial(&mut self, first: &Node<'_>, second: &Node<'_>, place: &str) -> Findings {
         let before = std::mem::take(&mut self.found);
         self.nodes(first, second, place);
         std::mem::replace(&mut self.found, before)
     }
 
-    /// Whether each demand of the second follows from one of the first. Neither has choices left.
+    /// Checks that each demand of the second node follows from one of the first. Neither node has
+    /// choices left.
     fn demands(&mut self, first: &Node<'_>, second: &Node<'_>, place: &str) {
         if second.never {
             return self.find(place, "false", None, None);
@@ -285,7 +289,7 @@ impl Comparison {
         }
     }
 
-    /// Demands that are only understood as a whole.
+    /// Compares the keywords that are only understood as a whole.
     fn whole(&mut self, first: &Node<'_>, demand: &Map<String, Value>, place: &str) {
         let is_whole = |keyword: &str| WHOLE.contains(&keyword) || (keyword == "items" && demand[keyword].is_array());
         let lone = demand.keys().any(|keyword| keyword.starts_with("unevaluated"));
@@ -353,7 +357,8 @@ impl Comparison {
         let Some(schema) = demand.get("items").filter(|items| !items.is_array()) else { return };
         match first.items() {
             Some(items) => self.nodes(&items, &second.child(schema), &below(place, "[]")),
-            // Places of a list have schemas of their own: only the very same ones follow.
+            // The positions of a list have schemas of their own. A demand follows only from the
+            // same schemas.
             None => {
                 let alike = |own: &&Map<String, Value>| {
                     ["items", "prefixItems", "additionalItems"]
@@ -368,7 +373,7 @@ impl Comparison {
     }
 }
 
-/// Whether a bound is as strict as another.
+/// Returns true if a bound is at least as strict as another.
 fn is_as_strict(own: &Value, other: &Value, more: bool) -> bool {
     let order = match (own.as_i64(), other.as_i64(), own.as_f64(), other.as_f64()) {
         (Some(own), Some(other), ..) => Some(own.cmp(&other)),
@@ -378,7 +383,7 @@ fn is_as_strict(own: &Value, other: &Value, more: bool) -> bool {
     order.is_some_and(|order| order.is_eq() || order.is_gt() == more)
 }
 
-/// Whether a schema means the same wherever it stands: it refers to nothing.
+/// Returns true if a schema contains no references and so means the same in any place.
 fn closed_in_itself(schema: &Value) -> bool {
     match schema {
         Value::Object(members) => !members.contains_key("$ref") && members.values().all(closed_in_itself),

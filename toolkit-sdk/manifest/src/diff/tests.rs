@@ -1,4 +1,4 @@
-//! What a difference is, and whom it breaks.
+//! Tests of the differences and of the parties they break.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -39,7 +39,7 @@ fn manifest() -> Manifest {
     .unwrap()
 }
 
-/// The differences that a change of the manifest makes, as text.
+/// Returns the differences that a change of the manifest makes, as text.
 fn lines(change: impl FnOnce(&mut Manifest)) -> Vec<String> {
     let old = manifest();
     let mut new = old.clone();
@@ -193,7 +193,7 @@ fn a_recursive_schema_and_one_that_explodes_are_compared_in_bounded_time() {
     assert!(report.changes.iter().any(Change::is_breaking), "{:?}", report.changes);
 }
 
-/// Schemas of the kinds that toolkits have.
+/// Generates schemas of the kinds that toolkits have.
 fn schema() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         (0i64..4, 4i64..8).prop_map(|(low, high)| json!({ "type": "integer", "minimum": low, "maximum": high })),
@@ -228,7 +228,7 @@ fn schema() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Values made of what those schemas speak of.
+/// Generates values of the kinds that these schemas describe.
 fn value() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         (-1i64..9).prop_map(Value::from),
@@ -244,12 +244,12 @@ fn value() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Whether a value holds only what the schema names, as callers that go by it send it.
+/// Returns true if a value holds only what the schema declares, as a conforming caller sends it.
 fn is_declared(schema: &Value, value: &Value) -> bool {
     let forms = ["anyOf", "oneOf", "allOf"].iter().filter_map(|keyword| schema[*keyword].as_array()).flatten();
     let mut forms = forms.peekable();
     if forms.peek().is_some() {
-        // Only where no form is read as if its properties were all of them.
+        // Holds only if the properties of each form can be read as all the properties of the value.
         return forms.all(|form| is_declared(form, value));
     }
     match value {
@@ -291,7 +291,7 @@ proptest! {
         let mut report = Report::default();
         schema::compare(&around(json!({ "type": "null" })), &around(other), schema::Flow::In, &mut report);
         let same: Vec<_> = report.changes.iter().filter(|change| change.place.starts_with("same")).collect();
-        // Forms of which a value must pass exactly one, and which nothing tells apart, cannot be compared.
+        // Forms of a `oneOf` that nothing tells apart cannot be compared.
         prop_assert!(same.is_empty() || schema.to_string().contains("oneOf"), "{same:?}");
         let mut manifest = manifest();
         manifest.tools[0].input = schema;

@@ -1,4 +1,5 @@
-//! Auth schemes: what a person fills in, and that it goes nowhere but to the toolkit's own hosts.
+//! Checks of auth schemes: the form of their fields, and that credentials go only to the toolkit's
+//! own hosts.
 
 use std::collections::BTreeSet;
 
@@ -128,7 +129,7 @@ fn check_pattern(field: &Field, report: &mut Report) {
     }
 }
 
-/// Checks the placements and answers the fields they use.
+/// Checks the placements and returns the fields they use.
 fn check_request<'a>(scheme: &'a AuthScheme, known: &[&str], report: &mut Report) -> BTreeSet<&'a str> {
     let mut used = BTreeSet::new();
     let mut taken = BTreeSet::new();
@@ -165,7 +166,7 @@ pub(super) fn describe(placement: &Placement) -> (String, Vec<&str>) {
     match placement {
         Placement::Header { name, value } => (format!("header {name}"), vec![value]),
         Placement::Query { name, value } => (format!("query {name}"), vec![value]),
-        // It fills the same header.
+        // Basic auth fills the same header.
         Placement::Basic { username, password } => ("header authorization".to_owned(), vec![username, password]),
         Placement::Path { marker, value } => (format!("path {marker}"), vec![value]),
     }
@@ -204,7 +205,7 @@ pub(super) fn check_header(name: &str, report: &mut Report) {
     }
 }
 
-/// Checks which fields hold the certificate and its key, and answers them.
+/// Checks the fields with the certificate and its key, and returns their names.
 fn check_certificate<'a>(scheme: &'a AuthScheme, report: &mut Report) -> Vec<&'a str> {
     let Some(ClientCertificate { certificate, key }) = &scheme.client_certificate else { return Vec::new() };
     let field = |name: &str| scheme.fields.iter().find(|field| field.name == name);
@@ -237,7 +238,7 @@ fn check_verify(manifest: &Manifest, scheme: &AuthScheme, verify: &Check, known:
     }
 }
 
-/// Checks that an address, with fields in it, can only lead to hosts of the manifest.
+/// Checks that an address with fields in it can only lead to hosts of the manifest.
 fn check_address(manifest: &Manifest, method: &str, url: &str, below: Option<&str>, report: &mut Report) {
     let (host, port, path) = match address(url) {
         Ok(address) => address,
@@ -247,7 +248,8 @@ fn check_address(manifest: &Manifest, method: &str, url: &str, below: Option<&st
         Some(below) => format!("{}{below}", path.trim_end_matches('/')),
         None => path.to_owned(),
     };
-    // Of a base only the host is known; what is asked below it is checked when it is asked.
+    // For a base URL, only the host is known. The paths below it are checked when they are
+    // requested.
     let inside = match below {
         None if report.place.ends_with("base_url") => {
             manifest.egress.iter().any(|rule| hosts::covers(&rule.host, &host) && rule.port.unwrap_or(443) == port)
@@ -259,7 +261,7 @@ fn check_address(manifest: &Manifest, method: &str, url: &str, below: Option<&st
     }
 }
 
-/// The host, as a rule would name it, the port and the path of an address with fields in it.
+/// Returns the host as a rule would name it, the port and the path of an address with fields in it.
 pub(super) fn address(url: &str) -> Result<(String, u16, &str), String> {
     let Some(rest) = url.strip_prefix("https://") else {
         return Err(format!("`{url}` does not begin with https://"));
@@ -276,14 +278,15 @@ pub(super) fn address(url: &str) -> Result<(String, u16, &str), String> {
     hosts::host_problem(&host).map_or(Ok((host, port, path)), Err)
 }
 
-/// Whether an address with fields in it can lead to this host and port. What the fields hold comes from people and from
-/// applications, so who sends a secret there asks once they are filled.
+/// Returns true if an address with fields in it can lead to this host and port. The fields' values
+/// come from users and providers, so a caller that sends a secret checks again after filling them.
 #[must_use]
 pub fn leads_to(url: &str, host: &str, port: u16) -> bool {
     address(url).is_ok_and(|(rule, own, _)| own == port && hosts::covers(&rule, host))
 }
 
-/// `{subdomain}.example.com` can be any name below `example.com`: `*.example.com`.
+/// Converts the host of a template to the host of a rule. `{subdomain}.example.com` can be any name
+/// below `example.com`: `*.example.com`.
 fn pattern(host: &str) -> Result<String, String> {
     let Some(last) = host.rfind('}') else { return Ok(host.to_owned()) };
     match host[last + 1..].split_once('.') {

@@ -1,9 +1,10 @@
-//! Cost of a schema: the work that one look at a value can cause when references are followed.
+//! The cost of a schema: the work that checking one value can cause when references are followed.
 //!
-//! A schema looks at a value together with everything that it applies to the same value: the schemas of `allOf`, `anyOf`, `$ref`
-//! and so on. Properties and items are values of their own, so a schema that leads back to itself through one of them ends
-//! with the value. One that leads back to itself without them never ends, and one that refers twice to schemas that refer
-//! twice grows without bound. Both are small as text.
+//! A schema checks a value together with all schemas that it applies to the same value: those of
+//! `allOf`, `anyOf`, `$ref` and so on. Properties and items are values of their own, so a schema
+//! that leads back to itself through one of them ends with the value. A schema that leads back to
+//! itself without them never ends. A schema that refers twice to schemas that refer twice grows
+//! without bound. Both are small as text.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -11,11 +12,12 @@ use serde_json::{Map, Value};
 
 use super::schema::{FOREIGN, NAMED};
 
-/// Schemas that may look at one value, references followed.
+/// Maximum number of schemas that may check one value, references followed.
 pub const MAX_SCHEMAS_PER_VALUE: usize = 1_000;
-/// Schemas that may follow from one another for the same value, references followed.
+/// Maximum number of schemas that may follow from one another for the same value, references
+/// followed.
 pub const MAX_SCHEMA_CHAIN: usize = 32;
-/// Different regular expressions of a schema.
+/// Maximum number of different regular expressions in a schema.
 pub const MAX_PATTERNS_PER_SCHEMA: usize = 200;
 
 /// Keywords with a list of schemas for the same value.
@@ -39,20 +41,21 @@ const INNER: [&str; 11] = [
     "contentSchema",
 ];
 
-/// Cost of a schema that ends.
+/// The cost of a schema that ends.
 #[derive(Debug, Default)]
 pub struct SchemaCost<'a> {
-    /// Largest number of schemas that look at one value.
+    /// Largest number of schemas that check one value.
     pub schemas_per_value: usize,
-    /// Different regular expressions.
+    /// Different regular expressions of the schema.
     pub patterns: BTreeSet<&'a str>,
 }
 
 /// Measures a schema.
 ///
 /// # Errors
-/// When it leads back to itself without a property or an item between, is nested too deep for one value, or uses keywords
-/// that make references depend on more than its text. The message names the place.
+/// When the schema leads back to itself without a property or an item between, is nested too deep
+/// for one value, or uses keywords that make references depend on more than its text. The message
+/// names the place.
 pub fn schema_cost(schema: &Value) -> Result<SchemaCost<'_>, String> {
     let mut survey = Survey {
         root: schema,
@@ -68,22 +71,22 @@ pub fn schema_cost(schema: &Value) -> Result<SchemaCost<'_>, String> {
     Ok(survey.cost)
 }
 
-/// Size of a schema for one value.
+/// The size of a schema for one value.
 #[derive(Clone, Copy)]
 struct Size {
-    /// Schemas that look at the value.
+    /// Number of schemas that check the value.
     schemas: usize,
-    /// Longest chain of schemas that follow from one another.
+    /// Length of the longest chain of schemas that follow from one another.
     chain: usize,
 }
 
 struct Survey<'a> {
     root: &'a Value,
-    /// By address.
+    /// Sizes of measured schemas, by address.
     measured: HashMap<*const Value, Size>,
-    /// Addresses of the schemas that lead to the present one for the same value.
+    /// Addresses of the schemas that lead to the current one for the same value.
     open: Vec<*const Value>,
-    /// Schemas of other values, with their places.
+    /// Schemas of other values that are still to be measured, with their places.
     waiting: Vec<(&'a Value, String)>,
     cost: SchemaCost<'a>,
 }
@@ -139,14 +142,15 @@ impl<'a> Survey<'a> {
             }
         }
         if looks_again {
-            // What is not evaluated is told by looking once more at each schema that may have evaluated it.
+            // To find what is not evaluated, a validator checks each schema once more that may have
+            // evaluated it.
             schemas = schemas.saturating_mul(chain + 2);
         }
         self.cost.schemas_per_value = self.cost.schemas_per_value.max(schemas);
         Ok(Size { schemas, chain: chain + 1 })
     }
 
-    /// Lists the schemas that a keyword applies to the same value, with their places.
+    /// Returns the schemas that a keyword applies to the same value, with their places.
     fn same_value(&self, keyword: &str, value: &'a Value, place: &str) -> Result<Vec<(&'a Value, String)>, String> {
         if keyword == "$ref" {
             let target = self.target(value, place)?;
@@ -158,7 +162,8 @@ impl<'a> Survey<'a> {
         Ok(if applies { children(keyword, value, place) } else { Vec::new() })
     }
 
-    /// Finds where a reference leads; nothing when it leads nowhere, which is refused elsewhere.
+    /// Returns the target of a reference, or none if the target does not exist, which is refused
+    /// elsewhere.
     fn target(&self, reference: &'a Value, place: &str) -> Result<Option<&'a Value>, String> {
         let local = reference.as_str().and_then(|text| text.strip_prefix('#')).filter(|pointer| !pointer.contains('%'));
         let Some(pointer) = local else {
@@ -167,8 +172,8 @@ impl<'a> Survey<'a> {
         Ok(self.root.pointer(pointer))
     }
 
-    /// Refuses what gives a reference another meaning than its text has. A reference may lead into data, where other rules do
-    /// not look. In old dialects `id` is such a keyword.
+    /// Refuses keywords that give a reference another meaning than its text has. A reference may
+    /// lead into data, where other rules do not apply. In old dialects, `id` is such a keyword.
     fn check_dialect(&self, keywords: &Map<String, Value>, place: &str) -> Result<(), String> {
         let names_old = |dialect: &Value| {
             dialect.as_str().is_some_and(|name| name.contains("draft-03") || name.contains("draft-04"))
@@ -186,7 +191,7 @@ impl<'a> Survey<'a> {
     }
 }
 
-/// Lists the schemas below a keyword.
+/// Returns the schemas below a keyword.
 fn children<'a>(keyword: &str, value: &'a Value, place: &str) -> Vec<(&'a Value, String)> {
     match value {
         Value::Array(list) => {

@@ -1,5 +1,6 @@
-//! The flow of a scheme: person and secrets are sent to the application and nowhere else, what the platform writes into the
-//! address cannot be written over, and what the flow fills is there to be filled.
+//! Checks of a scheme's OAuth 2.0 flow: users and secrets are sent only to the provider, the
+//! parameters that the platform writes cannot be overwritten, and the flow only fills declared
+//! fields.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,12 +12,12 @@ use crate::{ACCESS_TOKEN, AuthMode, AuthScheme, Call, ClientAuth, FLOW_VALUES, O
 const LONGEST_PARAMETER: usize = 256;
 const MOST_PARAMETERS: usize = 20;
 const MOST_STEPS: usize = 5;
-/// A day, in seconds.
+/// Maximum lifetime: a day, in seconds.
 const LONGEST_LIFETIME: u32 = 86_400;
-/// What the platform writes into the address (RFC 6749, RFC 7636).
+/// Parameters that the platform writes into the authorization URL (RFC 6749, RFC 7636).
 const ADDRESS: [&str; 7] =
     ["response_type", "client_id", "redirect_uri", "scope", "state", "code_challenge", "code_challenge_method"];
-/// What it sends besides (RFC 6749, RFC 7009, RFC 7523).
+/// Parameters that the platform sends in other requests (RFC 6749, RFC 7009, RFC 7523).
 const SENT: [&str; 12] = [
     "grant_type",
     "code",
@@ -32,7 +33,8 @@ const SENT: [&str; 12] = [
     "client_assertion_type",
 ];
 
-/// Checks the flow and answers the fields that it uses. `fields` are the names of the scheme's.
+/// Checks the flow and returns the fields that it uses. `fields` are the names of the scheme's
+/// fields.
 pub(super) fn check<'a>(scheme: &'a AuthScheme, fields: &[&'a str], report: &mut Report) -> BTreeSet<&'a str> {
     if scheme.mode == AuthMode::Oauth1 && scheme.oauth2.is_none() {
         return BTreeSet::new();
@@ -59,9 +61,9 @@ struct Checked<'a, 'f> {
     scheme: &'a AuthScheme,
     flow: &'a OAuth2,
     fields: &'f [&'a str],
-    /// What templates may name.
+    /// Names that templates may use.
     known: Vec<&'a str>,
-    /// What they do name.
+    /// Names that templates do use.
     used: BTreeSet<&'a str>,
     /// Fields that the flow fills.
     filled: BTreeSet<&'a str>,
@@ -72,7 +74,7 @@ impl<'a> Checked<'a, '_> {
         let flow = self.flow;
         for name in self.fields.iter().filter(|name| FLOW_VALUES.contains(name)) {
             let own = if *name == ACCESS_TOKEN { "the flow brings it" } else { "the flow knows a value of that name" };
-            // A client's own id and secret may be asked of the person.
+            // A client's own id and secret may be fields that the user fills in.
             if !["client_id", "client_secret"].contains(name) {
                 report.at(name).add(format_args!("{own}; give the field another name"));
             }
@@ -127,7 +129,7 @@ impl<'a> Checked<'a, '_> {
         let flow = self.flow;
         let mode = self.scheme.mode;
         if mode.redirects() && flow.authorize_url.is_empty() && flow.is_discovered() {
-            // The application says it.
+            // The provider's metadata gives the address.
         } else if mode.redirects() {
             self.check_url(&flow.authorize_url, &mut report.at("authorize_url"));
         } else if !flow.authorize_url.is_empty() {
@@ -148,7 +150,7 @@ impl<'a> Checked<'a, '_> {
         check_names(&flow.authorize_rename, &named, &mut report.at("authorize_rename"));
     }
 
-    /// Who says the addresses that are not said here.
+    /// Checks the sources of the addresses that are not given here.
     fn check_discovery(&mut self, report: &mut Report) {
         let flow = self.flow;
         for (name, url) in [("issuer", &flow.issuer), ("resource", &flow.resource)] {
@@ -164,7 +166,7 @@ impl<'a> Checked<'a, '_> {
         }
     }
 
-    /// A request whose address is not that of tokens.
+    /// Checks a request that needs an address of its own.
     fn check_own(&mut self, call: &'a Call, report: &mut Report) {
         if call.url.is_none() {
             report.at("url").add("is missing");
@@ -261,7 +263,8 @@ impl<'a> Checked<'a, '_> {
         }
     }
 
-    /// A client that the person brings shows itself without being named anywhere.
+    /// Records the fields of a client that the user fills in. The flow uses them without naming
+    /// them in a template.
     fn check_client(&mut self) {
         let shown: &[&str] = match self.flow.client_auth {
             ClientAuth::Body | ClientAuth::Basic | ClientAuth::SecretAsUser => &["client_id", "client_secret"],
@@ -318,7 +321,7 @@ pub(super) fn check_count(count: usize, report: &mut Report) {
     }
 }
 
-/// The name of a parameter or header, and the text of its template.
+/// Checks the name of a parameter or header, and the text of its template.
 pub(super) fn check_value(name: &str, value: &str, report: &mut Report) {
     text::line(name, LONGEST_PARAMETER, report);
     if value.chars().any(|letter| letter.is_control() && letter != '\n') {

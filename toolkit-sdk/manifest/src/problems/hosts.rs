@@ -1,18 +1,18 @@
-//! Hosts, and which rule lies within which.
+//! Checks of hosts, and of rules that must lie within others.
 
 use super::Report;
 use crate::{EgressRule, METHODS};
 
 const MOST_RULES: usize = 100;
-/// Names that never leave a network of one's own.
+/// Top-level names that are used only inside private networks.
 const PRIVATE: [&str; 10] =
     ["localhost", "local", "internal", "intranet", "lan", "home", "corp", "private", "arpa", "onion"];
-/// What stands before a country's letters where anybody registers names.
+/// Second-level names under country codes below which anyone can register names.
 const SECOND: [&str; 20] = [
     "ac", "co", "com", "edu", "gen", "go", "gob", "gov", "gv", "id", "ind", "ltd", "me", "mil", "ne", "net", "nom",
     "or", "org", "plc",
 ];
-/// Where anybody gets a name below.
+/// Domains of hosting services, below which anyone can get a name.
 const SHARED: [&str; 26] = [
     "appspot.com",
     "azurewebsites.net",
@@ -42,7 +42,7 @@ const SHARED: [&str; 26] = [
     "workers.dev",
 ];
 
-/// Checks a list of rules by themselves.
+/// Checks the rules of a list without comparing them with others.
 pub(super) fn check_rules(rules: &[EgressRule], report: &mut Report) {
     if rules.len() > MOST_RULES {
         report.add(format_args!("{} rules are too many; at most {MOST_RULES}", rules.len()));
@@ -78,7 +78,7 @@ fn check_rule(rule: &EgressRule, report: &mut Report) {
     }
 }
 
-/// What is wrong with a host of an egress rule, if anything.
+/// Returns the error in a host of an egress rule, if it has one.
 #[must_use]
 pub fn host_problem(host: &str) -> Option<String> {
     let name = host.strip_prefix("*.").unwrap_or(host);
@@ -118,14 +118,15 @@ fn is_label(label: &str) -> bool {
         && label.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
 }
 
-/// A short rule in place of the public suffix list: it catches the common ones, and the operator's policy has the last word.
+/// Returns true if names below this domain can belong to anyone. This short rule stands in for the
+/// public suffix list: it covers the common suffixes, and the operator's policy decides in the end.
 fn is_public_suffix(labels: &[&str]) -> bool {
     let two = matches!(labels, [second, country] if country.len() == 2 && SECOND.contains(second));
     two || SHARED.contains(&labels.join(".").as_str())
 }
 
-/// Whether everything that `inner` allows, `outer` allows too. `read_only` says what an absent list of methods means to
-/// `inner`.
+/// Returns true if `outer` allows everything that `inner` allows. `read_only` decides what an
+/// absent list of methods means for `inner`.
 pub(super) fn within(inner: &EgressRule, outer: &EgressRule, read_only: bool) -> bool {
     let methods = match (inner.methods.as_slice(), outer.methods.as_slice()) {
         (_, []) => true,
@@ -140,14 +141,15 @@ pub(super) fn within(inner: &EgressRule, outer: &EgressRule, read_only: bool) ->
     methods && path && port(inner) == port(outer) && covers(&outer.host, &inner.host)
 }
 
-/// Whether a rule's host covers a host, or everything below a host with `*`.
+/// Returns true if a rule's host covers a host, or everything below a host with `*`.
 pub(crate) fn covers(outer: &str, inner: &str) -> bool {
     let Some(domain) = outer.strip_prefix("*.") else { return outer == inner };
     let below = inner.strip_prefix("*.").unwrap_or(inner).strip_suffix(domain);
     outer == inner || below.is_some_and(|below| below.len() > 1 && below.ends_with('.'))
 }
 
-/// Whether a request with this method to this address, whose host may be `*.example.com`, is allowed by one of the rules.
+/// Returns true if one of the rules allows a request with this method to this address. The host may
+/// be `*.example.com`.
 pub(super) fn allowed(rules: &[EgressRule], method: &str, host: &str, at_port: u16, path: &str) -> bool {
     rules.iter().any(|rule| {
         covers(&rule.host, host)

@@ -1,7 +1,9 @@
-//! Logos: shown in browsers, so an SVG document holds shapes and texts, and nothing that runs or loads.
+//! Checks of logos. Browsers show logos, so an SVG document may contain shapes and texts, but
+//! nothing that runs or loads.
 //!
-//! A document is read by an XML parser and written anew from the elements and attributes listed here. What is not listed
-//! is refused in a new manifest and left out of a logo that was published earlier.
+//! An XML parser reads the document, and it is rebuilt from the elements and attributes listed
+//! here. Other content is refused in a new manifest and left out of a logo that was published
+//! earlier.
 
 use quick_xml::{
     Reader, XmlVersion,
@@ -35,8 +37,9 @@ const SHAPES: [&str; 15] = [
 ];
 /// Elements that hold text.
 const TEXTS: [&str; 4] = ["desc", "text", "title", "tspan"];
-/// Attributes that are read aloud; any text.
+/// Attributes for screen readers. Their value may be any text.
 const SPOKEN: [&str; 2] = ["aria-label", "role"];
+/// Attributes with a plain value (see [`is_plain`]).
 const ATTRIBUTES: [&str; 63] = [
     "aria-hidden",
     "clip-path",
@@ -122,8 +125,8 @@ pub(super) fn check(logo: &str, report: &mut Report) {
     }
 }
 
-/// Returns what browsers may show of a logo: an image as it is, an SVG document without what is not allowed in one, nothing
-/// of anything else.
+/// Returns the form of a logo that browsers may show: an image as it is, an SVG document without
+/// its disallowed content, or an empty text for anything else.
 #[must_use]
 pub fn shown_logo(logo: &str) -> String {
     let trimmed = logo.trim_start();
@@ -152,7 +155,8 @@ fn check_data(data: &str, report: &mut Report) {
     }
 }
 
-/// Writes a document anew from what is allowed, and lists what is not. A document that cannot be read is written as nothing.
+/// Rebuilds a document from its allowed content, and lists the other content. A document that
+/// cannot be read results in an empty text.
 fn rebuilt(svg: &str) -> (String, Vec<String>) {
     let mut rebuild = Rebuild::default();
     match rebuild.read(svg) {
@@ -165,11 +169,11 @@ fn rebuilt(svg: &str) -> (String, Vec<String>) {
 struct Rebuild {
     out: String,
     problems: Vec<String>,
-    /// Names of the elements that are open.
+    /// Names of the open elements.
     open: Vec<String>,
-    /// Open elements from the first one on that is left out.
+    /// Number of open elements, counted from the first one that is left out.
     left_out: usize,
-    /// Whether the root element was read.
+    /// True if the root element was read.
     complete: bool,
 }
 
@@ -215,7 +219,7 @@ impl Rebuild {
         if allowed && self.left_out == 0 {
             let mut attributes = self.attributes(element)?;
             if self.open.is_empty() && !attributes.contains(" xmlns=") {
-                // Without it a browser shows no document that stands by itself.
+                // Without the namespace, a browser does not show a standalone document.
                 attributes.insert_str(0, &format!(" xmlns=\"{SVG_NAMESPACE}\""));
             }
             self.out.push_str(&format!("<{name}{attributes}{}>", if empty { "/" } else { "" }));
@@ -270,8 +274,8 @@ fn is_allowed(name: &str, value: &str) -> bool {
     }
 }
 
-/// Whether a value has no character that begins an escape, a text or an address in CSS, and calls only [`FUNCTIONS`], or
-/// `url` with an element of the same document.
+/// Returns true if a value has no character that begins an escape, a string or an address in CSS,
+/// and calls only [`FUNCTIONS`], or `url` with an element of the same document.
 fn is_plain(value: &str) -> bool {
     let letter = |letter: char| letter.is_ascii_alphanumeric() || " \t\n\r#.,()%+-_".contains(letter);
     if !value.chars().all(letter) {

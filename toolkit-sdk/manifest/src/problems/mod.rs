@@ -1,8 +1,9 @@
-//! Everything that can be wrong with a manifest, listed at once.
+//! Validation of a manifest, with all errors listed at once.
 //!
-//! A manifest comes from whoever wrote the toolkit, and what it says is believed later: agents read its texts, requests go to
-//! its hosts, credentials into its templates. So it is refused here when any of that could deceive or lead out. What needs
-//! a JSON Schema validator (examples against schemas) is left to those who have one.
+//! A manifest comes from the toolkit's author, and other parts rely on it later: agents read its
+//! texts, requests go to its hosts, credentials go into its templates. Therefore a manifest that
+//! could deceive or leak is refused here. Checks that need a JSON Schema validator (examples
+//! against schemas) are left to programs that have one.
 
 mod auth;
 mod cost;
@@ -29,21 +30,23 @@ pub use text::cleaned;
 
 use crate::{ABI, Manifest};
 
-/// Bytes of a manifest. A description of an application with 1,200 operations makes one of 3 MiB.
+/// Maximum size of a manifest, in bytes. A description of an API with 1,200 operations results in
+/// one of 3 MiB.
 pub const LARGEST_MANIFEST: usize = 8 * 1024 * 1024;
-/// Bytes of a description.
+/// Maximum size of a description, in bytes.
 pub const LARGEST_DESCRIPTION: usize = 4 * 1024;
 const LONGEST_NAME: usize = 100;
 const LONGEST_SLUG: usize = 48;
-/// Tools of a toolkit. The largest descriptions of applications have some 1,200 operations.
+/// Maximum number of tools of a toolkit. The largest descriptions of APIs have about 1,200
+/// operations.
 pub const MOST_TOOLS: usize = 2000;
 const MOST_TRIGGERS: usize = 100;
 const MOST_CATEGORIES: usize = 20;
-/// Past this many problems nobody reads on.
+/// Maximum number of problems that are listed in full. Readers do not use more.
 const MOST_PROBLEMS: usize = 200;
 
 impl Manifest {
-    /// Lists every problem, each naming its place; empty means that the manifest is valid.
+    /// Returns every problem, each with its place. An empty list means that the manifest is valid.
     #[must_use]
     pub fn problems(&self) -> Vec<String> {
         let mut report = Report::default();
@@ -118,7 +121,8 @@ fn counts(manifest: &Manifest, report: &mut Report) {
     }
 }
 
-/// Whether a text may be the slug of a toolkit, and with that a part of file names and addresses.
+/// Returns true if a text may be the slug of a toolkit, and thereby a part of file names and
+/// addresses.
 #[must_use]
 pub fn is_slug(text: &str) -> bool {
     (2..=LONGEST_SLUG).contains(&text.len())
@@ -127,7 +131,7 @@ pub fn is_slug(text: &str) -> bool {
         && !text.ends_with('_')
 }
 
-/// Reports what stands in a list more than once.
+/// Reports values that a list contains more than once.
 fn unique<T: AsRef<str>>(values: &[T], report: &mut Report) {
     let mut seen = BTreeSet::new();
     for value in values.iter().map(AsRef::as_ref).filter(|value| !seen.insert(*value)) {
@@ -135,7 +139,8 @@ fn unique<T: AsRef<str>>(values: &[T], report: &mut Report) {
     }
 }
 
-/// Problems found so far below one place. What a child finds goes to its parent when the child is dropped.
+/// The problems found so far below one place. When a child report is dropped, its problems go to
+/// its parent.
 #[derive(Default)]
 struct Report<'a> {
     place: String,
@@ -144,7 +149,7 @@ struct Report<'a> {
 }
 
 impl Report<'_> {
-    /// A report on a part.
+    /// Creates a report on a part.
     fn at(&mut self, part: impl Display) -> Report<'_> {
         let place = if self.place.is_empty() { part.to_string() } else { format!("{}.{part}", self.place) };
         Report { place, problems: Vec::new(), parent: Some(&mut self.problems) }
@@ -154,7 +159,7 @@ impl Report<'_> {
         self.problems.push(format!("{}: {problem}", self.place));
     }
 
-    /// Problems of this place so far.
+    /// Returns the number of problems of this place so far.
     fn count(&self) -> usize {
         self.problems.len()
     }

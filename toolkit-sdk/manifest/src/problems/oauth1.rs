@@ -1,14 +1,15 @@
-//! The flow of OAuth 1.0: the same promises as those of the other flows, with fewer members.
+//! Checks of the OAuth 1.0 flow. They are the same as for the other flows, with fewer members.
 
 use std::collections::BTreeMap;
 
 use super::{Report, auth, flow, template};
 use crate::{AuthMode, AuthScheme, OAuth1};
 
-/// What the platform writes into addresses and requests (RFC 5849).
+/// Prefix of the parameters that the platform writes into addresses and requests (RFC 5849).
 const SENT: &str = "oauth_";
 
-/// Checks the flow, if there has to be one. What it needs of `fields` stands in addresses alone, where no secret may stand.
+/// Checks the flow, if the mode requires one. The fields it uses appear only in addresses, which
+/// must not contain secrets.
 pub(super) fn check(scheme: &AuthScheme, fields: &[&str], report: &mut Report) {
     let mut report = report.at("oauth1");
     let about = match (&scheme.oauth1, scheme.mode) {
@@ -58,7 +59,7 @@ fn check_params(scheme: &AuthScheme, params: &BTreeMap<String, String>, fields: 
     }
 }
 
-/// A template without secrets.
+/// Checks a template that must not contain secrets.
 fn check_open(scheme: &AuthScheme, value: &str, fields: &[&str], report: &mut Report) {
     for name in template::check(value, fields, report) {
         if scheme.secrets().any(|secret| secret == name) {

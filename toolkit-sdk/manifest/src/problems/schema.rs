@@ -1,4 +1,4 @@
-//! JSON Schemas: closed in themselves, bounded, and safe to evaluate.
+//! Checks of JSON Schemas: they must be self-contained, bounded, and safe to evaluate.
 
 use std::collections::BTreeSet;
 
@@ -11,14 +11,16 @@ use super::{
     text,
 };
 
-/// Bytes of a schema, as JSON.
+/// Maximum size of a schema as JSON, in bytes.
 pub const LARGEST: usize = 64 * 1024;
-/// Levels of a schema.
+/// Maximum depth of nested schemas.
 pub const DEEPEST: usize = 16;
 const LONGEST_PATTERN: usize = 1024;
 const LARGEST_PROGRAM: usize = 1024 * 1024;
 
+/// Values of `type`.
 const TYPES: [&str; 7] = ["array", "boolean", "integer", "null", "number", "object", "string"];
+/// Keywords with one schema.
 const ONE: [&str; 12] = [
     "additionalItems",
     "additionalProperties",
@@ -33,17 +35,21 @@ const ONE: [&str; 12] = [
     "unevaluatedProperties",
     "contentSchema",
 ];
+/// Keywords with a list of schemas.
 const SEVERAL: [&str; 5] = ["allOf", "anyOf", "items", "oneOf", "prefixItems"];
+/// Keywords with named schemas.
 pub(super) const NAMED: [&str; 6] =
     ["$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties", "properties"];
-/// Keywords that make a schema depend on where it is or on other documents.
+/// Keywords that make a schema depend on its location or on other documents.
 pub(super) const FOREIGN: [&str; 7] =
     ["$anchor", "$dynamicAnchor", "$dynamicRef", "$id", "$recursiveAnchor", "$recursiveRef", "$vocabulary"];
+/// Keywords with a whole number of at least 0.
 const COUNTS: [&str; 8] =
     ["maxContains", "maxItems", "maxLength", "maxProperties", "minContains", "minItems", "minLength", "minProperties"];
+/// Keywords with a number.
 const BOUNDS: [&str; 5] = ["exclusiveMaximum", "exclusiveMinimum", "maximum", "minimum", "multipleOf"];
 
-/// A schema that describes an object and says so.
+/// Checks a schema that must describe an object with `"type": "object"`.
 pub(super) fn check_object(schema: &Value, report: &mut Report) {
     if schema.get("type").and_then(Value::as_str) != Some("object") {
         report.add("must have \"type\": \"object\"");
@@ -51,7 +57,7 @@ pub(super) fn check_object(schema: &Value, report: &mut Report) {
     check(schema, report);
 }
 
-/// A schema that describes an object, or does not say.
+/// Checks a schema that describes an object or has no type.
 pub(super) fn check_answer(schema: &Value, report: &mut Report) {
     if schema.get("type").is_some_and(|kind| kind != "object") {
         report.add("an answer is an object, so that it can grow; put the value into a field");
@@ -67,7 +73,7 @@ fn check(schema: &Value, report: &mut Report) {
     check_texts(schema, report);
     let before = report.count();
     walk(schema, schema, 1, report);
-    // Of a schema with broken references the cost tells nothing more.
+    // For a schema with broken references, the cost tells nothing more.
     if report.count() == before {
         check_cost(schema, report);
     }
@@ -151,7 +157,7 @@ fn check_keywords(keywords: &Map<String, Value>, root: &Value, report: &mut Repo
     check_values(keywords, report);
 }
 
-/// What holds values and not schemas.
+/// Checks the keywords that hold values and not schemas.
 fn check_values(keywords: &Map<String, Value>, report: &mut Report) {
     let names = |value: &Value| match value {
         Value::String(name) => TYPES.contains(&name.as_str()),
@@ -191,7 +197,8 @@ fn is_list_of_names(value: &Value) -> bool {
     names.len() == list.len()
 }
 
-/// A reference must lead to a place in the same schema, and not in a circle of references only.
+/// Checks that a reference leads to a place in the same schema, and not into a cycle of references
+/// only.
 fn check_reference(reference: &Value, root: &Value, report: &mut Report) {
     let mut report = report.at("$ref");
     let mut seen = BTreeSet::new();
@@ -216,7 +223,8 @@ fn check_reference(reference: &Value, root: &Value, report: &mut Report) {
     }
 }
 
-/// Patterns run on whatever agents send, so only those that take linear time are known.
+/// Checks a pattern. Patterns run on any text that agents send, so only those that match in linear
+/// time are supported.
 fn check_pattern(pattern: &str, report: &mut Report) {
     if pattern.len() > LONGEST_PATTERN {
         return report.add(format_args!("{} bytes are too long; at most {LONGEST_PATTERN}", pattern.len()));
@@ -228,7 +236,7 @@ fn check_pattern(pattern: &str, report: &mut Report) {
     }
 }
 
-/// Agents read names, descriptions, choices and defaults alike.
+/// Checks all texts of a schema. Agents read names, descriptions, choices and defaults alike.
 fn check_texts(value: &Value, report: &mut Report) {
     match value {
         Value::String(string) => text::visible(string, report),

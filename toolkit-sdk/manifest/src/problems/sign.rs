@@ -1,11 +1,13 @@
-//! Signatures: over values that there are, and written where the platform writes nothing else.
+//! Checks of signatures: they use only declared values, and write only where the platform writes
+//! nothing else.
 
 use std::collections::BTreeSet;
 
 use super::{Report, auth, template};
 use crate::{AuthMode, AuthScheme, OAUTH1_VALUES, Placement, REQUEST_VALUES, Sign, template::Template};
 
-/// Checks how a scheme signs and answers the fields that it uses. `known` are the names of its values.
+/// Checks the signature of a scheme and returns the fields that it uses. `known` are the names of
+/// its values.
 pub(super) fn check<'a>(scheme: &'a AuthScheme, known: &[&str], report: &mut Report) -> BTreeSet<&'a str> {
     let mut report = report.at("sign");
     let Some(sign) = &scheme.sign else {
@@ -47,7 +49,7 @@ pub(super) fn check<'a>(scheme: &'a AuthScheme, known: &[&str], report: &mut Rep
     for (name, _) in sign.templates().into_iter().filter(|(name, value)| needed.contains(name) && value.is_empty()) {
         report.at(name).add("is empty; name a field, as in {key}");
     }
-    // What a client or a token has for other methods than its own is no mistake of the scheme's.
+    // Values of a client or a token for other signature methods are no error of the scheme.
     if scheme.mode == AuthMode::Oauth1 {
         let others: &[&str] =
             if sign.has_private_key() { &["consumer_secret", "oauth_token_secret"] } else { &["consumer_private_key"] };
@@ -56,7 +58,7 @@ pub(super) fn check<'a>(scheme: &'a AuthScheme, known: &[&str], report: &mut Rep
     used
 }
 
-/// Checks what a template of digests writes, and where.
+/// Checks the placements that a template of digests writes.
 fn check_request<'a>(request: &'a [Placement], known: &[&str], report: &mut Report) -> BTreeSet<&'a str> {
     let known: Vec<_> = known.iter().copied().chain(REQUEST_VALUES).collect();
     let (mut used, mut taken, mut signs) = (BTreeSet::new(), BTreeSet::new(), false);
@@ -82,7 +84,8 @@ fn check_request<'a>(request: &'a [Placement], known: &[&str], report: &mut Repo
     used
 }
 
-/// Names that fields of a scheme cannot have because a signature knows a value of that name.
+/// Returns the names that fields of a scheme cannot have because a signature defines a value of
+/// that name.
 pub(super) fn taken(scheme: &AuthScheme) -> impl Iterator<Item = &'static str> {
     let of_request = matches!(scheme.sign, Some(Sign::Template { .. })).then_some(REQUEST_VALUES).into_iter().flatten();
     of_request.chain((scheme.mode == AuthMode::Oauth1).then_some(OAUTH1_VALUES).into_iter().flatten())

@@ -1,9 +1,10 @@
-//! Templates of a scheme: well formed, and over fields that there are.
+//! Checks of a scheme's templates: they must be well formed and use only known fields.
 
 use super::Report;
 use crate::template::Template;
 
-/// Checks that a template is well formed and names only these fields; answers those it names.
+/// Checks that a template is well formed and names only these fields. Returns the fields that it
+/// names.
 pub(super) fn check<'a>(template: &'a str, known: &[&str], report: &mut Report) -> Vec<&'a str> {
     if Template::parse(template).is_ok_and(|template| template.digests()) {
         report.add("digests stand only in the requests of a flow and in signatures");
@@ -11,7 +12,7 @@ pub(super) fn check<'a>(template: &'a str, known: &[&str], report: &mut Report) 
     check_of_flow(template, known, report)
 }
 
-/// The same in the requests of a flow and in signatures, where digests may stand.
+/// Checks a template of a flow's requests or of a signature, which may contain digests.
 pub(super) fn check_of_flow<'a>(template: &'a str, known: &[&str], report: &mut Report) -> Vec<&'a str> {
     match Template::parse(template) {
         Ok(template) => {

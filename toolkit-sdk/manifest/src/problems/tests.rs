@@ -1,11 +1,11 @@
-//! Each rule of a manifest refuses what it is there for, and nothing else.
+//! Tests that each rule of a manifest refuses what it is meant for, and nothing else.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use crate::Manifest;
 
-/// A manifest with nothing wrong.
+/// Returns a valid manifest.
 fn valid() -> Value {
     json!({
         "abi": "1.0.0",
@@ -56,7 +56,7 @@ fn problems(manifest: &Value) -> Vec<String> {
     Manifest::from_json(manifest.to_string().as_bytes()).unwrap().problems()
 }
 
-/// The problems after one value has been replaced.
+/// Returns the problems after one value has been replaced.
 fn with(place: &str, value: Value) -> Vec<String> {
     let mut manifest = valid();
     let (parent, key) = place.rsplit_once('/').unwrap();
@@ -68,7 +68,7 @@ fn with(place: &str, value: Value) -> Vec<String> {
     problems(&manifest)
 }
 
-/// Replaces one value and expects one problem that begins with the place and holds the words.
+/// Replaces one value and expects one problem that begins with the place and contains the words.
 #[track_caller]
 fn refused(place: &str, value: Value, at: &str, words: &str) {
     let found = with(place, value.clone());

@@ -1,8 +1,9 @@
-//! Texts that people and agents read. What cannot be seen cannot be reviewed, so nothing invisible may stand in them.
+//! Checks of texts that users and agents read. Invisible characters cannot be reviewed, so texts
+//! must not contain them.
 
 use super::Report;
 
-/// A text of one line: a name or a title.
+/// Checks a text of one line: a name or a title.
 pub(super) fn line(text: &str, longest: usize, report: &mut Report) {
     if text.contains(['\n', '\t']) {
         report.add("write it on one line, without tabs");
@@ -13,7 +14,7 @@ pub(super) fn line(text: &str, longest: usize, report: &mut Report) {
     block(text, longest, report);
 }
 
-/// A text of any number of lines. `longest` is in bytes.
+/// Checks a text of any number of lines. `longest` is in bytes.
 pub(super) fn block(text: &str, longest: usize, report: &mut Report) {
     if text.trim().is_empty() {
         report.add("is empty");
@@ -21,7 +22,7 @@ pub(super) fn block(text: &str, longest: usize, report: &mut Report) {
     optional(text, longest, report);
 }
 
-/// A text that may be empty.
+/// Checks a text that may be empty.
 pub(super) fn optional(text: &str, longest: usize, report: &mut Report) {
     if text.len() > longest {
         report.add(format_args!("{} bytes are too long; at most {longest}", text.len()));
@@ -29,7 +30,7 @@ pub(super) fn optional(text: &str, longest: usize, report: &mut Report) {
     visible(text, report);
 }
 
-/// Reports the first character that cannot be seen or that changes how others are seen.
+/// Reports the first character that is invisible or that changes how others are shown.
 pub(super) fn visible(text: &str, report: &mut Report) {
     if let Some(hidden) = text.chars().find(|&letter| is_hidden(letter)) {
         report.add(format_args!("remove the invisible character U+{:04X}", u32::from(hidden)));
@@ -39,8 +40,8 @@ pub(super) fn visible(text: &str, report: &mut Report) {
     }
 }
 
-/// The text without what a manifest refuses in texts: characters that cannot be seen are removed, letters with accents
-/// composed.
+/// Returns the text in a form that a manifest accepts: invisible characters are removed, letters
+/// with accents composed.
 #[must_use]
 pub fn cleaned(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -56,7 +57,7 @@ pub fn cleaned(text: &str) -> String {
     out
 }
 
-/// The one character for a vowel and an accent.
+/// Returns the single character for a vowel and an accent.
 fn composed(base: char, mark: char) -> Option<char> {
     const MARKS: [char; 4] = ['\u{300}', '\u{301}', '\u{302}', '\u{308}'];
     const VOWELS: [(char, &str); 10] = [
@@ -75,12 +76,13 @@ fn composed(base: char, mark: char) -> Option<char> {
     letters.chars().nth(MARKS.iter().position(|known| *known == mark)?)
 }
 
-/// Control, zero-width, bidirectional, variation and tag characters, fillers and characters that are none.
+/// Returns true for control, zero-width, bidirectional, variation and tag characters, fillers and
+/// noncharacters.
 fn is_hidden(letter: char) -> bool {
     if letter.is_control() {
         return !matches!(letter, '\n' | '\t');
     }
-    // The emoji variation selector U+FE0F is left out: it says that a symbol is shown in colour, and nothing else.
+    // The emoji variation selector U+FE0F is allowed: it only makes a symbol appear in color.
     matches!(u32::from(letter),
         0x00ad | 0x034f | 0x061c | 0x115f..=0x1160 | 0x17b4..=0x17b5 | 0x180b..=0x180f
         | 0x200b..=0x200f | 0x2028..=0x202e | 0x2060..=0x206f | 0x3164 | 0xfe00..=0xfe0e | 0xfeff | 0xffa0

@@ -1,4 +1,4 @@
-//! Tools and triggers.
+//! Checks of tools and triggers.
 
 use std::collections::BTreeSet;
 
@@ -31,7 +31,8 @@ pub(super) fn check(manifest: &Manifest, report: &mut Report) {
     }
 }
 
-/// Named by the slug where it is one, else by its number.
+/// Returns the report for an item of a list. It is named by its slug if that is well formed,
+/// otherwise by its number.
 fn place<'a>(report: &'a mut Report<'_>, list: &str, index: usize, slug: &str) -> Report<'a> {
     if is_upper(slug) { report.at(format_args!("{list}.{slug}")) } else { report.at(format_args!("{list}[{index}]")) }
 }
@@ -102,7 +103,7 @@ pub(super) fn check_scopes(scopes: &[String], report: &mut Report) {
     }
 }
 
-/// Each rule must lie within one of the toolkit's.
+/// Checks that each rule lies within one of the toolkit's rules.
 fn check_egress(manifest: &Manifest, rules: Option<&[EgressRule]>, read_only: bool, report: &mut Report) {
     let Some(rules) = rules else { return };
     hosts::check_rules(rules, report);

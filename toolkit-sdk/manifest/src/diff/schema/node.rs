@@ -1,4 +1,4 @@
-//! A schema at one place: everything that is demanded there, gathered through references and `allOf`.
+//! A schema at one place: all demands there, gathered through references and `allOf`.
 
 use std::collections::BTreeSet;
 
@@ -15,30 +15,30 @@ pub(super) const ARRAY: u8 = 32;
 pub(super) const OBJECT: u8 = 64;
 const ALL: u8 = 127;
 const KINDS: [u8; 7] = [NULL, BOOLEAN, INTEGER, FRACTION, STRING, ARRAY, OBJECT];
-/// References in a row; more lead in a circle.
+/// Maximum number of references in a row. More are treated as a cycle.
 const DEEPEST: usize = 64;
-/// More values than this are not taken one by one.
+/// Maximum number of listed values that are split into separate nodes.
 const MOST_VALUES: usize = 64;
-/// How deep two objects are searched for what tells them apart.
+/// Maximum depth of the search for a property that tells two objects apart.
 const APART: usize = 3;
 
-/// All demands on one value; each must hold.
+/// All demands on one value. Each must hold.
 #[derive(Debug, Clone)]
 pub(super) struct Node<'a> {
     root: &'a Value,
     pub(super) maps: Vec<&'a Map<String, Value>>,
     choices: Vec<Choice<'a>>,
-    /// Choices of which one form is among the demands.
+    /// Choices of which one form is already among the demands.
     made: Vec<Choice<'a>>,
-    /// Nothing passes.
+    /// True if no value is accepted.
     pub(super) never: bool,
-    /// Only values of these kinds.
+    /// Accepted kinds of values.
     kinds: u8,
-    /// Only this value.
+    /// The only accepted value, if the node stands for one.
     value: Option<&'a Value>,
 }
 
-/// `anyOf` or `oneOf`.
+/// An `anyOf` or a `oneOf`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Choice<'a> {
     pub(super) forms: &'a [Value],
@@ -57,7 +57,7 @@ impl<'a> Node<'a> {
         Self { root, maps, choices, made, never: false, kinds: ALL, value: None }
     }
 
-    /// A schema inside this one.
+    /// Returns the node of a schema inside this one.
     pub(super) fn child(&self, schema: &'a Value) -> Self {
         Self::of(schema, self.root)
     }
@@ -67,7 +67,8 @@ impl<'a> Node<'a> {
             self.never |= *schema == Value::Bool(false);
             return;
         };
-        // What only refers demands nothing of its own, and a recursive schema is known again by its demands.
+        // A schema with only a reference demands nothing by itself. Leaving it out lets a recursive
+        // schema be recognized by its demands.
         if !(map.len() == 1 && map.contains_key("$ref")) {
             self.maps.push(map);
         }
@@ -83,18 +84,18 @@ impl<'a> Node<'a> {
             let target = reference.as_str().and_then(|text| self.root.pointer(text.strip_prefix('#')?));
             match target.filter(|_| depth < DEEPEST) {
                 Some(target) => self.take(target, depth + 1),
-                // A schema that cannot be read lets nothing pass.
+                // A schema that cannot be read accepts no value.
                 None => self.never = true,
             }
         }
     }
 
-    /// A choice that is still to be made.
+    /// Returns a choice that is still open.
     pub(super) fn choice(&self) -> Option<Choice<'a>> {
         self.choices.last().copied()
     }
 
-    /// The node with one form of its last choice among its demands.
+    /// Returns the node with one form of its last choice added to its demands.
     pub(super) fn opened(&self, choice: Choice<'a>, form: &'a Value) -> Self {
         let mut node = self.clone();
         node.choices.pop();
@@ -103,20 +104,20 @@ impl<'a> Node<'a> {
         node
     }
 
-    /// Whether its values have passed the very same choice.
+    /// Returns true if the node's values have already passed the same choice.
     pub(super) fn was_in(&self, choice: Choice<'_>) -> bool {
         let closed = |choice: Choice<'_>| choice.forms.iter().all(super::closed_in_itself);
         self.made.iter().any(|made| made.exactly_one && made.forms == choice.forms && closed(choice))
     }
 
-    /// Tells one node from another.
+    /// Returns a key that identifies the node.
     pub(super) fn key(&self) -> Vec<usize> {
         let maps = self.maps.iter().map(|map| std::ptr::from_ref(*map).addr());
         let value = self.value.map_or(0, |value| std::ptr::from_ref(value).addr());
         maps.chain([usize::from(self.kinds), value]).collect()
     }
 
-    /// Kinds of values that may pass.
+    /// Returns the kinds of values that may be accepted.
     pub(super) fn mask(&self) -> u8 {
         let kinds = self.maps.iter().fold(self.kinds, |kinds, map| kinds & mask_of(map));
         match self.finite() {
@@ -129,7 +130,7 @@ impl<'a> Node<'a> {
         self.never || self.mask() == 0
     }
 
-    /// The values that may pass, when they are listed.
+    /// Returns the accepted values if they are listed.
     pub(super) fn finite(&self) -> Option<Vec<&'a Value>> {
         if let Some(value) = self.value {
             return Some(vec![value]);
@@ -144,7 +145,7 @@ impl<'a> Node<'a> {
         Some(values)
     }
 
-    /// Parts that together take what it takes: by value, or by kind.
+    /// Returns nodes that together accept the same values: one per value, or one per kind.
     pub(super) fn parts(&self) -> Vec<Self> {
         if self.value.is_some() {
             return Vec::new();
@@ -168,12 +169,12 @@ impl<'a> Node<'a> {
         self.values("required").filter_map(Value::as_array).flatten().any(|required| required == name)
     }
 
-    /// Names of properties that it declares.
+    /// Returns the names of the declared properties.
     pub(super) fn declared(&self) -> BTreeSet<&'a str> {
         self.values("properties").filter_map(Value::as_object).flat_map(|map| map.keys().map(String::as_str)).collect()
     }
 
-    /// The demands on a declared property.
+    /// Returns the demands on a declared property.
     pub(super) fn property(&self, name: &str) -> Self {
         let mut node = Self::anything(self.root);
         for map in &self.maps {
@@ -186,13 +187,13 @@ impl<'a> Node<'a> {
         node
     }
 
-    /// Whether no value has this property.
+    /// Returns true if no value may have this property.
     pub(super) fn forbids(&self, name: &str) -> bool {
         self.property(name).takes_nothing()
     }
 
-    /// The demands on properties that it does not declare, when there can be some. A schema with properties is read as if they
-    /// were all.
+    /// Returns the demands on undeclared properties, or none if undeclared properties cannot occur.
+    /// A schema with properties is read as if it declared all of them.
     pub(super) fn more(&self) -> Option<Self> {
         let rest: Vec<_> = self.values("additionalProperties").filter(|rest| **rest != Value::Bool(true)).collect();
         if self.keyword("patternProperties").is_some() {
@@ -206,7 +207,7 @@ impl<'a> Node<'a> {
         Some(node)
     }
 
-    /// The demands on every item of a list; none when places have their own.
+    /// Returns the demands on every item of a list, or none if positions have schemas of their own.
     pub(super) fn items(&self) -> Option<Self> {
         if self.keyword("prefixItems").is_some() || self.values("items").any(Value::is_array) {
             return None;
@@ -216,12 +217,14 @@ impl<'a> Node<'a> {
         Some(node)
     }
 
-    /// Whether no value can pass both: they differ in kind, in listed values, or in a property that both have.
+    /// Returns true if no value can be accepted by both nodes: they differ in kind, in listed
+    /// values, or in a property that both require.
     pub(super) fn excludes(&self, other: &Self) -> bool {
         self.is_apart(other, APART)
     }
 
-    /// Whether it may be a later version of the other: the same kind, and no listed value of a property tells them apart.
+    /// Returns true if this node may be a later version of the other: they share a kind, and no
+    /// listed value of a required property tells them apart.
     pub(super) fn is_like(&self, other: &Self) -> bool {
         let needed = self.values("required").filter_map(Value::as_array).flatten().filter_map(Value::as_str);
         let apart = |name: &str| match (self.property(name).finite(), other.property(name).finite()) {
@@ -252,7 +255,7 @@ fn property_of<'a>(map: &'a Map<String, Value>, name: &str) -> Option<&'a Value>
     map.get("properties")?.as_object()?.get(name)
 }
 
-/// Kinds of values that the `type` of a schema allows.
+/// Returns the kinds of values that the `type` of a schema allows.
 pub(super) fn mask_of(map: &Map<String, Value>) -> u8 {
     let mask = |name: &Value| match name.as_str() {
         Some("null") => NULL,
