@@ -1,4 +1,4 @@
-//! With what right, and how openly, a registry is spoken to.
+//! Access to a registry: credentials and transport security.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -7,30 +7,31 @@ use clap::Args;
 use docker_credential::{CredentialRetrievalError, DockerCredential};
 use oci_client::secrets::RegistryAuth;
 
-/// How to reach a registry.
+/// Options for the access to a registry.
 #[derive(Debug, Clone, Default, Args)]
 pub struct Access {
-    /// Name at the registry [default: what `docker login` kept].
+    /// User name at the registry [default: the one stored by `docker login`].
     #[arg(long, env = "OCI_USERNAME", requires = "password", value_name = "NAME")]
     username: Option<String>,
     /// Password or token for that name.
     #[arg(long, env = "OCI_PASSWORD", requires = "username", hide_env_values = true)]
     password: Option<String>,
-    /// Speak to the registry without TLS. To one on this machine that is always done.
+    /// Connect without TLS. A registry on this machine is always accessed without it.
     #[arg(long)]
     plain_http: bool,
 }
 
 impl Access {
-    /// Whether a registry is spoken to without TLS.
+    /// Returns true if the registry is accessed without TLS.
     pub(crate) fn plain(&self, registry: &str) -> bool {
         self.plain_http || is_loopback(registry)
     }
 
-    /// From flags or environment, else from `~/.docker/config.json` and its helpers, else none.
+    /// Returns the credentials from flags or environment, otherwise from `~/.docker/config.json`
+    /// and its helpers, otherwise anonymous access.
     ///
     /// # Errors
-    /// When something is kept for the registry and cannot be used.
+    /// When stored credentials for the registry cannot be used.
     pub(crate) fn credentials(&self, registry: &str) -> Result<RegistryAuth> {
         if let (Some(name), Some(password)) = (&self.username, &self.password) {
             return Ok(RegistryAuth::Basic(name.clone(), password.clone()));

@@ -1,8 +1,10 @@
-//! Components in OCI registries, in the layout that WebAssembly tools share: one manifest, one configuration, one layer.
+//! Components in OCI registries, in the layout that WebAssembly tools share: one manifest, one
+//! configuration, one layer.
 //!
-//! A registry is a place to fetch from, not somebody to believe: the bytes that come back are those of the digest that was
-//! asked for, or an error. The signature travels as an annotation of the manifest, because every registry keeps a manifest
-//! byte for byte, whereas not every one lists referrers. It is carried here and judged elsewhere.
+//! A registry is not trusted: the bytes that it returns match the requested digest, or the pull
+//! fails. The signature is stored as an annotation of the manifest, because every registry keeps a
+//! manifest byte for byte, but not every registry lists referrers. This crate only transports the
+//! signature. Other code verifies it.
 
 mod access;
 
@@ -26,68 +28,70 @@ use oci_wasm::{ToConfig, WASM_LAYER_MEDIA_TYPE, WASM_MANIFEST_CONFIG_MEDIA_TYPE,
 
 pub use access::Access;
 
-/// Annotation of the manifest with the minisign signature of the component, as it stands in its file.
+/// Annotation of the manifest with the minisign signature of the component, with the exact text of
+/// its file.
 pub const SIGNATURE: &str = "toolhost.toolkit.minisign";
-/// The largest component, in bytes: what a server takes.
+/// Maximum size of a component, in bytes. It is the limit of a server.
 const COMPONENT: usize = 24 << 20;
-/// What a reference may begin with.
+/// Optional prefix of a reference.
 pub const SCHEME: &str = "oci://";
 
 const CONNECT: Duration = Duration::from_secs(10);
-/// Without a byte from the registry.
+/// Maximum time without a byte from the registry.
 const SILENCE: Duration = Duration::from_secs(30);
-/// A whole push or pull.
+/// Maximum time of a whole push or pull.
 const TOTAL: Duration = Duration::from_secs(300);
-/// Tags named in an error.
+/// Maximum number of tags named in an error.
 const TAGS: usize = 20;
 
-/// One place in one registry.
+/// One location in one registry.
 pub struct Place {
     client: Client,
     auth: RegistryAuth,
     reference: Reference,
-    /// Whether the reference names a tag.
+    /// True if the reference names a tag.
     tagged: bool,
 }
 
-/// What is said about a component beside its bytes.
+/// The description of a component for its manifest.
 #[derive(Debug, Clone)]
 pub struct About {
     /// Slug of the toolkit.
     pub slug: String,
-    /// For people.
+    /// Description for users.
     pub description: String,
-    /// Dated, `YYYYMMDD_NN`. The tag where the reference has none.
+    /// Dated version, `YYYYMMDD_NN`. It is the tag if the reference has none.
     pub version: String,
 }
 
-/// What was pushed.
+/// The result of a push.
 #[derive(Debug, Clone)]
 pub struct Pushed {
-    /// The reference, with tag and digest.
+    /// Reference with tag and digest.
     pub reference: String,
-    /// Of the manifest, `sha256:…`.
+    /// Digest of the manifest, `sha256:…`.
     pub digest: String,
 }
 
-/// What was pulled.
+/// The result of a pull.
 #[derive(Debug, Clone)]
 pub struct Pulled {
-    /// The reference, with its digest.
+    /// Reference with its digest.
     pub reference: String,
-    /// Of the manifest.
+    /// Digest of the manifest.
     pub digest: String,
-    /// The component.
+    /// Bytes of the component.
     pub component: Bytes,
-    /// Its signature, when it came with one. Nobody has verified it yet.
+    /// Signature of the component, if it has one. It is not verified yet.
     pub signature: Option<String>,
 }
 
 impl Place {
-    /// Finds out how to reach `[oci://]HOST[:PORT]/PATH[:TAG][@DIGEST]`. Nothing is sent.
+    /// Prepares the access to `[oci://]HOST[:PORT]/PATH[:TAG][@DIGEST]`. Sends nothing.
     ///
     /// # Errors
-    /// When the reference cannot be read or names no registry, or kept credentials cannot be used.
+    /// When the reference cannot be read or names no registry, or when stored credentials cannot be
+    /// used.
     pub fn new(reference: &str, access: &Access) -> Result<Self> {
         let text = reference.strip_prefix(SCHEME).unwrap_or(reference);
         let form = "write HOST[:PORT]/PATH[:TAG][@sha256:…]";
@@ -108,10 +112,11 @@ impl Place {
         Ok(Self { client, auth: access.credentials(parsed.registry())?, reference: parsed, tagged })
     }
 
-    /// Pushes a component. The same bytes, description and signature make the same digest again.
+    /// Pushes a component. The same bytes, description and signature result in the same digest.
     ///
     /// # Errors
-    /// When the reference has a digest, which only the result can have, or the registry refuses.
+    /// When the reference has a digest, which only the result can have, or when the registry
+    /// refuses.
     pub async fn push(&self, component: Vec<u8>, about: &About, signature: Option<&str>) -> Result<Pushed> {
         ensure!(self.reference.digest().is_none(), "{} has a digest; push to a tag", self.reference);
         ensure!(component.len() <= COMPONENT, "the component is larger than {} MiB", COMPONENT >> 20);
@@ -120,7 +125,7 @@ impl Place {
         let sending = async {
             self.client.store_auth_if_needed(to.resolve_registry(), &self.auth).await;
             let (mut config, mut layer) = WasmConfig::from_raw_component(component, None)?;
-            // The name under which general tools write the layer to a file.
+            // General tools use this name when they write the layer to a file.
             let name = format!("{}.wasm", about.slug);
             layer.annotations = Some(BTreeMap::from([(ORG_OPENCONTAINERS_IMAGE_TITLE.to_owned(), name)]));
             config.created = day(&about.version);
@@ -141,10 +146,12 @@ impl Place {
         within(sending, &to).await
     }
 
-    /// Pulls the component. Where the reference has a tag and a digest, both must mean the same.
+    /// Pulls the component. If the reference has a tag and a digest, the tag must point to the
+    /// digest.
     ///
     /// # Errors
-    /// When it is not there, is no component, is too large, or has other bytes than its digest says.
+    /// When the component does not exist, is not a component, is too large, or has other bytes than
+    /// its digest.
     pub async fn pull(&self) -> Result<Pulled> {
         within(self.fetch(), &self.reference).await
     }
@@ -176,7 +183,7 @@ impl Place {
         let failed = || format!("cannot pull {} of {at}", layer.digest);
         let mut stream = self.client.pull_blob_stream(at, layer).await.with_context(failed)?;
         let mut bytes = BytesMut::new();
-        // Its end is an error when the bytes are not those of the digest.
+        // The stream ends with an error if the bytes do not match the digest.
         while let Some(chunk) = stream.try_next().await.with_context(failed)? {
             bytes.extend_from_slice(&chunk);
             ensure!(bytes.len() <= COMPONENT, "{at} is larger than {} MiB", COMPONENT >> 20);
@@ -184,7 +191,7 @@ impl Place {
         Ok(bytes.freeze())
     }
 
-    /// What a failed pull means, with the tags that are there.
+    /// Converts a failed pull to an error that names the existing tags.
     async fn missing(&self, cause: OciDistributionError) -> anyhow::Error {
         let unknown = |cause: &OciDistributionError| match cause {
             OciDistributionError::ImageManifestNotFoundError(_) => true,
@@ -224,7 +231,8 @@ async fn within<T>(work: impl Future<Output = Result<T>>, at: &Reference) -> Res
     done.unwrap_or_else(|_| bail!("{} did not finish in {} s", at.registry(), TOTAL.as_secs()))
 }
 
-/// The component's layer, without the other addresses that a manifest may offer for it.
+/// Returns the component's layer, without the alternative addresses that a manifest may give for
+/// it.
 fn only_layer(manifest: &OciImageManifest) -> Result<OciDescriptor> {
     let kind = &manifest.config.media_type;
     ensure!(kind == WASM_MANIFEST_CONFIG_MEDIA_TYPE, "its configuration is of type {kind}");
@@ -245,7 +253,8 @@ fn annotations(about: &About, signature: Option<&str>) -> BTreeMap<String, Strin
     pairs.into_iter().chain(signature).map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
 }
 
-/// The day of a dated version, so that pushing again makes nothing new.
+/// Returns the day of a dated version as the creation time, so that a repeated push creates nothing
+/// new.
 fn day(version: &str) -> DateTime<Utc> {
     let date = version.get(..8).and_then(|date| NaiveDate::parse_from_str(date, "%Y%m%d").ok());
     date.and_then(|date| date.and_hms_opt(0, 0, 0)).map(|time| time.and_utc()).unwrap_or_default()
