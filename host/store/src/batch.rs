@@ -121,7 +121,7 @@ impl Step {
     }
 }
 
-/// A set of steps that [`Store::commit`](crate::Store::commit) applies wholly or not at all.
+/// A set of steps that [`Store::commit`](crate::Store::commit) applies in full or not at all.
 #[derive(Clone, Debug)]
 pub struct Batch {
     /// The time written into every record the batch touches.

@@ -52,7 +52,7 @@ impl Field {
 /// A named set of documents of one type.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct Collection {
-    /// Name in `snake_case`. It is written to disk and reserved for ever.
+    /// Name in `snake_case`. It is written to disk and reserved forever.
     pub name: &'static str,
     /// Declared fields. Adding or removing one makes the next start rebuild the collection's
     /// indexes.

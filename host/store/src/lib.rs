@@ -52,8 +52,7 @@ pub trait Backend: Send + Sync {
     /// Applies a batch in full or not at all. When it returns, the batch is on the disk.
     async fn commit(&self, batch: Batch) -> Result<(), CommitError>;
     /// Waits until another process may have changed something: a process announced a change
-    /// ([`Batch::announce`]), or a second has passed. Waits for ever where no other processes
-    /// exist.
+    /// ([`Batch::announce`]), or a second has passed. Waits forever where no other processes exist.
     async fn changed(&self) -> Change {
         std::future::pending().await
     }
@@ -317,8 +316,8 @@ impl Store {
         }
     }
 
-    /// Waits until another process may have changed something. Waits for ever where no other
-    /// process exists.
+    /// Waits until another process may have changed something. Waits forever where no other process
+    /// exists.
     pub async fn changed(&self) -> Change {
         self.backend.changed().await
     }

@@ -82,7 +82,7 @@ impl AuthMode {
     }
 }
 
-/// One way to connect an account.
+/// A scheme to connect an account.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AuthScheme {
@@ -126,8 +126,8 @@ impl AuthScheme {
         filled_in.chain(self.brought())
     }
 
-    /// Returns the names of the values that a flow obtains and no field holds. The key of an OAuth
-    /// 1 client is not secret in requests, but is listed too, because no user needs to see it.
+    /// Returns the names of the values that a flow obtains and no field holds. They include the key
+    /// of an OAuth 1 client: every request carries it openly, but users do not need to see it.
     pub fn brought(&self) -> impl Iterator<Item = &str> {
         let of_oauth1 = OAUTH1_VALUES.into_iter().filter(|_| self.oauth1.is_some());
         self.oauth2.is_some().then_some(ACCESS_TOKEN).into_iter().chain(of_oauth1)

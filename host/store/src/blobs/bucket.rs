@@ -23,7 +23,7 @@ use thiserror::Error as ThisError;
 const CONNECT: Duration = Duration::from_secs(3);
 /// Maximum time of one request.
 const REQUEST: Duration = Duration::from_secs(60);
-/// Maximum time of a request together with its retries.
+/// Time since the first attempt of a request after which no retry is started.
 const TRYING: Duration = Duration::from_secs(5);
 /// Maximum number of retries of a request.
 const TRIES_MORE: usize = 2;

@@ -21,7 +21,7 @@
 
 use crate::{Scalar, Time};
 
-/// The first byte of a key. A letter that was ever used is reserved for ever.
+/// The first byte of a key. A letter that was ever used is reserved forever.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Prefix {

@@ -249,7 +249,8 @@ fn is_declared(schema: &Value, value: &Value) -> bool {
     let forms = ["anyOf", "oneOf", "allOf"].iter().filter_map(|keyword| schema[*keyword].as_array()).flatten();
     let mut forms = forms.peekable();
     if forms.peek().is_some() {
-        // Holds only if the properties of each form can be read as all the properties of the value.
+        // A form with properties is read as if it declared all of them, so every form must declare
+        // the value.
         return forms.all(|form| is_declared(form, value));
     }
     match value {
