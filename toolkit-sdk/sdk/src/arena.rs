@@ -1,9 +1,11 @@
-//! The guest's allocator: an arena first, the standard allocator behind it.
+//! The guest's allocator: an arena with the standard allocator behind it.
 //!
-//! Each call runs in a fresh instance, and growing its memory costs more than a small call itself. So the first allocations come
-//! from an arena that lies in the memory the instance begins with: a call that needs no more than that never grows. The arena
-//! gives back only what was taken last, which is what growing a buffer does; past its end dlmalloc takes over, which
-//! reuses everything, so that a long call does not leak.
+//! Each call runs in a fresh instance, and growing its memory costs more than a small call itself.
+//! The first allocations therefore come from an arena that lies in the memory the instance starts
+//! with. A call that needs no more than the arena never grows the memory. The arena frees and
+//! resizes only the most recent allocation, which is the case of a growing buffer. Past the end of
+//! the arena, dlmalloc serves the allocations. It reuses freed memory, so that a long call does not
+//! leak.
 
 #![expect(unsafe_code, reason = "a global allocator is unsafe by its nature")]
 
@@ -11,7 +13,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::{Cell, UnsafeCell};
 use std::ptr;
 
-/// Pages of it that are never touched cost nothing.
+/// Size of the arena in bytes. Pages that are never touched cost nothing.
 const SIZE: usize = 128 * 1024;
 
 #[repr(align(16))]
@@ -36,7 +38,7 @@ impl Arena {
         self.bytes.get().cast()
     }
 
-    /// Where in the arena a pointer lies, if it does.
+    /// Returns the offset of a pointer in the arena, or `None` if it points elsewhere.
     fn offset(&self, pointer: *mut u8) -> Option<usize> {
         let offset = (pointer as usize).wrapping_sub(self.start() as usize);
         (offset < SIZE).then_some(offset)
@@ -106,7 +108,7 @@ mod tests {
 
     use super::*;
 
-    /// A block that was handed out, and the byte it is filled with.
+    /// An allocated block and the byte it is filled with.
     struct Block {
         pointer: *mut u8,
         layout: Layout,

@@ -1,7 +1,8 @@
-//! Randomness for crates that take it from the system.
+//! Randomness for crates that take it from the operating system.
 //!
-//! `getrandom` knows only a browser on this target. `toolkit build` chooses its `custom` source instead, which is here: the
-//! platform's randomness. So `rand`, `uuid` (feature `rng-getrandom`) and hash maps with seeds work in a toolkit.
+//! On this target, `getrandom` only knows the randomness of a browser. `toolkit build` selects its
+//! `custom` backend instead, which is defined here and returns the platform's randomness. This
+//! makes `rand`, `uuid` (feature `rng-getrandom`) and seeded hash maps work in a toolkit.
 
 #![expect(unsafe_code, reason = "this is how the crate looks for a source")]
 
@@ -9,13 +10,14 @@ use getrandom::Error;
 
 use crate::random;
 
-/// What the platform gives at once.
+/// Largest number of random bytes that the platform returns at once.
 const CHUNK: usize = 64 * 1024;
 
-/// Fills `length` bytes from `start`. Versions 0.3 and 0.4 of the crate call it, and their errors are the same number.
+/// Fills `length` bytes from `start`. Versions 0.3 and 0.4 of `getrandom` call this function; their
+/// errors are represented by the same number.
 ///
 /// # Safety
-/// The bytes belong to the caller; `getrandom` calls this with a slice that it holds.
+/// The bytes belong to the caller; `getrandom` calls this function with a slice that it owns.
 #[unsafe(no_mangle)]
 unsafe extern "Rust" fn __getrandom_v03_custom(start: *mut u8, length: usize) -> Result<(), Error> {
     // SAFETY: `getrandom` passes the parts of one `&mut [MaybeUninit<u8>]`, and every byte is written before it is read.

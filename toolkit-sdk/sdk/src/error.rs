@@ -1,4 +1,4 @@
-//! Why a tool could not do its work.
+//! Errors of tools, polls and receives.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// What a tool, poll or receive answers, or why it could not.
+/// Result of a tool, a poll or a receive.
 pub type Result<T, E = ToolError> = core::result::Result<T, E>;
 
-/// An answer that says why the work could not be done. The call itself succeeded; the agent reads this.
+/// Reason why the work could not be done. The call itself succeeded; the agent reads this error.
 #[derive(Debug, Clone, PartialEq)]
 #[must_use]
 pub struct ToolError {
@@ -21,74 +21,76 @@ pub struct ToolError {
 }
 
 impl ToolError {
-    /// An error of any kind. `kind` is stable, in snake_case, for programs; `message` is one sentence for people and agents.
+    /// Creates an error of any kind. `kind` is a stable identifier in snake_case for programs.
+    /// `message` is one readable sentence for people and agents.
     pub fn new(kind: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
         Self { kind: kind.into(), message: message.into(), retry_after: None, upstream_status: None, details: None }
     }
 
-    /// The arguments cannot be worked with.
+    /// Creates an error for arguments that cannot be used.
     pub fn invalid_input(message: impl Into<String>) -> Self {
         Self::new("invalid_input", message)
     }
 
-    /// The application does not accept the credential.
+    /// Creates an error for a credential that the provider does not accept.
     pub fn unauthorized(message: impl Into<String>) -> Self {
         Self::new("unauthorized", message)
     }
 
-    /// The account may not do this.
+    /// Creates an error for an action that the account is not permitted to do.
     pub fn forbidden(message: impl Into<String>) -> Self {
         Self::new("forbidden", message)
     }
 
-    /// The thing is not there.
+    /// Creates an error for a resource that does not exist.
     pub fn not_found(message: impl Into<String>) -> Self {
         Self::new("not_found", message)
     }
 
-    /// The thing is in a state that does not allow this.
+    /// Creates an error for a resource whose state does not allow the action.
     pub fn conflict(message: impl Into<String>) -> Self {
         Self::new("conflict", message)
     }
 
-    /// Too many requests; say when to come back with [`Self::retry_after`].
+    /// Creates an error for too many requests. Add the time to wait with [`Self::retry_after`].
     pub fn rate_limited(message: impl Into<String>) -> Self {
         Self::new("rate_limited", message)
     }
 
-    /// The application failed or answered something that makes no sense.
+    /// Creates an error for a provider that failed or returned a response that makes no sense.
     pub fn upstream(message: impl Into<String>) -> Self {
         Self::new("upstream_error", message)
     }
 
-    /// The application cannot be reached now; trying again may help.
+    /// Creates an error for a provider that cannot be reached now. A retry may succeed.
     pub fn unavailable(message: impl Into<String>) -> Self {
         Self::new("upstream_unavailable", message)
     }
 
-    /// The platform does not allow this.
+    /// Creates an error for an action that the platform does not allow.
     pub fn denied(message: impl Into<String>) -> Self {
         Self::new("denied", message)
     }
 
-    /// A fault in the toolkit.
+    /// Creates an error for a defect in the toolkit.
     pub fn internal(message: impl Into<String>) -> Self {
         Self::new("internal", message)
     }
 
-    /// Adds how long to wait before trying again.
+    /// Adds the time to wait before a retry.
     pub fn retry_after(mut self, wait: Duration) -> Self {
         self.retry_after = Some(wait);
         self
     }
 
-    /// Adds the HTTP status that the application answered.
+    /// Adds the HTTP status of the provider's response.
     pub fn upstream_status(mut self, status: u16) -> Self {
         self.upstream_status = Some(status);
         self
     }
 
-    /// Adds detail as JSON, for example the application's own error body. At most 64 KiB when written.
+    /// Adds detail as JSON, for example the provider's own error body. At most 64 KiB when
+    /// serialized.
     pub fn details(mut self, details: Value) -> Self {
         self.details = Some(Box::new(details));
         self
@@ -100,31 +102,31 @@ impl ToolError {
         self
     }
 
-    /// The kind, for example `not_found`.
+    /// Returns the kind, for example `not_found`.
     #[must_use]
     pub fn kind(&self) -> &str {
         &self.kind
     }
 
-    /// The sentence for people.
+    /// Returns the readable message.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.message
     }
 
-    /// How long to wait, when that is known.
+    /// Returns the time to wait before a retry, if it is known.
     #[must_use]
     pub fn wait(&self) -> Option<Duration> {
         self.retry_after
     }
 
-    /// HTTP status of the application, when it answered.
+    /// Returns the HTTP status of the provider's response, if there was one.
     #[must_use]
     pub fn status(&self) -> Option<u16> {
         self.upstream_status
     }
 
-    /// More detail, when there is any.
+    /// Returns the detail, if there is any.
     #[must_use]
     pub fn detail(&self) -> Option<&Value> {
         self.details.as_deref()

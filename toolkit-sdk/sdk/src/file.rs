@@ -1,4 +1,4 @@
-//! Files, by handle: their bytes enter the guest only when asked for.
+//! File handles. The bytes of a file enter the guest only when they are read.
 
 use std::borrow::Cow;
 
@@ -7,15 +7,16 @@ use serde::{Deserialize, Serialize, Serializer, ser::SerializeStruct};
 
 use crate::{Result, ToolError, host};
 
-/// What one read asks for at most.
+/// Largest number of bytes in one read or append.
 const CHUNK: u32 = 1024 * 1024;
 
-/// A file. As a field of an input struct the caller uploads it, as a field of an output struct the caller may download it.
+/// A file. In an input struct, the caller uploads it. In an output struct, the caller may download
+/// it.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct File {
-    /// Its name, for example `report.pdf`.
+    /// Name of the file, for example `report.pdf`.
     pub name: String,
-    /// Its media type, for example `application/pdf`.
+    /// Media type, for example `application/pdf`.
     #[serde(rename = "mimetype")]
     pub media_type: String,
     #[serde(rename = "s3key")]
@@ -23,58 +24,60 @@ pub struct File {
 }
 
 impl File {
-    /// Makes a new, empty file. At most 32 a call; it outlives the call only as a part of the answer.
+    /// Creates a new, empty file. A call may create at most 32 files. A file outlives the call only
+    /// as a part of the output.
     ///
     /// # Errors
-    /// When there are too many.
+    /// The call has created too many files.
     pub fn create(name: impl Into<String>, media_type: impl Into<String>) -> Result<Self> {
         let (name, media_type) = (name.into(), media_type.into());
         let id = host::blob_create(&name, &media_type).map_err(failure)?;
         Ok(Self { name, media_type, id })
     }
 
-    /// Makes a file with these bytes.
+    /// Creates a file with these bytes.
     ///
     /// # Errors
-    /// When there are too many files or too many bytes.
+    /// The call has created too many files, or there are too many bytes.
     pub fn with(name: impl Into<String>, media_type: impl Into<String>, bytes: &[u8]) -> Result<Self> {
         let file = Self::create(name, media_type)?;
         file.append(bytes)?;
         Ok(file)
     }
 
-    /// A file the platform made, for example from a response.
+    /// Opens a file that the platform created, for example from a response body.
     pub(crate) fn existing(id: String) -> Result<Self> {
         let info = host::blob_stat(&id).map_err(failure)?;
         Ok(Self { name: info.name, media_type: info.media_type, id: info.id })
     }
 
-    /// The platform's name for the file.
+    /// Returns the platform's identifier of the file.
     #[must_use]
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// Its size in bytes.
+    /// Returns the size in bytes.
     ///
     /// # Errors
-    /// When there is no such file.
+    /// The file does not exist.
     pub fn size(&self) -> Result<u64> {
         Ok(host::blob_stat(&self.id).map_err(failure)?.size)
     }
 
-    /// At most `length` bytes, and at most 1 MiB, from `offset`; shorter, or empty, at the end.
+    /// Reads at most `length` bytes, and at most 1 MiB, from `offset`. At the end of the file the
+    /// result is shorter or empty.
     ///
     /// # Errors
-    /// When there is no such file.
+    /// The file does not exist.
     pub fn read_at(&self, offset: u64, length: u32) -> Result<Vec<u8>> {
         host::blob_read(&self.id, offset, length).map_err(failure)
     }
 
-    /// The whole file, unless it has more than `limit` bytes.
+    /// Reads the whole file, unless it has more than `limit` bytes.
     ///
     /// # Errors
-    /// `invalid_input` when the file is larger; when there is no such file.
+    /// `invalid_input` if the file is larger than `limit`; an error if the file does not exist.
     pub fn read(&self, limit: u64) -> Result<Vec<u8>> {
         let size = self.size()?;
         if size > limit {
@@ -91,19 +94,20 @@ impl File {
         }
     }
 
-    /// The whole file as text, unless it has more than `limit` bytes.
+    /// Reads the whole file as text, unless it has more than `limit` bytes.
     ///
     /// # Errors
-    /// `invalid_input` when the file is larger or not UTF-8; when there is no such file.
+    /// `invalid_input` if the file is larger than `limit` or not UTF-8; an error if the file does
+    /// not exist.
     pub fn read_text(&self, limit: u64) -> Result<String> {
         String::from_utf8(self.read(limit)?)
             .map_err(|_| ToolError::invalid_input(format!("the file `{}` is not UTF-8 text", self.name)))
     }
 
-    /// Adds to the end of a file made in this call. At most 100 MiB a file.
+    /// Appends bytes to a file that was created in this call. A file may have at most 100 MiB.
     ///
     /// # Errors
-    /// When the file was not made in this call, or gets too large.
+    /// The file was not created in this call, or becomes too large.
     pub fn append(&self, bytes: &[u8]) -> Result<()> {
         for chunk in bytes.chunks(CHUNK as usize) {
             host::blob_append(&self.id, chunk).map_err(failure)?;
@@ -112,7 +116,7 @@ impl File {
     }
 }
 
-/// The answer names the file by its id; the platform puts an address in its place.
+/// Writes the id of the file into the output. The platform replaces the id with a URL.
 impl Serialize for File {
     fn serialize<S: Serializer>(&self, serializer: S) -> core::result::Result<S::Ok, S::Error> {
         let mut file = serializer.serialize_struct("File", 3)?;

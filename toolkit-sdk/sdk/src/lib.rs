@@ -1,15 +1,16 @@
-//! Everything a toolkit is written with.
+//! The crate that toolkits are written with.
 //!
-//! A toolkit is a `toolkit!` declaration and functions under `#[tool]` and `#[trigger]`; the rest of this crate is what those
-//! functions call. The same code runs in two places: as a WebAssembly guest, where each call goes to the platform, and as an
-//! ordinary program under `cargo test`, where it goes to the scripted host of [`testing`].
+//! A toolkit is a `toolkit!` declaration and functions under `#[tool]` and `#[trigger]`. The rest
+//! of this crate is the API that those functions call. The same code runs in two places: as a
+//! WebAssembly guest, where each call goes to the platform, and as an ordinary program under `cargo
+//! test`, where it goes to the scripted host of [`testing`].
 //!
 //! ```
 //! use toolkit_sdk::prelude::*;
 //!
 //! #[derive(Deserialize, JsonSchema)]
 //! struct Greet {
-//!     /// Who to greet.
+//!     /// Name of the person to greet.
 //!     name: String,
 //! }
 //!
@@ -33,7 +34,7 @@
 //! # fn main() {}
 //! ```
 
-// Generated code names this crate from outside and from within.
+// Generated code refers to this crate by name, both from outside and from within.
 #[cfg(target_arch = "wasm32")]
 extern crate self as toolkit_sdk;
 
@@ -63,7 +64,7 @@ pub use file::File;
 pub use toolkit_sdk_macros::{tool, toolkit, trigger};
 pub use trigger::{Inbound, Polled, Received};
 
-/// What almost every file of a toolkit uses.
+/// Items that almost every file of a toolkit uses.
 pub mod prelude {
     pub use schemars::JsonSchema;
     pub use serde::{Deserialize, Serialize};
@@ -75,8 +76,8 @@ pub mod prelude {
     pub use crate::{tool, toolkit, trigger};
 }
 
-/// Runs every case file below `cases/` and checks the manifest, as unit tests under `cargo test`. Stands once, at the root of
-/// the crate, after `toolkit!`.
+/// Runs every case file below `cases/` and checks the manifest, as unit tests under `cargo test`.
+/// Belongs once at the root of the crate, after `toolkit!`.
 #[macro_export]
 macro_rules! cases {
     () => {

@@ -1,35 +1,36 @@
-//! Lines for the execution log: `log::info!("read {} items", count)`. Secrets are removed by the platform.
+//! Lines for the execution log: `log::info!("read {} items", count)`. The platform removes secrets
+//! from them.
 
 use crate::host;
 
-/// How much a line matters.
+/// Severity of a log line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Level {
-    /// For whoever writes the toolkit.
+    /// Detail for the toolkit author.
     Debug,
-    /// What happened.
+    /// A normal event.
     Info,
-    /// What may be wrong.
+    /// A possible problem.
     Warn,
-    /// What went wrong.
+    /// A failure.
     Error,
 }
 
-/// Writes one line. At most 1,000 lines and 256 KiB a call.
+/// Writes one line. A call may write at most 1,000 lines and 256 KiB.
 pub fn write(level: Level, message: &str) {
     host::log(level, message);
 }
 
-/// Writes a line for whoever writes the toolkit.
+/// Writes a line with detail for the toolkit author.
 #[doc(inline)]
 pub use crate::__log_debug as debug;
-/// Writes a line about what went wrong.
+/// Writes a line about a failure.
 #[doc(inline)]
 pub use crate::__log_error as error;
-/// Writes a line about what happened.
+/// Writes a line about a normal event.
 #[doc(inline)]
 pub use crate::__log_info as info;
-/// Writes a line about what may be wrong.
+/// Writes a line about a possible problem.
 #[doc(inline)]
 pub use crate::__log_warn as warn;
 

@@ -2,19 +2,19 @@
 
 use crate::host;
 
-/// Random bytes, at most 64 KiB at once.
+/// Returns random bytes, at most 64 KiB per call.
 #[must_use]
 pub fn bytes(length: u32) -> Vec<u8> {
     host::random(length)
 }
 
-/// A random number.
+/// Returns a random number.
 #[must_use]
 pub fn number() -> u64 {
     bytes(8).iter().fold(0, |number, &byte| number << 8 | u64::from(byte))
 }
 
-/// A random identifier in the form of a version 4 UUID, for idempotency keys and the like.
+/// Returns a random identifier in the form of a version 4 UUID, for example for idempotency keys.
 #[must_use]
 pub fn uuid() -> String {
     let mut bytes = bytes(16);

@@ -1,22 +1,24 @@
-//! JSON Schemas from Rust types, in the plain draft-07 form that clients and model providers agree on: everything inlined, no
-//! `$schema`, no `title`, no number formats that only Rust knows. Only recursive types keep a local `$ref`.
+//! JSON Schemas from Rust types, in the plain draft-07 form that clients and model providers agree
+//! on: everything is inlined, without `$schema`, `title` or number formats that only Rust knows.
+//! Only recursive types keep a local `$ref`.
 
 use schemars::generate::{Contract, SchemaSettings};
 use schemars::transform::{RecursiveTransform, Transform};
 use schemars::{JsonSchema, Schema};
 use serde_json::Value;
 
-/// The schema of what `T` reads.
+/// Returns the schema of the JSON that `T` deserializes from.
 pub(crate) fn of_input<T: JsonSchema>() -> Value {
     let mut schema = schema::<T>(Contract::Deserialize);
-    // It would be the struct's, or that of a struct flattened into it; what the arguments are for, the tool says.
+    // The description would be that of the struct, or of a struct flattened into it. The tool's own
+    // description already says what the arguments are for.
     if let Value::Object(schema) = &mut schema {
         schema.shift_remove("description");
     }
     schema
 }
 
-/// The schema of what `T` writes.
+/// Returns the schema of the JSON that `T` serializes to.
 pub(crate) fn of_output<T: JsonSchema>() -> Value {
     schema::<T>(Contract::Serialize)
 }

@@ -1,4 +1,4 @@
-//! A toolkit as an author writes one, run natively.
+//! A toolkit as an author writes it, run natively.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Whatever a value holds, it stays one value in one place.
+//! A value stays one value in one place, whatever it contains.
 
 #![expect(clippy::unwrap_used, reason = "what goes wrong in a helper of a test fails the test")]
 
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use toolkit_sdk::prelude::*;
 use toolkit_sdk::testing;
 
-/// The address that a request goes to.
+/// Returns the URL of a request, or `None` if the request is refused.
 fn address(request: impl FnOnce() -> Result<Response>) -> Option<String> {
     let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| testing::host().run(request).0));
     let panic = match outcome {

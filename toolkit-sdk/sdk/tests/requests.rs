@@ -1,4 +1,4 @@
-//! What the request builder sends, and what becomes of the answers.
+//! Requests that the builder sends, and the handling of their responses.
 
 #![expect(clippy::unwrap_used, reason = "what goes wrong in a helper of a test fails the test")]
 
@@ -25,7 +25,7 @@ fn run<T>(host: Host, code: impl FnOnce() -> T) -> T {
     host.run(code).0
 }
 
-/// The error of one GET request that is answered like this.
+/// Returns the error of one GET request with this response.
 fn error_of(response: Value) -> ToolError {
     run(gets(&[("https://api.example.com/x", response)]), || API.get("/x").send()).unwrap_err()
 }

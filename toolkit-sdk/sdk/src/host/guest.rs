@@ -1,9 +1,9 @@
-//! The imports of the contract, and the export that `toolkit!` hands to the component.
+//! The imports of the WIT contract, and the export that `toolkit!` gives to the component.
 
 use crate::rt::Provide;
 use crate::{context, rt};
 
-/// Generated from the contract.
+/// Bindings that are generated from the WIT contract.
 pub mod bindings {
     wit_bindgen::generate!({
         path: "../wit/v1",

@@ -1,5 +1,5 @@
-//! The platform's functions, as plain Rust. In a guest they are the imports of the contract, elsewhere the scripted host of
-//! `testing`; nothing above this module knows which.
+//! The platform's functions as plain Rust. In a guest they are the imports of the WIT contract,
+//! elsewhere the scripted host of `testing`. No module above this one knows the difference.
 
 #[cfg(target_arch = "wasm32")]
 pub(crate) mod guest;
@@ -10,7 +10,7 @@ pub(crate) use guest::calls::*;
 #[cfg(not(target_arch = "wasm32"))]
 pub(crate) use crate::testing::mock::calls::*;
 
-/// Bytes in memory, or a file that never enters it.
+/// Bytes in memory, or a file that never enters the guest's memory.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Content {
     Bytes(Vec<u8>),
@@ -52,14 +52,14 @@ pub(crate) struct Response {
     pub(crate) blob: Option<String>,
 }
 
-/// A refusal of the platform, or a request that got no answer.
+/// A refusal by the platform, or a request that got no response.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Failure {
     pub(crate) kind: String,
     pub(crate) message: String,
 }
 
-/// What is known about a file.
+/// Metadata of a file.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Info {
     pub(crate) id: String,

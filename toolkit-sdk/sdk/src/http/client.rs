@@ -1,9 +1,10 @@
-//! What all requests to one application share.
+//! Settings that all requests to one provider share.
 
 use super::{Request, Response};
 use crate::ToolError;
 
-/// The base address of an application's API and what goes with every request to it. Meant to be a `const`.
+/// Base URL of a provider's API, and the headers and error rule of every request to it. Meant to be
+/// a `const`.
 #[derive(Debug, Clone, Copy)]
 pub struct Client {
     base: &'static str,
@@ -12,8 +13,8 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client for addresses below `base`, which may contain non-secret fields of the account:
-    /// `https://{subdomain}.example.com/api`.
+    /// Creates a client for URLs below `base`. The base may contain non-secret fields of the
+    /// account: `https://{subdomain}.example.com/api`.
     #[must_use]
     pub const fn new(base: &'static str) -> Self {
         Self { base, headers: &[], errors: None }
@@ -26,40 +27,41 @@ impl Client {
         self
     }
 
-    /// Looks at every response first, whatever its status: `Some` is the error that `send` answers, `None` leaves it to the
-    /// usual rules. For applications that say no with status 200, or in a form of their own.
+    /// Sets a function that checks every response first, whatever its status. `Some` is the error
+    /// that `send` returns; `None` leaves the response to the default rules. Meant for providers
+    /// that report errors with status 200, or in a form of their own.
     #[must_use]
     pub const fn errors(mut self, errors: fn(&Response) -> Option<ToolError>) -> Self {
         self.errors = Some(errors);
         self
     }
 
-    /// Begins a GET request to a path below the base.
+    /// Starts a GET request to a path below the base.
     pub fn get(&self, path: &str) -> Request {
         self.request("GET", path)
     }
 
-    /// Begins a HEAD request to a path below the base.
+    /// Starts a HEAD request to a path below the base.
     pub fn head(&self, path: &str) -> Request {
         self.request("HEAD", path)
     }
 
-    /// Begins a POST request to a path below the base.
+    /// Starts a POST request to a path below the base.
     pub fn post(&self, path: &str) -> Request {
         self.request("POST", path)
     }
 
-    /// Begins a PUT request to a path below the base.
+    /// Starts a PUT request to a path below the base.
     pub fn put(&self, path: &str) -> Request {
         self.request("PUT", path)
     }
 
-    /// Begins a PATCH request to a path below the base.
+    /// Starts a PATCH request to a path below the base.
     pub fn patch(&self, path: &str) -> Request {
         self.request("PATCH", path)
     }
 
-    /// Begins a DELETE request to a path below the base.
+    /// Starts a DELETE request to a path below the base.
     pub fn delete(&self, path: &str) -> Request {
         self.request("DELETE", path)
     }
@@ -71,7 +73,7 @@ impl Client {
         self.shared(Request::new(method, url))
     }
 
-    /// Gives a request to another address what all of this client's have.
+    /// Applies the settings of this client to a request with any URL.
     pub(crate) fn shared(&self, mut request: Request) -> Request {
         for (name, value) in self.headers {
             request = request.header(name, value);

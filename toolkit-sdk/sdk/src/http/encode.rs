@@ -1,4 +1,5 @@
-//! Percent-encoding. Only unreserved characters stay as they are, so a value can never end a segment, a pair or the path.
+//! Percent-encoding. Only unreserved characters stay as they are, so that a value can never end a
+//! segment, a pair or the path.
 
 use std::fmt::{Display, Write};
 
@@ -11,7 +12,7 @@ pub(crate) fn push(out: &mut String, value: &str) {
     out.extend(utf8_percent_encode(value, RESERVED));
 }
 
-/// Appends `name=value`, after `&` unless it is the first.
+/// Appends `name=value`, preceded by `&` unless it is the first pair.
 pub(super) fn push_pair(out: &mut String, name: &str, value: impl Display) {
     if !out.is_empty() {
         out.push('&');
@@ -24,12 +25,13 @@ pub(super) fn push_pair(out: &mut String, name: &str, value: impl Display) {
     push(out, &text);
 }
 
-/// A name or value of a query as it was before it was encoded.
+/// Decodes a name or value of a query.
 pub(crate) fn decoded(text: &str) -> String {
     percent_decode_str(&text.replace('+', " ")).decode_utf8_lossy().into_owned()
 }
 
-/// Whether a URL parser would take this segment for a step in the path rather than a name; encoding does not prevent it.
+/// Returns true if a URL parser would treat this segment as a step in the path rather than as a
+/// name. Encoding does not prevent this.
 pub(crate) fn is_step(segment: &str) -> bool {
     matches!(segment, "" | "." | "..")
 }

@@ -1,4 +1,4 @@
-//! From an application's refusal to a tool error.
+//! Tool errors from responses of a provider and from failed requests.
 
 use serde_json::Value;
 
@@ -6,12 +6,13 @@ use super::{Response, retry};
 use crate::host::Failure;
 use crate::{ToolError, clock};
 
-/// A message longer than this is cut: it is for people, and the whole body is in the details.
+/// Longest message in characters. A longer one is cut: it is meant for people, and the details hold
+/// the whole body.
 const LONGEST_MESSAGE: usize = 500;
-/// A body larger than this is not kept as details.
+/// Largest body in bytes that is kept as details.
 const LARGEST_DETAILS: usize = 32 * 1024;
 
-/// The error for a request that got no answer.
+/// Returns the error for a request that got no response.
 pub(super) fn of_transport(failure: Failure) -> ToolError {
     let Failure { kind, message } = failure;
     match kind.as_str() {
@@ -23,7 +24,7 @@ pub(super) fn of_transport(failure: Failure) -> ToolError {
     }
 }
 
-/// The error for an answer that is not a success.
+/// Returns the error for a response that is not a success.
 pub(super) fn of_response(response: &Response) -> ToolError {
     let status = response.status();
     let body: Option<Value> = serde_json::from_slice(response.bytes()).ok();
@@ -51,7 +52,8 @@ pub(super) fn of_response(response: &Response) -> ToolError {
     }
 }
 
-/// Google's APIs refuse with 403 what came too fast, and say so in the body alone.
+/// Returns true if the body names a rate limit. Google's APIs refuse requests over the rate limit
+/// with 403 and say so only in the body.
 fn names_a_limit(body: &Value) -> bool {
     const LIMITS: [&str; 4] = ["rateLimitExceeded", "userRateLimitExceeded", "quotaExceeded", "dailyLimitExceeded"];
     body.pointer("/error/errors/0/reason").and_then(Value::as_str).is_some_and(|reason| LIMITS.contains(&reason))
@@ -70,7 +72,7 @@ fn kind(status: u16) -> &'static str {
     }
 }
 
-/// Digs the sentence for people out of the places where applications put it.
+/// Returns the readable message from the places where providers commonly put it.
 pub(super) fn message(body: &Value) -> Option<&str> {
     const PLACES: [&str; 16] = [
         "/error/message",

@@ -16,10 +16,11 @@ struct Answer {
 }
 
 impl Client {
-    /// Runs a GraphQL query or mutation and answers its `data`.
+    /// Runs a GraphQL query or mutation and returns its `data`.
     ///
     /// # Errors
-    /// Whatever `send` answers; the first of `errors` when there are any, with all of them as details.
+    /// Any error of `send`. If the response has `errors`, the first of them, with all of them as
+    /// details.
     pub fn graphql<T: DeserializeOwned>(&self, path: &str, query: &str, variables: &impl Serialize) -> Result<T> {
         let body = json!({ "query": query, "variables": serde_json::to_value(variables)? });
         let response = self.post(path).json(&body).send()?;
@@ -28,15 +29,16 @@ impl Client {
     }
 }
 
-/// What a query answered.
+/// Returns the data of a GraphQL response.
 pub(crate) fn data(response: &Response) -> Result<Value> {
     // With errors the data is often null or partial, so it is read only without them.
     let answer: Answer = response.json()?;
     if answer.errors.is_empty() { Ok(answer.data) } else { Err(refusal(answer.errors)) }
 }
 
-/// A part of what a query answered. Where the part is there, errors stand beside its members: they are about values further
-/// inside, which are null then.
+/// Returns the part of a GraphQL response's data at a JSON pointer. If the part is an object, the
+/// errors are added to its members: they are about values further inside, which are null in that
+/// case.
 pub(crate) fn part(response: &Response, place: &str) -> Result<Value> {
     let mut answer: Answer = response.json()?;
     let mut part = answer.data.pointer_mut(place).map(Value::take).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Requests to external applications.
+//! Requests to providers.
 //!
 //! ```no_run
 //! use toolkit_sdk::prelude::*;
@@ -12,8 +12,9 @@
 //! # }
 //! ```
 //!
-//! The platform attaches the credential of the account and refuses what the manifest does not allow; a toolkit never sees or
-//! sets one. `send` answers an error for every status that is not a success, made from what the application says.
+//! The platform attaches the credential of the account and refuses requests that the manifest does
+//! not allow. A toolkit never sees or sets a credential. `send` returns an error for every status
+//! that is not a success, with the provider's own message.
 
 mod client;
 pub(crate) mod encode;
@@ -33,32 +34,32 @@ pub use page::{Items, Paging};
 pub use request::{Request, send_all};
 pub use response::Response;
 
-/// Begins a GET request. `{name}` in the address is filled by [`Request::path`].
+/// Starts a GET request. [`Request::path`] fills `{name}` in the URL.
 pub fn get(url: impl Into<String>) -> Request {
     Request::new("GET", url)
 }
 
-/// Begins a HEAD request.
+/// Starts a HEAD request.
 pub fn head(url: impl Into<String>) -> Request {
     Request::new("HEAD", url)
 }
 
-/// Begins a POST request.
+/// Starts a POST request.
 pub fn post(url: impl Into<String>) -> Request {
     Request::new("POST", url)
 }
 
-/// Begins a PUT request.
+/// Starts a PUT request.
 pub fn put(url: impl Into<String>) -> Request {
     Request::new("PUT", url)
 }
 
-/// Begins a PATCH request.
+/// Starts a PATCH request.
 pub fn patch(url: impl Into<String>) -> Request {
     Request::new("PATCH", url)
 }
 
-/// Begins a DELETE request.
+/// Starts a DELETE request.
 pub fn delete(url: impl Into<String>) -> Request {
     Request::new("DELETE", url)
 }

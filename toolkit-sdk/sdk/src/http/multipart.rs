@@ -1,4 +1,4 @@
-//! Forms with parts.
+//! Multipart forms.
 
 use std::fmt::Display;
 
@@ -13,19 +13,19 @@ pub struct Multipart {
 }
 
 impl Multipart {
-    /// A form without parts.
+    /// Creates a form without parts.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a text.
+    /// Adds a text part.
     pub fn text(mut self, name: &str, value: impl Display) -> Self {
         let content = Content::Bytes(value.to_string().into_bytes());
         self.parts.push(Part { name: name.to_owned(), filename: None, media_type: None, content });
         self
     }
 
-    /// Adds a text when there is one.
+    /// Adds a text part if there is a value.
     pub fn text_opt(self, name: &str, value: Option<impl Display>) -> Self {
         match value {
             Some(value) => self.text(name, value),
@@ -33,7 +33,7 @@ impl Multipart {
         }
     }
 
-    /// Adds a file, whose bytes do not pass through the guest.
+    /// Adds a file. Its bytes do not pass through the guest.
     pub fn file(mut self, name: &str, file: &File) -> Self {
         self.parts.push(Part {
             name: name.to_owned(),

@@ -1,4 +1,4 @@
-//! Pages, read one after the other as one run of items.
+//! Pagination: reads the pages of a list one after the other as one sequence of items.
 
 use std::collections::VecDeque;
 use std::marker::PhantomData;
@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::{Request, Response};
 use crate::{Result, ToolError};
 
-/// How an application divides a list into pages.
+/// Pagination scheme of a list.
 #[derive(Debug, Clone, Copy)]
 #[must_use]
 pub struct Paging {
@@ -32,39 +32,42 @@ impl Paging {
         Self { step, items: "", size: None }
     }
 
-    /// The address of the next page is in the `Link` header.
+    /// Follows the URL of the next page in the `Link` header.
     pub const fn link() -> Self {
         Self::new(Step::Link)
     }
 
-    /// The address of the next page is in the body at this JSON pointer, for example `/next`.
+    /// Follows the URL of the next page in the body at this JSON pointer, for example `/next`.
     pub const fn next_url(place: &'static str) -> Self {
         Self::new(Step::NextUrl { place })
     }
 
-    /// The query parameter takes a cursor, which the page before has in its body at this JSON pointer, for example
-    /// `/meta/next_cursor`.
+    /// Sends a cursor in the query parameter. Each page has the cursor of the next one in its body
+    /// at this JSON pointer, for example `/meta/next_cursor`.
     pub const fn cursor(parameter: &'static str, place: &'static str) -> Self {
         Self::new(Step::Cursor { parameter, place })
     }
 
-    /// The query parameter takes how many items to skip. Ends with an empty page, or a short one when [`Self::size`] is given.
+    /// Sends the number of items to skip in the query parameter. The list ends with an empty page,
+    /// or with a short one if [`Self::size`] is set.
     pub const fn offset(parameter: &'static str) -> Self {
         Self::new(Step::Offset { parameter })
     }
 
-    /// The query parameter takes the number of the page, counted from `first`. Ends like [`Self::offset`].
+    /// Sends the number of the page in the query parameter, counted from `first`. The list ends as
+    /// with [`Self::offset`].
     pub const fn page(parameter: &'static str, first: usize) -> Self {
         Self::new(Step::Page { parameter, first })
     }
 
-    /// The items of a page are in its body at this JSON pointer, for example `/data`; without it the body is the array.
+    /// Sets the JSON pointer to the items in the body of a page, for example `/data`. Without it
+    /// the body is the array.
     pub const fn items(mut self, place: &'static str) -> Self {
         self.items = place;
         self
     }
 
-    /// Asks for this many items a page with this query parameter.
+    /// Asks for this many items per page with this query parameter.
     pub const fn size(mut self, parameter: &'static str, items: usize) -> Self {
         self.size = Some((parameter, items));
         self
@@ -72,11 +75,12 @@ impl Paging {
 }
 
 impl Request {
-    /// Reads the items of all pages, at most `max` of them, asking for a page when the one before is used up:
-    /// `API.get("/items").items(Paging::link(), 200).collect::<Result<Vec<Item>>>()?`. An error ends it.
+    /// Reads the items of all pages, at most `max` of them. The next page is requested when the
+    /// items of the previous one are used up: `API.get("/items").items(Paging::link(),
+    /// 200).collect::<Result<Vec<Item>>>()?`. An error ends the sequence.
     pub fn items<T: DeserializeOwned>(self, paging: Paging, max: usize) -> Items<T> {
         let first = match paging.size {
-            // A page larger than what is wanted would only be thrown away.
+            // Items beyond `max` would only be discarded.
             Some((parameter, size)) => self.query(parameter, size.min(max.max(1))),
             None => self,
         };
@@ -99,7 +103,7 @@ impl Request {
     }
 }
 
-/// The items of all pages.
+/// Iterator over the items of all pages.
 #[derive(Debug)]
 pub struct Items<T> {
     first: Request,
@@ -109,7 +113,8 @@ pub struct Items<T> {
     left: usize,
     seen: usize,
     pages: usize,
-    /// Where the page before said the next one is: an application that repeats itself would never end.
+    /// Last cursor or URL of a next page. A provider that repeats it would otherwise never end the
+    /// list.
     last: Option<String>,
     item: PhantomData<fn() -> T>,
 }
@@ -173,7 +178,7 @@ impl<T> Items<T> {
         }
     }
 
-    /// The place of the next page, unless it is the one before.
+    /// Returns the cursor or URL of the next page, unless it is the same as the previous one.
     fn fresh(&mut self, place: String) -> Option<String> {
         if self.last.as_ref() == Some(&place) {
             return None;
@@ -191,7 +196,7 @@ fn text(value: &Value) -> Option<String> {
     }
 }
 
-/// The target of `rel="next"` in a `Link` header.
+/// Returns the target of `rel="next"` in a `Link` header.
 pub(super) fn next_link(header: &str) -> Option<String> {
     let mut rest = header;
     while let Some((_, link)) = rest.split_once('<') {

@@ -1,4 +1,4 @@
-//! Building and sending a request.
+//! Builds and sends a request.
 
 use std::fmt::Display;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use super::{Multipart, Response, encode, failure};
 use crate::host::{self, Body, Content};
 use crate::{File, Result, ToolError, context};
 
-/// A request to be sent. A mistake in building it is answered by `send`.
+/// A request to be sent. `send` returns the error if the request was built wrongly.
 #[derive(Debug, Clone)]
 #[must_use = "a request is sent by `send()`"]
 pub struct Request {
@@ -41,8 +41,8 @@ impl Request {
         }
     }
 
-    /// Fills `{name}` in the address with one path segment, encoded. An empty value, `.` and `..` are refused, since they
-    /// would lead to another path.
+    /// Fills `{name}` in the URL with one encoded path segment. An empty value, `.` and `..` are
+    /// refused, since they would lead to another path.
     pub fn path(mut self, name: &str, value: impl Display) -> Self {
         let value = value.to_string();
         if encode::is_step(&value) {
@@ -54,7 +54,7 @@ impl Request {
         self
     }
 
-    /// Fills `{name}` in the address with a path of several segments, each encoded: `docs/read me.md`.
+    /// Fills `{name}` in the URL with a path of several segments, each encoded: `docs/read me.md`.
     pub fn path_segments(mut self, name: &str, value: impl Display) -> Self {
         let value = value.to_string();
         let mut encoded = String::new();
@@ -77,7 +77,7 @@ impl Request {
         self
     }
 
-    /// Adds a query parameter when there is a value.
+    /// Adds a query parameter if there is a value.
     pub fn query_opt(self, name: &str, value: Option<impl Display>) -> Self {
         match value {
             Some(value) => self.query(name, value),
@@ -93,13 +93,14 @@ impl Request {
         self
     }
 
-    /// Adds one query parameter with all values, joined: `ids=a,b`. Nothing when there are none.
+    /// Adds one query parameter with all values joined: `ids=a,b`. Adds nothing if there are no
+    /// values.
     pub fn query_list(self, name: &str, values: impl IntoIterator<Item = impl Display>, separator: &str) -> Self {
         let values: Vec<String> = values.into_iter().map(|value| value.to_string()).collect();
         if values.is_empty() { self } else { self.query(name, values.join(separator)) }
     }
 
-    /// Sets a query parameter that may be there already.
+    /// Sets a query parameter and replaces the present one, if any.
     pub(crate) fn set_query(mut self, name: &str, value: impl Display) -> Self {
         let mut begin = String::new();
         encode::push(&mut begin, name);
@@ -110,22 +111,23 @@ impl Request {
         self.query(name, value)
     }
 
-    /// Another request to the same place, without a body.
+    /// Changes the method and removes the body.
     pub(crate) fn with_method(mut self, method: &'static str) -> Self {
         self.method = method;
         self.body = Body::Empty;
         self
     }
 
-    /// Takes another address, which has its own query.
+    /// Replaces the URL. The new URL has its own query.
     pub(crate) fn at(mut self, url: String) -> Self {
         self.url = url;
         self.query.clear();
         self
     }
 
-    /// Sets a header; one of the same name, such as the client's, is replaced. `authorization`, `cookie`, `host` and whatever the
-    /// auth scheme fills belong to the platform.
+    /// Sets a header. A header with the same name, for example one of the client, is replaced.
+    /// `authorization`, `cookie`, `host` and the headers that the auth scheme fills belong to the
+    /// platform.
     pub fn header(mut self, name: &str, value: impl Display) -> Self {
         let name = name.to_ascii_lowercase();
         self.headers.retain(|(header, _)| *header != name);
@@ -133,7 +135,7 @@ impl Request {
         self
     }
 
-    /// Adds a header when there is a value.
+    /// Adds a header if there is a value.
     pub fn header_opt(self, name: &str, value: Option<impl Display>) -> Self {
         match value {
             Some(value) => self.header(name, value),
@@ -141,7 +143,7 @@ impl Request {
         }
     }
 
-    /// Sends JSON.
+    /// Sets a JSON body.
     pub fn json(self, body: &(impl Serialize + ?Sized)) -> Self {
         match serde_json::to_vec(body) {
             Ok(bytes) => self.body(bytes, "application/json"),
@@ -149,7 +151,7 @@ impl Request {
         }
     }
 
-    /// Sends an `application/x-www-form-urlencoded` form.
+    /// Sets an `application/x-www-form-urlencoded` body.
     pub fn form<N: AsRef<str>, V: Display>(self, pairs: impl IntoIterator<Item = (N, V)>) -> Self {
         let mut form = String::new();
         for (name, value) in pairs {
@@ -158,55 +160,59 @@ impl Request {
         self.body(form.into_bytes(), "application/x-www-form-urlencoded")
     }
 
-    /// Sends a form with parts.
+    /// Sets a multipart form as the body.
     pub fn multipart(mut self, form: Multipart) -> Self {
         self.body = Body::Multipart(form.parts);
         self
     }
 
-    /// Sends a file, whose bytes do not pass through the guest, with its media type.
+    /// Sets a file as the body, with its media type. The bytes of the file do not pass through the
+    /// guest.
     pub fn body_file(mut self, file: &File) -> Self {
         self.body = Body::Content(Content::Blob(file.id().to_owned()));
         self.header("content-type", &file.media_type)
     }
 
-    /// Sends bytes. At most 4 MiB; larger ones go by [`Self::body_file`].
+    /// Sets bytes as the body. At most 4 MiB; larger bodies are sent with [`Self::body_file`].
     pub fn body(mut self, bytes: impl Into<Vec<u8>>, media_type: &str) -> Self {
         self.body = Body::Content(Content::Bytes(bytes.into()));
         self.header("content-type", media_type)
     }
 
-    /// Sends no credential.
+    /// Sends the request without a credential.
     pub fn anonymous(mut self) -> Self {
         self.anonymous = true;
         self
     }
 
-    /// Allows the whole exchange this long; otherwise it is 30 s. Never more than the call has left.
+    /// Sets the timeout of the whole exchange, by default 30 s. It never exceeds the remaining time
+    /// of the call.
     pub fn timeout(mut self, time: Duration) -> Self {
         self.timeout = time;
         self
     }
 
-    /// Puts the body of the answer into a file, see [`Response::file`]. Needed past 10 MiB.
+    /// Writes the body of the response into a file, see [`Response::file`]. Required for bodies
+    /// larger than 10 MiB.
     pub fn into_file(mut self) -> Self {
         self.into_file = true;
         self
     }
 
-    /// Sends the request and waits for the whole answer.
+    /// Sends the request and waits for the whole response.
     ///
     /// # Errors
-    /// When nothing was sent or nothing came back; for every status that is not a success, with what the application says.
+    /// The request was not sent or got no response, or the status is not a success. In the latter
+    /// case the error carries the provider's message.
     pub fn send(self) -> Result<Response> {
         let errors = self.errors;
         self.send_any()?.checked(errors)
     }
 
-    /// Like [`Self::send`], but hands over the answer whatever its status.
+    /// Sends the request like [`Self::send`], but returns the response whatever its status.
     ///
     /// # Errors
-    /// When nothing was sent or nothing came back.
+    /// The request was not sent or got no response.
     pub fn send_any(self) -> Result<Response> {
         let response = host::send(self.finish()?).map_err(failure::of_transport)?;
         Ok(Response::new(response))
@@ -247,7 +253,7 @@ impl Request {
     }
 }
 
-/// Fills what is still `{name}` with fields of the account.
+/// Fills each remaining `{name}` with a field of the account.
 fn fill_account_fields(url: &mut String) -> Result<()> {
     while let Some(start) = url.find('{') {
         let Some(length) = url[start..].find('}') else {
@@ -265,7 +271,8 @@ fn fill_account_fields(url: &mut String) -> Result<()> {
     Ok(())
 }
 
-/// Sends several requests at once, at most six of them in flight, and answers in their order.
+/// Sends several requests concurrently, at most six at a time, and returns the results in the order
+/// of the requests.
 #[must_use]
 pub fn send_all(requests: impl IntoIterator<Item = Request>) -> Vec<Result<Response>> {
     let mut errors = Vec::new();

@@ -1,10 +1,11 @@
-//! How long an application asks to wait. There is one standard header and a dozen habits.
+//! Time to wait before a retry, as the provider's response states it. Besides the one standard
+//! header, many others are in use.
 
 use std::time::{Duration, UNIX_EPOCH};
 
 use super::Response;
 
-/// Headers that say when the limit is over, in the order in which they are believed.
+/// Headers that state the end of a rate limit, in order of precedence.
 const RESETS: [&str; 8] = [
     "x-ratelimit-reset-after",
     "x-ratelimit-reset",
@@ -16,10 +17,10 @@ const RESETS: [&str; 8] = [
     "rate-limit-reset",
 ];
 
-/// Longer than this is not a hint any more.
+/// Longest wait that is still taken as a hint.
 const LONGEST: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// How long to wait, as far as the headers say.
+/// Returns the time to wait, if the headers state it.
 pub(super) fn after(response: &Response, now_ms: u64) -> Option<Duration> {
     let exact =
         response.header("retry-after-ms").and_then(|value| value.trim().parse().ok()).map(Duration::from_millis);
@@ -28,7 +29,8 @@ pub(super) fn after(response: &Response, now_ms: u64) -> Option<Duration> {
     exact.or_else(standard).or_else(habit).filter(|wait| *wait <= LONGEST)
 }
 
-/// A number of seconds, a moment as seconds or milliseconds since 1970, a date, or a text like `1m30s`.
+/// Parses a number of seconds, a time as seconds or milliseconds since 1970, a date, or a text like
+/// `1m30s`.
 fn read(value: &str, now_ms: u64) -> Option<Duration> {
     let value = value.trim();
     if let Ok(number) = value.parse::<f64>() {
@@ -49,7 +51,7 @@ fn number_of_seconds(number: f64, now_ms: u64) -> Option<Duration> {
     Some(if number >= 1e9 { at.saturating_sub(now) } else { at })
 }
 
-/// `6m0s`, `1s`, `20ms`.
+/// Parses `6m0s`, `1s` or `20ms`.
 fn units(mut text: &str) -> Option<Duration> {
     let mut total = Duration::ZERO;
     while !text.is_empty() {

@@ -1,4 +1,4 @@
-//! Answers of applications, told as an object.
+//! Responses of providers, returned as an object.
 
 use manifest::plan::{Body, Call};
 use serde::de::IgnoredAny;
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use crate::http::{self, Request, Response};
 use crate::{File, Result, ToolError};
 
-/// Sends the request and tells what came back.
+/// Sends the request and returns the response body as an object.
 pub(super) fn of(request: Request, call: &Call) -> Result<Vec<u8>> {
     if call.answer.file {
         let file = request.into_file().send()?.file()?;
@@ -20,7 +20,7 @@ pub(super) fn of(request: Request, call: &Call) -> Result<Vec<u8>> {
     }
     let bytes = response.bytes();
     if pick.is_empty() && bytes.trim_ascii_start().starts_with(b"{") && is_json(bytes) {
-        // Told as it is: large answers are not taken apart.
+        // The body is passed on unchanged, so that a large response is not taken apart.
         return Ok(response.into_bytes());
     }
     match serde_json::from_slice::<Value>(bytes) {
@@ -33,7 +33,7 @@ pub(super) fn of(request: Request, call: &Call) -> Result<Vec<u8>> {
     }
 }
 
-/// An object as it is; a list becomes its member `items`, anything else `value`.
+/// Serializes an object as it is. A list becomes the member `items`, any other value `value`.
 fn object(value: Value, next: Option<Value>) -> Result<Vec<u8>> {
     let mut told = match value {
         Value::Object(members) => return written(&Value::Object(members)),
@@ -45,7 +45,7 @@ fn object(value: Value, next: Option<Value>) -> Result<Vec<u8>> {
     written(&Value::Object(told))
 }
 
-/// What is not JSON: nothing, a text, or bytes.
+/// Returns a body that is not JSON: an empty object, a text, or a file.
 fn other(response: Response) -> Result<Vec<u8>> {
     if response.bytes().is_empty() {
         return written(&json!({}));
@@ -60,7 +60,8 @@ fn other(response: Response) -> Result<Vec<u8>> {
     }
 }
 
-/// The arguments that ask for the next page of a list without a place for it: the parameters of the next link.
+/// Returns the arguments that request the next page, for a list whose pages have no place for them:
+/// the parameters of the next link.
 fn next(response: &Response, call: &Call) -> Option<Value> {
     let link = response.next_link()?;
     let (_, query) = link.split_once('?')?;
@@ -70,7 +71,7 @@ fn next(response: &Response, call: &Call) -> Option<Value> {
         let known = call.parameters.iter().find(|parameter| parameter.name == name);
         if let Some(parameter) = known {
             let argument = parameter.argument.clone().unwrap_or(name);
-            // A number stays one, since the argument is checked against its schema.
+            // A number stays a number, since the argument is checked against its schema.
             let value = value.parse::<u64>().map_or(Value::String(value), Value::from);
             arguments.insert(argument, value);
         }

@@ -9,10 +9,10 @@ use super::{Arguments, style};
 use crate::http::{Multipart, Request};
 use crate::{File, Result, ToolError};
 
-/// What is copied at once.
+/// Largest number of bytes that is copied at once.
 const CHUNK: u32 = 1 << 20;
 
-/// Adds the body that is made of the arguments.
+/// Adds the body that is built from the arguments.
 pub(super) fn write(request: Request, body: &Body, arguments: &mut Arguments) -> Result<Request> {
     match body {
         Body::Json { argument: Some(argument), media_type, .. } => Ok(match arguments.remove(argument) {
@@ -69,7 +69,7 @@ fn json_body(request: Request, value: &Value, media_type: Option<&str>) -> Reque
     }
 }
 
-/// What is left of the arguments, as the application spells it.
+/// Takes the remaining arguments under the names that the provider uses.
 fn members(
     arguments: &mut Arguments,
     defaults: &BTreeMap<String, Value>,
@@ -86,7 +86,7 @@ fn members(
     members
 }
 
-/// The fields of a form that have a value.
+/// Takes the fields of a form that have a value.
 fn given<'a>(fields: &'a [FormField], arguments: &mut Arguments) -> Vec<(&'a FormField, Value)> {
     let value = |field: &'a FormField| {
         let given = arguments.remove(field.argument.as_ref().unwrap_or(&field.name)).filter(|value| !value.is_null());
@@ -128,8 +128,8 @@ fn multipart(request: Request, fields: &[FormField], arguments: &mut Arguments) 
     Ok(request.multipart(form))
 }
 
-/// Google's way of sending a file with its description (RFC 2387). The platform keeps what is put together, so that a large
-/// file never enters the guest whole.
+/// Sends a file together with its description as Google's APIs expect it (RFC 2387). The platform
+/// stores the assembled body, so that a large file never enters the guest as a whole.
 fn related(request: Request, members: &Arguments, content: &File) -> Result<Request> {
     let mut boundary = String::from("part-");
     crate::random::bytes(16).iter().for_each(|byte| boundary.push_str(&format!("{byte:02x}")));

@@ -1,8 +1,10 @@
-//! Tools of servers of the Model Context Protocol, over streamable HTTP.
+//! Tools of Model Context Protocol servers, called over streamable HTTP.
 //!
-//! Every call is a conversation of its own: the handshake, the call, and where the server keeps a session its end. So nothing is
-//! kept between calls, and a server that forgets does no harm. Servers answer in JSON or in a stream of events; both end with
-//! the answer. Versions 2024-11-05 to 2025-11-25 of the protocol begin with the handshake; the one asked for is known to all.
+//! Every call is a conversation of its own: the handshake, the call and, if the server keeps a
+//! session, the end of the session. Nothing is kept between calls, so a server that loses its
+//! sessions does no harm. Servers respond with JSON or with an event stream; both end with the
+//! response. Protocol versions 2024-11-05 to 2025-11-25 begin with the handshake, and servers of
+//! all of them know the requested version.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -18,7 +20,7 @@ const VERSION: &str = "2025-06-18";
 const SESSION: &str = "mcp-session-id";
 const BOTH: &str = "application/json, text/event-stream";
 
-/// Calls a tool and tells what it answered.
+/// Calls a tool and returns its result.
 pub(super) fn call(request: &Request, tool: &str, arguments: Arguments) -> Result<Vec<u8>> {
     let session = Session::open(request)?;
     let params = json!({ "name": tool, "arguments": arguments });
@@ -46,7 +48,7 @@ impl Session {
         let session = response.header(SESSION).map(str::to_owned);
         let kept = session.is_some();
         let opened = Self { request: request.header_opt(SESSION, session), kept };
-        // Without a session there is nobody who would remember it.
+        // A server without sessions would not remember the notification.
         if kept {
             opened.send(json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }))?;
         }
@@ -62,7 +64,7 @@ impl Session {
         self.request.clone().json(&message).send()
     }
 
-    /// Servers may refuse it, and forget sessions by themselves anyway.
+    /// Ends the session. Servers may refuse this request, and they expire sessions by themselves.
     fn close(self) {
         if self.kept {
             let _ = self.request.with_method("DELETE").send_any();
@@ -70,12 +72,12 @@ impl Session {
     }
 }
 
-/// The result of the request with this id.
+/// Returns the result of the request with this id.
 fn result(response: &Response, id: u64) -> Result<Value> {
     let streamed = response.header("content-type").is_some_and(|kind| kind.starts_with("text/event-stream"));
     let messages: Vec<Value> =
         if streamed { events(&String::from_utf8_lossy(response.bytes())) } else { vec![response.json()?] };
-    // A batch was allowed once.
+    // An earlier protocol version allowed batches.
     let mut messages = messages.into_iter().flat_map(|message| match message {
         Value::Array(batch) => batch,
         one => vec![one],
@@ -88,7 +90,7 @@ fn result(response: &Response, id: u64) -> Result<Value> {
     }
 }
 
-/// The data of each event that is JSON (HTML, server-sent events).
+/// Parses the data of each event that is JSON (HTML, server-sent events).
 fn events(stream: &str) -> Vec<Value> {
     let stream = stream.replace("\r\n", "\n").replace('\r', "\n");
     let data = |event: &str| {
@@ -100,7 +102,7 @@ fn events(stream: &str) -> Vec<Value> {
 
 fn refusal(error: &Value) -> ToolError {
     let message = error["message"].as_str().unwrap_or("the server refused the call").to_owned();
-    // JSON-RPC 2.0, 5.1: wrong parameters.
+    // JSON-RPC 2.0, 5.1: invalid parameters.
     let kind = if error["code"] == -32602 { "invalid_input" } else { "upstream_error" };
     ToolError::new(kind, message).details(error.clone())
 }
@@ -119,7 +121,8 @@ struct Answer {
     is_error: bool,
 }
 
-/// The structured answer where there is one, else the parts: texts, files, and links to resources.
+/// Returns the structured content if there is any, otherwise the parts: texts, files, and links to
+/// resources.
 fn told(answer: Answer) -> Result<Vec<u8>> {
     let is = |kind: &'static str| answer.content.iter().filter(move |part| part["type"] == kind);
     let texts: Vec<&str> = is("text").filter_map(|part| part["text"].as_str()).collect();

@@ -1,7 +1,8 @@
-//! Tools without code: the call that a plan describes is carried out.
+//! Tools without code: executes the call that a plan describes.
 //!
-//! A toolkit that was imported from the description of an API has a plan in the data of its module (`manifest::plan`). Each call
-//! reads what it needs of it, builds one request out of the arguments, and tells the answer as an object.
+//! A toolkit that was imported from the description of an API has a plan in the data of its module
+//! (`manifest::plan`). Each call reads the part of the plan that it needs, builds one request from
+//! the arguments, and returns the response as an object.
 
 mod answer;
 mod body;
@@ -17,10 +18,11 @@ use serde_json::{Map, Value};
 use crate::http::{Client, Request};
 use crate::{Result, ToolError, context};
 
-/// The arguments of a call that nothing has taken yet.
+/// Arguments of a call that no part of the request has used yet.
 type Arguments = Map<String, Value>;
 
-/// Where the plan lies: address and length in the module's memory. `toolkit build` writes both; without it they are 0.
+/// Place of the plan: address and length in the module's memory. `toolkit build` writes both.
+/// Without a plan they are 0.
 #[repr(C)]
 pub struct PlanPlace {
     address: AtomicU32,
@@ -28,10 +30,11 @@ pub struct PlanPlace {
 }
 
 impl PlanPlace {
-    /// Of no plan.
+    /// Returns the place of a toolkit that has no plan.
     #[must_use]
     pub const fn empty() -> Self {
-        // Atomics are never taken for constants, so what is written into the module's data is read.
+        // Atomics are never treated as constants, so the values that the build writes into the
+        // module's data are read.
         Self { address: AtomicU32::new(0), length: AtomicU32::new(0) }
     }
 
@@ -42,11 +45,12 @@ impl PlanPlace {
         if address == 0 {
             return &[];
         }
-        // The build puts data of this length at this address, past everything that the compiler knows, and nothing writes there.
+        // SAFETY: The build puts data of this length at this address, beyond all data that the
+        // compiler knows, and no code writes to it.
         unsafe { std::slice::from_raw_parts(std::ptr::with_exposed_provenance(address), length) }
     }
 
-    /// There is data at fixed addresses in a module alone.
+    /// Returns no bytes: only a module has data at fixed addresses.
     #[cfg(not(target_arch = "wasm32"))]
     fn bytes(&self) -> &'static [u8] {
         let _ = (self.address.load(Relaxed), self.length.load(Relaxed));
@@ -54,7 +58,7 @@ impl PlanPlace {
     }
 }
 
-/// Runs a tool of the plan. `None` when it has no such tool.
+/// Runs a tool of the plan, or returns `None` if the plan has no such tool.
 pub(crate) fn execute(
     place: &PlanPlace,
     client: Option<Client>,
@@ -65,7 +69,7 @@ pub(crate) fn execute(
     Some(run(&call, client, arguments))
 }
 
-/// Carries a call out.
+/// Executes a call.
 fn run(call: &Call, client: Option<Client>, arguments: &[u8]) -> Result<Vec<u8>> {
     let mut arguments: Arguments = crate::rt::arguments(arguments)?;
     let wanted = call.pages.as_ref().and_then(|pages| arguments.remove(&pages.argument)).and_then(|it| it.as_u64());
@@ -83,7 +87,7 @@ fn run(call: &Call, client: Option<Client>, arguments: &[u8]) -> Result<Vec<u8>>
     }
 }
 
-/// The request that a call makes of its arguments.
+/// Builds the request of a call from its arguments.
 fn request(call: &Call, client: Option<Client>, arguments: &mut Arguments) -> Result<Request> {
     let mut url = call.url.clone();
     let mut queries = Vec::new();
@@ -119,7 +123,8 @@ fn request(call: &Call, client: Option<Client>, arguments: &mut Arguments) -> Re
     }
 }
 
-/// What the account leaves open has a value of its own; whatever is left then is for the request to complain of.
+/// Fills the fields that the account leaves empty with their default values. The request reports
+/// the fields that are still missing after that.
 fn fill_fields(url: &mut String, call: &Call) {
     for (name, value) in &call.fields {
         if context::field(name).is_none_or(|value| value.is_empty()) {

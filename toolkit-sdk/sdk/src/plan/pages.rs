@@ -1,4 +1,4 @@
-//! Lists over several pages, read as one.
+//! Pagination: reads the pages of a list as one.
 
 use manifest::plan::{Body, Call, Next, Pages};
 use serde_json::{Map, Value};
@@ -8,11 +8,12 @@ use super::{Arguments, body};
 use crate::http::{self, Request, Response};
 use crate::{Result, ToolError};
 
-/// A call may send 50 requests.
+/// Largest number of pages that one call reads. A call may send 50 requests.
 const MOST_PAGES: u32 = 45;
 
-/// Reads pages until there are so many items. The answer is the first page, with the items of all of them in its list, and with
-/// what the last one says about where to go on; with nothing about that when items of the last one were left out.
+/// Reads pages until they hold the wanted number of items. The result is the first page, with the
+/// items of all pages in its list and with the continuation of the last page. The continuation is
+/// left out if items of the last page were left out.
 pub(super) fn read(first: Request, call: &Call, pages: &Pages, wanted: usize, given: &Arguments) -> Result<Vec<u8>> {
     let mut told: Option<Value> = None;
     let mut items: Vec<Value> = Vec::new();
@@ -60,18 +61,18 @@ pub(super) fn read(first: Request, call: &Call, pages: &Pages, wanted: usize, gi
     written(&told)
 }
 
-/// Where a page says how to go on.
+/// Returns the JSON pointers to the continuation in a page.
 fn goes_on(next: &Next) -> impl Iterator<Item = &str> {
     let place = match next {
         Next::Cursor { place, .. } | Next::Url { place } => Some(place.as_str()),
         _ => None,
     };
-    // What GraphQL's connections say beside their cursor.
+    // Connections of GraphQL state this beside their cursor.
     let more = place.filter(|place| place.ends_with("/pageInfo/endCursor")).map(|_| "/pageInfo/hasNextPage");
     place.into_iter().chain(more)
 }
 
-/// Writes a member at a JSON pointer, or takes it away.
+/// Writes or removes the member at a JSON pointer.
 fn put(page: &mut Value, place: &str, value: Option<Value>) {
     let Some((holder, name)) = place.rsplit_once('/') else { return };
     let Some(Value::Object(holder)) = page.pointer_mut(holder) else { return };
@@ -82,18 +83,19 @@ fn put(page: &mut Value, place: &str, value: Option<Value>) {
     }
 }
 
-/// A query with its cursor among the variables.
+/// Builds a query with the cursor among its variables.
 fn queried(first: &Request, body: &Body, given: &Arguments, variable: &str, cursor: String) -> Result<Request> {
     let mut variables = given.clone();
     variables.insert(variable.to_owned(), cursor.into());
     body::write(first.clone(), body, &mut variables)
 }
 
-/// How far the reading has come.
+/// Progress of the reading.
 struct Place {
     read: u32,
     items: usize,
-    /// Where the page before said the next one is: an application that repeats itself would never end.
+    /// Last cursor or URL of a next page. A provider that repeats it would otherwise never end the
+    /// list.
     last: Option<String>,
 }
 

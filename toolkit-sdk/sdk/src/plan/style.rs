@@ -1,4 +1,4 @@
-//! From values to text: the styles of parameters.
+//! Text from values: the styles of parameters.
 
 use manifest::plan::{Parameter, Style};
 use serde_json::Value;
@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::http::encode;
 use crate::{Result, ToolError};
 
-/// Fills a parameter into the address.
+/// Fills a parameter into the URL.
 pub(super) fn fill(url: &mut String, parameter: &Parameter, value: &Value) -> Result<()> {
     let name = &parameter.name;
     let encoded = match parameter.style {
@@ -43,7 +43,7 @@ fn segments(name: &str, value: &Value) -> Result<String> {
     Ok(out)
 }
 
-/// Encoded items, or keys and values, with a separator between them.
+/// Returns the encoded items, or keys and values, joined by a separator.
 fn path(parameter: &Parameter, value: &Value, separator: char) -> String {
     let (between, pairs) = if parameter.explode { ("=", true) } else { (",", false) };
     let parts: Vec<String> = match value {
@@ -90,7 +90,8 @@ pub(super) fn query(pairs: &mut Vec<(String, String)>, parameter: &Parameter, va
     }
 }
 
-/// `name[key]=value`, `name[]=value`; a list of objects is numbered, so that their members stay together.
+/// Adds `name[key]=value` or `name[]=value`. The objects of a list are numbered, so that their
+/// members stay together.
 pub(super) fn brackets(pairs: &mut Vec<(String, String)>, name: &str, value: &Value) {
     match value {
         Value::Object(members) => {
@@ -107,7 +108,7 @@ pub(super) fn brackets(pairs: &mut Vec<(String, String)>, name: &str, value: &Va
     }
 }
 
-/// The text of a header.
+/// Returns the text of a header.
 pub(super) fn header(parameter: &Parameter, value: &Value) -> String {
     match parameter.style {
         Style::Json => value.to_string(),
@@ -115,7 +116,7 @@ pub(super) fn header(parameter: &Parameter, value: &Value) -> String {
     }
 }
 
-/// Items, or keys and values, in one text.
+/// Joins items, or keys and values, into one text.
 pub(super) fn joined(value: &Value, separator: &str, pairs: bool) -> String {
     match value {
         Value::Array(items) => items.iter().map(plain).collect::<Vec<_>>().join(separator),
@@ -128,7 +129,7 @@ pub(super) fn joined(value: &Value, separator: &str, pairs: bool) -> String {
     }
 }
 
-/// A text as it is, everything else as JSON has it; nothing for null.
+/// Returns a text as it is, null as an empty text, and any other value as JSON.
 pub(super) fn plain(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),

@@ -1,4 +1,4 @@
-//! What calls do.
+//! Execution of calls.
 
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ fn call(value: Value) -> Call {
     serde_json::from_value(value).unwrap()
 }
 
-/// Runs a call that is to send these requests.
+/// Runs a call that must send these requests.
 fn ran(call: &Value, arguments: &Value, exchanges: Vec<Exchange>) -> Result<Value> {
     let call = self::call(call.clone());
     let host = exchanges.into_iter().fold(testing::host(), Host::expect);
@@ -21,7 +21,7 @@ fn ran(call: &Value, arguments: &Value, exchanges: Vec<Exchange>) -> Result<Valu
     Ok(serde_json::from_slice(&answer?).unwrap())
 }
 
-/// The address that one parameter makes.
+/// Checks the URL that one parameter produces.
 fn expect_url(parameter: &Value, value: &Value, path: &str, expected: &str) {
     let call = json!({ "method": "GET", "url": format!("https://api.example.com{path}"), "parameters": [parameter] });
     let url = format!("https://api.example.com{expected}");
@@ -321,7 +321,7 @@ fn a_file_goes_together_with_its_description() {
 
 const MCP: &str = "https://mcp.example.com/mcp";
 
-/// One message to the server, with headers that are asked for, and its answer.
+/// Scripts one message to the server with the expected headers, and its response.
 fn message(method: &str, headers: Value, response: Value) -> Exchange {
     let body = (method != "DELETE").then(|| match method {
         "initialize" => json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": {
@@ -340,7 +340,7 @@ fn message(method: &str, headers: Value, response: Value) -> Exchange {
     exchange(request, response)
 }
 
-/// What the tool `add` of a server without sessions answers.
+/// Returns the result of the tool `add` of a server without sessions that responds like this.
 fn answered(answer: Value) -> Result<Value> {
     let call = json!({ "method": "POST", "url": MCP, "body": { "media": "mcp", "tool": "add" } });
     let hello = json!({ "body": { "jsonrpc": "2.0", "id": 1, "result": { "protocolVersion": "2025-03-26" } } });

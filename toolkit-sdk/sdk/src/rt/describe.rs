@@ -1,5 +1,6 @@
-//! From types to schemas. The functions take the author's function only to learn its types, so that the macros never have to
-//! spell them and an unmet bound is reported at the author's own type.
+//! Schemas from types. The functions take the author's function only to learn its types. The macros
+//! therefore never have to spell the types, and an unmet bound is reported at the author's own
+//! type.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -9,7 +10,7 @@ use serde_json::Value;
 use super::UNSTAMPED;
 use crate::{Polled, Received, Result, ToolError, schema};
 
-/// What a tool's function returns.
+/// Return type of a tool's function.
 #[diagnostic::on_unimplemented(
     message = "a tool answers `Result<…>`, not `{Self}`",
     label = "write `Result<{Self}>`",
@@ -29,7 +30,7 @@ impl<T> Outcome for Result<T, ToolError> {
     }
 }
 
-/// What a trigger's function returns.
+/// Return type of a trigger's function.
 #[diagnostic::on_unimplemented(
     message = "a trigger answers `Result<Polled<…>>` or `Result<Received<…>>`, not `{Self}`",
     label = "write `Result<Polled<Item, Cursor>>` or `Result<Received<Item>>`"
@@ -46,17 +47,17 @@ impl<T> Carries for Result<Received<T>> {
     type Payload = T;
 }
 
-/// The schema of a tool's argument.
+/// Returns the schema of a tool's argument.
 pub fn input_schema<I: JsonSchema, R>(_: fn(I) -> R) -> Value {
     object(schema::of_input::<I>())
 }
 
-/// The schema of a tool without arguments.
+/// Returns the schema of a tool without arguments.
 pub fn no_input_schema() -> Value {
     object(Value::Object(serde_json::Map::new()))
 }
 
-/// The schema of a tool's answer.
+/// Returns the schema of a tool's output.
 pub fn output_schema<I, R: Outcome>(_: fn(I) -> R) -> Value
 where
     R::Data: JsonSchema,
@@ -64,12 +65,12 @@ where
     schema::of_output::<R::Data>()
 }
 
-/// The schema of a trigger's configuration.
+/// Returns the schema of a trigger's configuration.
 pub fn config_schema<C: JsonSchema, A, R>(_: fn(C, A) -> R) -> Value {
     object(schema::of_input::<C>())
 }
 
-/// The schema of a trigger's events.
+/// Returns the schema of a trigger's events.
 pub fn payload_schema<C, A, R: Carries>(_: fn(C, A) -> R) -> Value
 where
     R::Payload: JsonSchema,
@@ -77,7 +78,8 @@ where
     schema::of_output::<R::Payload>()
 }
 
-/// An empty struct has a schema without properties; clients expect the word all the same.
+/// Adds `type` and `properties` to an object schema that lacks them. An empty struct has a schema
+/// without `properties`, but clients expect that member.
 fn object(mut schema: Value) -> Value {
     if let Value::Object(object) = &mut schema {
         if !object.contains_key("type") && object.is_empty() {
@@ -90,17 +92,18 @@ fn object(mut schema: Value) -> Value {
     schema
 }
 
-/// An example, which the macro has read before.
+/// Parses an example that the macro has already validated as JSON.
 pub fn example(json: &str) -> Value {
     serde_json::from_str(json).unwrap_or(Value::Null)
 }
 
-/// The version the author wrote, or the one that stands for none.
+/// Parses the version that the author wrote, or returns the placeholder [`UNSTAMPED`].
 pub fn version(text: &str) -> manifest::Version {
     text.parse().or_else(|_| UNSTAMPED.parse()).expect("the version that stands for none is valid")
 }
 
-/// What a flow says besides its addresses, in JSON that the macro has seen to be an object.
+/// Parses the members of an OAuth 2.0 description other than its URLs, from JSON that the macro has
+/// checked to be an object.
 pub fn flow(json: &str) -> manifest::OAuth2 {
     let mut members: serde_json::Map<String, Value> = serde_json::from_str(json).unwrap_or_default();
     for name in ["authorize_url", "token_url"] {
@@ -109,27 +112,29 @@ pub fn flow(json: &str) -> manifest::OAuth2 {
     serde_json::from_value(Value::Object(members)).unwrap_or_else(|cause| panic!("`flow` cannot be read: {cause}"))
 }
 
-/// How requests are signed, in JSON that the macro has seen to be an object.
+/// Parses the signing of requests, from JSON that the macro has checked to be an object.
 pub fn sign(json: &str) -> manifest::Sign {
     serde_json::from_str(json).unwrap_or_else(|cause| panic!("`sign` cannot be read: {cause}"))
 }
 
-/// What connections show, in JSON that the macro has seen to be an object.
+/// Parses the client certificate of connections, from JSON that the macro has checked to be an
+/// object.
 pub fn client_certificate(json: &str) -> manifest::ClientCertificate {
     serde_json::from_str(json).unwrap_or_else(|cause| panic!("`client_certificate` cannot be read: {cause}"))
 }
 
-/// The flow of an `oauth1` scheme, in JSON that the macro has seen to be an object.
+/// Parses the description of an `oauth1` scheme, from JSON that the macro has checked to be an
+/// object.
 pub fn oauth1(json: &str) -> manifest::OAuth1 {
     serde_json::from_str(json).unwrap_or_else(|cause| panic!("`flow` cannot be read: {cause}"))
 }
 
-/// A PNG as a `data:` URL.
+/// Encodes a PNG as a `data:` URL.
 pub fn png(bytes: &[u8]) -> String {
     format!("data:image/png;base64,{}", STANDARD.encode(bytes))
 }
 
-/// The manifest as JSON; without `version` unless the author wrote one.
+/// Serializes the manifest as JSON, without `version` unless the author wrote one.
 pub fn manifest_json(manifest: &manifest::Manifest) -> Vec<u8> {
     let mut json = serde_json::to_value(manifest).unwrap_or_default();
     if let Value::Object(members) = &mut json

@@ -1,4 +1,5 @@
-//! What the macros' code calls. Not for toolkits: it changes with the macros.
+//! Functions that the code of the macros calls. Toolkits must not use this module: it changes
+//! together with the macros.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -29,10 +30,10 @@ pub use wit_bindgen::rt as wit_bindgen_rt;
 /// Name and version of this crate, as manifests state it.
 pub const SDK: &str = concat!("toolkit-sdk ", env!("CARGO_PKG_VERSION"));
 
-/// Stands for the version until the build stamps one.
+/// Placeholder for the version until the build stamps one.
 pub const UNSTAMPED: &str = "19700101_00";
 
-/// Runs an imported tool by its name, or answers none when there is no such tool.
+/// Function that runs an imported tool by its name, or returns `None` if no tool has this name.
 pub type Imported = fn(&str, &[u8]) -> Option<Result<Vec<u8>>>;
 
 /// A declared toolkit.
@@ -42,15 +43,17 @@ pub struct Toolkit {
     pub triggers: &'static [Trigger],
     /// Runs the tools that `toolkit build` adds from the description of an API.
     pub imported: Option<Imported>,
-    /// What the toolkit is. A component holds it apart from this table: calls must not reach it, so that it can be left out.
+    /// Builds the manifest. A component keeps it apart from this table: the code of a call must not
+    /// reach it, so that it can be left out.
     #[cfg(not(target_arch = "wasm32"))]
     pub describe: fn() -> manifest::Manifest,
 }
 
-/// What an attribute makes of a function. A constant and no static: what uses one part does not hold the other.
+/// Registration that an attribute makes of a function. It is a constant, not a static, so that code
+/// that uses one part does not retain the other.
 pub struct Registration<E, D> {
     pub entry: E,
-    /// Its description, by the part of the slug before its own.
+    /// Builds the description, given the part of the slug that precedes the suffix.
     pub describe: fn(&str) -> D,
 }
 
@@ -60,7 +63,7 @@ pub type TriggerRegistration = Registration<Trigger, manifest::Trigger>;
 /// A registered tool.
 pub struct Tool {
     pub function: &'static str,
-    /// The slug without the toolkit's name, for example `LIST_STORIES`.
+    /// Slug without the toolkit's name, for example `LIST_STORIES`.
     pub suffix: &'static str,
     pub run: fn(&[u8]) -> Result<Vec<u8>>,
 }
@@ -72,20 +75,20 @@ pub struct Trigger {
     pub source: Source,
 }
 
-/// How events arrive.
+/// Function through which events arrive: a poll or a webhook.
 pub enum Source {
     Poll(fn(&[u8], &[u8]) -> Result<RawPolled>),
     Webhook(fn(&[u8], Inbound) -> Result<RawReceived>),
 }
 
-/// What a poll found, as JSON.
+/// Result of a poll, as JSON.
 pub struct RawPolled {
     pub events: Vec<(String, Vec<u8>)>,
     pub cursor: Vec<u8>,
     pub more: bool,
 }
 
-/// What a webhook brought, as JSON.
+/// Result of a webhook request, as JSON.
 pub struct RawReceived {
     pub events: Vec<(String, Vec<u8>)>,
     pub status: u16,
@@ -93,13 +96,14 @@ pub struct RawReceived {
     pub body: Vec<u8>,
 }
 
-/// A type that knows its toolkit; `export_toolkit!` makes one.
+/// A type that knows its toolkit. `export_toolkit!` generates one.
 pub trait Provide {
     const TOOLKIT: &'static Toolkit;
 }
 
 impl Toolkit {
-    /// The part of a slug after the toolkit's name, when it is this toolkit's.
+    /// Returns the part of a slug after the toolkit's name, or `None` if the slug belongs to
+    /// another toolkit.
     fn suffix<'a>(&self, slug: &'a str) -> Option<&'a str> {
         let (name, rest) = slug.split_at_checked(self.slug.len())?;
         if name.eq_ignore_ascii_case(self.slug) { rest.strip_prefix('_') } else { None }
@@ -116,7 +120,7 @@ pub fn execute(toolkit: &Toolkit, slug: &str, arguments: Vec<u8>) -> Result<Vec<
     imported.unwrap_or_else(|| Err(ToolError::not_found(format!("this toolkit has no tool `{slug}`"))))
 }
 
-/// Looks for news.
+/// Polls for new events.
 pub fn poll_trigger(toolkit: &Toolkit, slug: &str, config: &[u8], cursor: &[u8]) -> Result<RawPolled> {
     match find(toolkit, slug)?.source {
         Source::Poll(poll) => poll(config, cursor),
@@ -124,7 +128,7 @@ pub fn poll_trigger(toolkit: &Toolkit, slug: &str, config: &[u8], cursor: &[u8])
     }
 }
 
-/// Reads a webhook.
+/// Handles a webhook request.
 pub fn receive_trigger(toolkit: &Toolkit, slug: &str, config: &[u8], request: Inbound) -> Result<RawReceived> {
     match find(toolkit, slug)?.source {
         Source::Webhook(receive) => receive(config, request),
@@ -139,12 +143,12 @@ fn find<'a>(toolkit: &'a Toolkit, slug: &str) -> Result<&'a Trigger> {
         .ok_or_else(|| ToolError::not_found(format!("this toolkit has no trigger `{slug}`")))
 }
 
-/// Reads the arguments of a tool.
+/// Parses the arguments of a tool.
 pub fn arguments<T: DeserializeOwned>(json: &[u8]) -> Result<T> {
     serde_json::from_slice(json).map_err(|error| ToolError::invalid_input(format!("the arguments do not fit: {error}")))
 }
 
-/// Writes the answer of a tool.
+/// Serializes the output of a tool.
 pub fn answer<R: Outcome>(outcome: R) -> Result<Vec<u8>>
 where
     R::Data: Serialize,
@@ -153,7 +157,7 @@ where
     serde_json::to_vec(&data).map_err(|error| ToolError::internal(format!("the answer cannot be written: {error}")))
 }
 
-/// Runs a poll.
+/// Runs a poll function.
 pub fn poll<C, K, T>(run: fn(C, Option<K>) -> Result<Polled<T, K>>, config: &[u8], cursor: &[u8]) -> Result<RawPolled>
 where
     C: DeserializeOwned,
@@ -171,7 +175,7 @@ where
     Ok(RawPolled { events: events(polled.events)?, cursor: serde_json::to_vec(&polled.cursor)?, more: polled.more })
 }
 
-/// Runs a receive.
+/// Runs a receive function.
 pub fn receive<C, T>(run: fn(C, Inbound) -> Result<Received<T>>, config: &[u8], request: Inbound) -> Result<RawReceived>
 where
     C: DeserializeOwned,
@@ -185,12 +189,13 @@ fn events<T: Serialize>(events: Vec<(String, T)>) -> Result<Vec<(String, Vec<u8>
     events.into_iter().map(|(id, item)| Ok((id, serde_json::to_vec(&item)?))).collect()
 }
 
-/// Runs a tool of the plan that lies at a place; its requests are like those of the client.
+/// Runs a tool of the plan at this place. Its requests share the settings of the client.
 pub fn imported(place: &PlanPlace, client: Option<Client>, tool: &str, arguments: &[u8]) -> Option<Result<Vec<u8>>> {
     crate::plan::execute(place, client, tool, arguments)
 }
 
-/// The place of the plan. `toolkit build` finds it by its name, which the module exports as a global.
+/// Declares the place of the plan. `toolkit build` finds it by its name, which the module exports
+/// as a global.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __plan_place {
@@ -200,7 +205,7 @@ macro_rules! __plan_place {
     };
 }
 
-/// Exports the toolkit from a component; nothing elsewhere.
+/// Expands to nothing: only a component exports the toolkit.
 #[cfg(not(target_arch = "wasm32"))]
 #[doc(hidden)]
 #[macro_export]

@@ -1,4 +1,4 @@
-//! Runs case files natively. What they say is told in [`manifest::cases`].
+//! Runs case files natively. Their format is described in [`manifest::cases`].
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use super::{Host, host};
 use crate::rt::{self, Toolkit};
 use crate::{Inbound, Result, ToolError};
 
-/// Runs all cases and lists what went wrong; a tool without cases is wrong too.
+/// Runs all cases and returns the problems. A tool without cases is a problem too.
 pub(super) fn run_all(toolkit: &Toolkit, folder: &Path) -> Vec<String> {
     let mut problems = Vec::new();
     let mut files = Vec::new();
@@ -32,7 +32,8 @@ pub(super) fn run_all(toolkit: &Toolkit, folder: &Path) -> Vec<String> {
     problems
 }
 
-/// The folder is the tool's slug in lower case without the toolkit's name, or its function.
+/// Returns the case files of a tool or trigger. Their folder is the slug in lower case without the
+/// toolkit's name, or the name of the function.
 fn files_of(folder: &Path, function: &str, suffix: &str) -> Vec<PathBuf> {
     let by_slug = suffix.to_ascii_lowercase();
     let mut found = files(&folder.join(function));
@@ -49,10 +50,10 @@ pub(super) fn run_file(toolkit: &Toolkit, file: &Path) -> Result<(), String> {
     run_case(toolkit, folder, &case).map_err(|problem| format!("{}:\n{problem}", file.display()))
 }
 
-/// Runs one case of the tool or trigger that `name` names.
+/// Runs one case of the tool or trigger called `name`.
 ///
 /// # Errors
-/// What went wrong.
+/// A description of the problem.
 pub fn run_case(toolkit: &Toolkit, name: &str, case: &Case) -> Result<(), String> {
     let outcome = catch_unwind(AssertUnwindSafe(|| scripted(case).run(|| run(toolkit, name, case)).0));
     let outcome = outcome.map_err(|panic| {

@@ -13,13 +13,13 @@ use crate::log::Level;
 /// A line of the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
-    /// How much it matters.
+    /// Severity of the line.
     pub level: Level,
-    /// The text.
+    /// Text of the line.
     pub message: String,
 }
 
-/// What the toolkit is answered while [`Host::run`] runs.
+/// Script and state of the platform while [`Host::run`] runs.
 #[derive(Default)]
 #[must_use = "a host does something in `run`"]
 pub struct Host {
@@ -46,7 +46,7 @@ thread_local! {
 }
 
 impl Host {
-    /// Expects a request next, whatever its headers and body, and answers it.
+    /// Expects a request next, regardless of its headers and body, and answers it.
     pub fn exchange(self, method: &str, url: &str, status: u16, body: Value) -> Self {
         self.expect(Exchange {
             request: ExpectedRequest { method: method.to_owned(), url: url.to_owned(), ..ExpectedRequest::default() },
@@ -72,7 +72,7 @@ impl Host {
         self
     }
 
-    /// Sets the person on whose behalf the call runs.
+    /// Sets the user on whose behalf the call runs.
     pub fn user(mut self, id: &str) -> Self {
         id.clone_into(&mut self.user_id);
         self
@@ -86,10 +86,11 @@ impl Host {
         self
     }
 
-    /// Runs the code with this host and hands the host back, to look at its log, files and state.
+    /// Runs the code with this host and returns the host, so that a test can check its log, files
+    /// and state.
     ///
     /// # Panics
-    /// When a request differs from the script, or a scripted one was not sent.
+    /// A request differs from the script, or a scripted request was not sent.
     pub fn run<T>(self, code: impl FnOnce() -> T) -> (T, Self) {
         context::set(Context {
             run_id: "log_test".to_owned(),
@@ -107,13 +108,13 @@ impl Host {
         (result, host)
     }
 
-    /// The log lines so far.
+    /// Returns the log lines written so far.
     #[must_use]
     pub fn lines(&self) -> &[Line] {
         &self.log
     }
 
-    /// The bytes of a file.
+    /// Returns the bytes of a file.
     #[must_use]
     pub fn bytes_of(&self, id: &str) -> Option<&[u8]> {
         self.blobs.get(id).map(|blob| blob.bytes.as_slice())
@@ -147,7 +148,8 @@ impl Host {
     }
 }
 
-/// What differs, if anything. Of headers only the expected ones count; a body only when one is expected.
+/// Returns the difference between the expected and the sent request, if there is one. Only the
+/// expected headers are compared, and the body only if one is expected.
 fn difference(expected: &ExpectedRequest, sent: &Request) -> Option<String> {
     let line = |method: &str, url: &str| format!("{method} {url}\n");
     if expected.method != sent.method || expected.url != sent.url {
@@ -164,7 +166,7 @@ fn difference(expected: &ExpectedRequest, sent: &Request) -> Option<String> {
     cases::difference(expected.body.as_ref()?, &body_value(&sent.body))
 }
 
-/// The body as case files write it: JSON, a text, or an object of parts.
+/// Returns the body in the form of case files: JSON, a text, or an object of parts.
 fn body_value(body: &Body) -> Value {
     match body {
         Body::Empty => Value::Null,
@@ -202,7 +204,7 @@ fn describe(request: &Request) -> String {
     text
 }
 
-/// The platform's functions, answered by the host of this thread.
+/// The platform's functions, served by the host of this thread.
 pub(crate) mod calls {
     use super::{Failure, HOST, Info, Level, Line, Request, Response, cases};
 

@@ -1,4 +1,4 @@
-//! A scripted host for native tests: what the toolkit may ask, and what it is answered.
+//! A scripted host for native tests: the requests a toolkit may send, and their responses.
 //!
 //! ```
 //! use toolkit_sdk::prelude::*;
@@ -11,7 +11,8 @@
 //! });
 //! ```
 //!
-//! Each thread has its own host; a request that was not scripted panics with what was expected and what came.
+//! Each thread has its own host. A request that differs from the script panics and shows the
+//! expected and the actual request.
 
 mod case;
 pub(crate) mod mock;
@@ -26,15 +27,16 @@ pub use mock::{Host, Line};
 
 use crate::{Result, ToolError, rt};
 
-/// A host without a script: time stands at 2026-01-01T00:00:00Z, randomness counts upwards, any request panics.
+/// Creates a host without a script: the time stands at 2026-01-01T00:00:00Z, random bytes count
+/// upwards, and any request panics.
 pub fn host() -> Host {
     Host::default()
 }
 
-/// Runs a tool of a toolkit by its slug or function, as the platform would.
+/// Runs a tool of a toolkit by its slug or function name, as the platform would.
 ///
 /// # Errors
-/// What the tool answers.
+/// The error that the tool returns.
 pub fn call(toolkit: &rt::Toolkit, tool: &str, arguments: &Value) -> Result<Value> {
     let slug = match toolkit.tools.iter().find(|known| known.function == tool) {
         Some(known) => format!("{}_{}", toolkit.slug.to_ascii_uppercase(), known.suffix),
@@ -44,7 +46,7 @@ pub fn call(toolkit: &rt::Toolkit, tool: &str, arguments: &Value) -> Result<Valu
     serde_json::from_slice(&data).map_err(|error| ToolError::internal(format!("the answer is not JSON: {error}")))
 }
 
-/// The manifest of a toolkit.
+/// Returns the manifest of a toolkit.
 #[must_use]
 pub fn manifest(toolkit: &rt::Toolkit) -> manifest::Manifest {
     (toolkit.describe)()
@@ -53,7 +55,7 @@ pub fn manifest(toolkit: &rt::Toolkit) -> manifest::Manifest {
 /// Checks the manifest.
 ///
 /// # Panics
-/// With every problem there is.
+/// The manifest has problems; the message lists all of them.
 pub fn check_manifest(toolkit: &rt::Toolkit) {
     let problems = manifest(toolkit).problems();
     assert!(problems.is_empty(), "the manifest of `{}` has problems:\n  {}", toolkit.slug, problems.join("\n  "));
@@ -62,7 +64,7 @@ pub fn check_manifest(toolkit: &rt::Toolkit) {
 /// Runs every case file below a folder.
 ///
 /// # Panics
-/// With everything that went wrong in any of them.
+/// At least one case fails; the message lists all problems.
 pub fn run_cases(toolkit: &rt::Toolkit, folder: &Path) {
     let problems = case::run_all(toolkit, folder);
     assert!(
@@ -74,10 +76,10 @@ pub fn run_cases(toolkit: &rt::Toolkit, folder: &Path) {
     );
 }
 
-/// Runs one case file of a toolkit: the folder names the tool.
+/// Runs one case file of a toolkit. The folder names the tool.
 ///
 /// # Panics
-/// With what went wrong.
+/// The case fails; the message says why.
 pub fn case(toolkit: &rt::Toolkit, file: &Path) {
     if let Err(problem) = case::run_file(toolkit, file) {
         panic!("{problem}");
