@@ -1,4 +1,5 @@
-//! Where an API is: the address its calls begin with, the hosts they may reach, and what an account fills in.
+//! The address of an API: the base URL of its calls, the hosts they may reach, and the fields that
+//! an account fills in.
 
 use std::collections::BTreeMap;
 
@@ -6,27 +7,27 @@ use manifest::{EgressRule, Field};
 
 use crate::{Server, Variable, names, text};
 
-/// Hosts that are named one by one; more become a pattern.
+/// Largest number of hosts that are listed individually; more become a pattern.
 const MOST_HOSTS: usize = 20;
 
-/// A server as the parts of a toolkit need it.
+/// A server in the form in which the parts of a toolkit use it.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub(crate) struct Address {
-    /// `https://{region}.example.com/v1`, without a slash at the end.
+    /// Base URL without a slash at the end: `https://{region}.example.com/v1`.
     pub(crate) url: String,
     pub(crate) egress: Vec<EgressRule>,
-    /// What an account fills in.
+    /// Fields that an account fills in.
     pub(crate) fields: Vec<Field>,
-    /// Values of those fields when it does not.
+    /// Values of those fields if the account leaves them empty.
     pub(crate) defaults: BTreeMap<String, String>,
-    /// What is not as the description has it.
+    /// Differences from the description.
     pub(crate) notes: Vec<String>,
 }
 
 /// Reads a server.
 ///
 /// # Errors
-/// Why nothing can be sent there, and what to do.
+/// The reason why no request can be sent to this server, and a remedy.
 pub(crate) fn of(server: &Server) -> Result<Address, String> {
     let mut address = Address::default();
     let Some((scheme, rest)) = server.url.split_once("://") else {
@@ -46,7 +47,7 @@ pub(crate) fn of(server: &Server) -> Result<Address, String> {
     };
     let host = address.host(&host.to_ascii_lowercase(), server)?;
     let path = address.path(path.trim_end_matches('/'), server);
-    // Plain http says nothing about where https is.
+    // A port of plain http says nothing about the port of https.
     let port = port.filter(|port| !matches!((scheme, port), (_, 443) | ("http", 80)));
     let hosts = hosts(&host, server);
     address.egress =
@@ -57,7 +58,8 @@ pub(crate) fn of(server: &Server) -> Result<Address, String> {
     Ok(address)
 }
 
-/// An address whose variable behind the host holds the whole path: `{host}{base}` with a base of `/v1`.
+/// Fills in a variable behind the host that holds the whole path: `{host}{base}` with a base of
+/// `/v1`.
 fn with_its_path(rest: &str, server: &Server) -> String {
     let authority = rest.split('/').next().unwrap_or_default();
     let path = |name: &str| default(name, server).filter(|value| value.starts_with('/'));
@@ -67,7 +69,7 @@ fn with_its_path(rest: &str, server: &Server) -> String {
     }
 }
 
-/// Ports are never an account's own matter.
+/// Replaces a variable port by its default. An account never chooses the port.
 fn settled_port(authority: &str, server: &Server) -> Result<String, String> {
     let Some((host, port)) = authority.rsplit_once(':').filter(|(_, port)| port.starts_with('{')) else {
         return Ok(authority.to_owned());
@@ -87,7 +89,7 @@ fn default<'a>(name: &str, server: &'a Server) -> Option<&'a str> {
     variable.default.as_deref().or_else(|| variable.choices.first().map(String::as_str))
 }
 
-/// The names of variables in a text.
+/// Returns the names of the variables in a text.
 fn holes(text: &str) -> Vec<&str> {
     let after = text.split('{').skip(1);
     after.filter_map(|rest| rest.split_once('}').map(|(name, _)| name)).collect()
@@ -103,7 +105,7 @@ fn filled(text: &str, server: &Server) -> Option<String> {
 }
 
 impl Address {
-    /// The host, with variables in it only where its end is fixed.
+    /// Returns the host. It keeps variables only if its end is fixed.
     fn host(&mut self, host: &str, server: &Server) -> Result<String, String> {
         let missing = || format!("the server `{}` can be anybody's host; name one with --server", server.url);
         let fixed = host.rsplit_once('}').map_or(host, |(_, end)| end);
@@ -121,7 +123,7 @@ impl Address {
         Ok(settled)
     }
 
-    /// The path; variables in it have their defaults, those without one are fields.
+    /// Returns the path. Variables with a default are filled in; those without one become fields.
     fn path(&mut self, path: &str, server: &Server) -> String {
         let mut out = path.to_owned();
         for name in holes(path) {
@@ -133,7 +135,7 @@ impl Address {
     }
 }
 
-/// Hosts as egress rules name them.
+/// Returns the hosts in the form of egress rules.
 fn hosts(host: &str, server: &Server) -> Vec<String> {
     let mut hosts = vec![host.to_owned()];
     for name in holes(host) {
@@ -154,7 +156,7 @@ fn hosts(host: &str, server: &Server) -> Vec<String> {
     hosts
 }
 
-/// Names variables as fields of an account, and adds those fields.
+/// Renames variables to fields of an account, and adds those fields.
 fn template(text: &str, server: &Server, address: &mut Address) -> String {
     let mut out = text.to_owned();
     for name in holes(text) {
@@ -185,7 +187,7 @@ fn template(text: &str, server: &Server, address: &mut Address) -> String {
     out
 }
 
-/// A variable's name in words.
+/// Returns a variable's name in words.
 fn title(name: &str) -> String {
     use heck::ToTitleCase;
     let title = name.to_title_case();

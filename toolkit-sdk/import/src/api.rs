@@ -1,4 +1,4 @@
-//! What every kind of description is read into.
+//! The common model into which every kind of description is read.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,34 +8,36 @@ use manifest::{AuthScheme, Hints};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Why a description cannot be read at all.
+/// Reason why a description cannot be read at all.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error(String);
 
-/// What a reader answers.
+/// Result of a reader.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// An API, as far as tools can be made of it. It is kept as JSON in the toolkit's folder.
+/// An API, as far as tools can be made from it. It is stored as JSON in the toolkit's folder.
 ///
-/// Schemas are JSON Schema as [`manifest`] knows it (draft 07 with `$defs`), apart from two things: a `$ref` is `#/$defs/NAME`
-/// and leads to [`Api::schemas`], where circles are allowed; and sizes are not bounded. The common part closes and cuts them.
-/// A file is the schema [`crate::file`].
+/// Schemas are JSON Schema as [`manifest`] knows it (draft 07 with `$defs`), apart from two things.
+/// A `$ref` is `#/$defs/NAME` and refers to [`Api::schemas`], where cycles are allowed. Sizes are
+/// not bounded. The common part inlines and shortens the schemas. A file has the schema
+/// [`crate::file`].
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Api {
-    /// For people, for example `Acme`.
+    /// Readable name, for example `Acme`.
     pub name: String,
     /// One or two sentences; may be empty.
     pub description: String,
-    /// Where the API is; the first is used unless an operation names another. Empty when the description does not say.
+    /// Base addresses of the API. The first is used unless an operation names another. Empty if the
+    /// description states none.
     pub servers: Vec<Server>,
-    /// Ways to connect an account, the usual one first, at most one of each mode.
+    /// Ways to connect an account, the most common first, at most one of each mode.
     pub auth: Vec<AuthScheme>,
     /// Schemas that others refer to.
     pub schemas: BTreeMap<String, Value>,
-    /// What can be called.
+    /// Operations of the API.
     pub operations: Vec<Operation>,
-    /// What of the description is not carried over.
+    /// Parts of the description that are not carried over.
     pub unsupported: Vec<Unsupported>,
 }
 
@@ -43,167 +45,172 @@ pub struct Api {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Server {
-    /// Absolute, without a slash at the end; `{name}` is a variable: `https://{region}.example.com/v1`.
+    /// Absolute URL without a slash at the end. `{name}` is a variable:
+    /// `https://{region}.example.com/v1`.
     pub url: String,
-    /// What may stand for `{name}`.
+    /// Variables that may appear as `{name}`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub variables: Vec<Variable>,
 }
 
-/// A part of an address that each account fills in for itself.
+/// A part of a base address that each account fills in for itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Variable {
-    /// As it stands in the address.
+    /// Name as it appears in the URL.
     pub name: String,
-    /// Taken when the account says nothing.
+    /// Value if the account gives none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default: Option<String>,
-    /// All values that are possible; empty means any.
+    /// All possible values; empty means any.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub choices: Vec<String>,
-    /// For the person who connects an account.
+    /// Description for the user who connects an account.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub description: String,
 }
 
-/// One thing that can be called, with one request.
+/// An operation that is called with one request.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Operation {
-    /// Stays the same when the description grows: its own name for the operation, else `METHOD /path`. Unique in an [`Api`].
+    /// Identifier that stays the same when the description grows: the description's own name for
+    /// the operation, otherwise `METHOD /path`. Unique in an [`Api`].
     pub id: String,
     /// GET, HEAD, POST, PUT, PATCH or DELETE.
     pub method: String,
-    /// Below the server, with a slash at the beginning; `{name}` is a path parameter.
+    /// Path below the server, with a slash at the beginning. `{name}` is a path parameter.
     pub path: String,
-    /// Instead of the API's own server.
+    /// Base address that replaces the API's own server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server: Option<Server>,
-    /// A few words; may be empty, then they are made of the id.
+    /// Short title. May be empty; the title is then made from the id.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub title: String,
-    /// What an agent reads; may be empty, then it is the title.
+    /// Description for agents. May be empty; the title is then used.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub description: String,
-    /// Labels of the description.
+    /// Tags of the description.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
-    /// From the method, see [`crate::hints`], or from what the description says.
+    /// Hints from the method, see [`crate::hints`], or from the description.
     pub hints: Hints,
-    /// Scopes of the application, all of them needed.
+    /// Scopes of the provider, all of them required.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub scopes: Vec<String>,
-    /// Works without an account although the API has auth.
+    /// True if the operation works without an account although the API has auth.
     #[serde(skip_serializing_if = "is_false")]
     pub no_auth: bool,
-    /// The description advises against it; left out unless the overlay asks for it.
+    /// True if the description advises against the operation. It is left out unless the overlay
+    /// asks for it.
     #[serde(skip_serializing_if = "is_false")]
     pub deprecated: bool,
-    /// What goes into path, query and headers.
+    /// Values for the path, the query and the headers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub parameters: Vec<Parameter>,
-    /// Headers that are always the same, names in lower case.
+    /// Headers with fixed values, with names in lower case.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub headers: Vec<(String, String)>,
-    /// What is sent.
+    /// Body of the request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub body: Option<Body>,
-    /// What comes back.
+    /// Response of the operation.
     pub answer: Answer,
-    /// How a list goes on; its `argument` is chosen later.
+    /// Pagination of a list; its `argument` is chosen later.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pages: Option<Pages>,
-    /// What arguments are called, by the names of parameters and members that are spelt otherwise; the overlay sets it.
+    /// Names of arguments, by the names of the parameters and members that are spelled differently.
+    /// Set by the overlay.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub names: BTreeMap<String, String>,
-    /// Arguments that work, by the names of arguments.
+    /// Examples of valid arguments, by the names of arguments.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub examples: Vec<Value>,
 }
 
-/// A value that goes into path, query or headers.
+/// A value for the path, the query or a header.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Parameter {
-    /// As the application spells it.
+    /// Name as the provider spells it.
     pub name: String,
-    /// Where it goes.
+    /// Part of the request that the value goes into.
     pub place: Place,
-    /// How a list or an object is written.
+    /// Serialization of a list or an object.
     pub style: Style,
-    /// One pair for each item.
+    /// True if each item becomes a pair of its own.
     #[serde(default, skip_serializing_if = "is_false")]
     pub explode: bool,
-    /// A path of several segments.
+    /// True if the value is a path of several segments.
     #[serde(default, skip_serializing_if = "is_false")]
     pub segments: bool,
-    /// Whether a call needs it.
+    /// True if a call requires the parameter.
     #[serde(default, skip_serializing_if = "is_false")]
     pub required: bool,
-    /// Of the value, its description in it.
+    /// Schema of the value, including its description.
     pub schema: Value,
-    /// Sent when the argument is missing; the overlay sets it.
+    /// Value that is sent if the argument is missing. Set by the overlay.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default: Option<Value>,
-    /// No argument: only its default is sent. The overlay sets it.
+    /// True if the parameter is not an argument and only its default is sent. Set by the overlay.
     #[serde(default, skip_serializing_if = "is_false")]
     pub hidden: bool,
 }
 
-/// What is sent.
+/// The body of a request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Body {
-    /// How it is written.
+    /// Encoding of the body.
     pub media: Media,
-    /// Of the whole body. An object's members become arguments beside the parameters where no name stands twice; everything
-    /// else becomes the argument `body`.
+    /// Schema of the whole body. The members of an object become arguments beside the parameters,
+    /// with a suffix if a name appears twice. Any other body becomes the argument `body`.
     pub schema: Value,
-    /// Whether a call needs it.
+    /// True if a call requires the body.
     #[serde(default, skip_serializing_if = "is_false")]
     pub required: bool,
-    /// Members that are sent when they are missing; the overlay sets them.
+    /// Values of members that are sent if the argument is missing. Set by the overlay.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub defaults: BTreeMap<String, Value>,
 }
 
-/// How a body is written.
+/// Encoding of a body.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Media {
     /// JSON.
     Json {
-        /// Instead of `application/json`.
+        /// Media type that replaces `application/json`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         media_type: Option<String>,
     },
     /// `application/x-www-form-urlencoded`; the schema is an object.
     Form {
-        /// How members are written that are not plain.
+        /// Encoding of the members that are not plain.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         fields: Vec<Field>,
     },
     /// `multipart/form-data`; the schema is an object.
     Multipart {
-        /// How members are written that are not plain; a member whose schema is [`crate::file`] is a file anyway.
+        /// Encoding of the members that are not plain. A member whose schema is [`crate::file`] is
+        /// always a file.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         fields: Vec<Field>,
     },
-    /// `multipart/related` (RFC 2387): JSON first, then a file. The schema is of the JSON.
+    /// `multipart/related` (RFC 2387): JSON first, then a file. The schema describes the JSON.
     Related {
         /// Schema of the file, see [`crate::file`]; its argument is called `file`.
         file: Value,
     },
     /// A file; the schema is [`crate::file`].
     File {
-        /// Instead of the file's own media type.
+        /// Media type that replaces the file's own.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         media_type: Option<String>,
     },
     /// A text; the schema is a string.
     Text {
-        /// For example `text/plain`.
+        /// Media type, for example `text/plain`.
         media_type: String,
     },
     /// A `GraphQL` document; the schema describes its variables.
@@ -211,54 +218,54 @@ pub enum Media {
         /// Query or mutation.
         document: String,
     },
-    /// A tool of a server of the Model Context Protocol; the schema describes its arguments.
+    /// A tool of a Model Context Protocol server; the schema describes its arguments.
     Mcp {
-        /// Its name there.
+        /// Name of the tool on that server.
         tool: String,
     },
 }
 
-/// How one member of a form is written.
+/// Encoding of one member of a form.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Field {
-    /// Of the member.
+    /// Name of the member.
     pub name: String,
-    /// How.
+    /// Encoding of its value.
     pub carries: Carries,
 }
 
-/// What comes back.
+/// The response of an operation.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Answer {
-    /// A file: an image, an archive, a document.
+    /// True if the response is a file, for example an image, an archive or a document.
     #[serde(skip_serializing_if = "is_false")]
     pub file: bool,
-    /// JSON pointer to the part that matters; empty means all.
+    /// JSON pointer to the relevant part; empty means all.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub pick: String,
-    /// Of that part; absent when it is not known, or there is none.
+    /// Schema of that part. Absent if it is not known, or if there is no response.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub schema: Option<Value>,
 }
 
-/// Something of the description that is not carried over.
+/// A part of the description that is not carried over.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Unsupported {
-    /// Id of the operation; absent when it is about the whole.
+    /// Id of the operation. Absent if the entry is about the whole API.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operation: Option<String>,
-    /// What it is, for example `cookie parameter session`.
+    /// Name of the part, for example `cookie parameter session`.
     pub what: String,
-    /// Whether the operation does not work without it; such an operation is left out.
+    /// True if the operation does not work without the part. Such an operation is left out.
     #[serde(default, skip_serializing_if = "is_false")]
     pub unusable: bool,
 }
 
 impl Error {
-    /// An error that says what is wrong and what to do.
+    /// Creates an error from a text that states the problem and the remedy.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
@@ -273,17 +280,17 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {}
 
 impl Unsupported {
-    /// About one operation, which works without it.
+    /// Creates an entry about one operation that works without the part.
     pub fn part(operation: &str, what: impl Into<String>) -> Self {
         Self { operation: Some(operation.to_owned()), what: what.into(), unusable: false }
     }
 
-    /// About one operation, which does not work without it.
+    /// Creates an entry about one operation that does not work without the part.
     pub fn unusable(operation: &str, what: impl Into<String>) -> Self {
         Self { operation: Some(operation.to_owned()), what: what.into(), unusable: true }
     }
 
-    /// About the API as a whole.
+    /// Creates an entry about the API as a whole.
     pub fn whole(what: impl Into<String>) -> Self {
         Self { operation: None, what: what.into(), unusable: false }
     }

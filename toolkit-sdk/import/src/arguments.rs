@@ -1,7 +1,8 @@
-//! What an agent fills in, and where each argument goes.
+//! Builds the arguments of a tool, and the part of the request that each of them goes into.
 //!
-//! Parameters and the members of the body stand side by side, since that is what agents do best with. Names that stand twice
-//! are told apart by their place; what is no object with members stays one argument.
+//! Parameters and the members of the body become arguments of one flat object, since agents handle
+//! that best. If a name appears twice, a suffix for its place is added. A body that is not an
+//! object with members stays one argument.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,32 +14,33 @@ use crate::{
     schema::{self, Shared, Way},
 };
 
-/// Bytes of one tool's input schema: what an agent can be expected to read.
+/// Largest size in bytes of one tool's input schema: as much as an agent can be expected to read.
 const INPUT: usize = 24 << 10;
-/// Bytes of one argument's schema, at most; with many arguments it is less.
+/// Largest size in bytes of one argument's schema. With many arguments the limit is lower.
 const ARGUMENT: usize = 12 << 10;
 const LEAST: usize = 200;
-/// A name that no argument can have: what is hidden is sent and not asked for.
+/// Name that no argument can have. It stands for hidden values, which are sent but are not
+/// arguments.
 const HIDDEN: &str = "\u{0}";
 
 /// The arguments of one operation.
 #[derive(Debug, Default)]
 pub(crate) struct Arguments {
-    /// The input schema.
+    /// Input schema.
     pub(crate) schema: Value,
     pub(crate) parameters: Vec<plan::Parameter>,
     pub(crate) body: Option<plan::Body>,
-    /// How the argument for reading all pages is called, where there are pages.
+    /// Name of the argument for reading all pages, if the operation has pages.
     pub(crate) pages: Option<String>,
-    /// Whether a schema was cut.
+    /// True if a schema was shortened.
     pub(crate) cut: bool,
 }
 
-/// Lays out the arguments of an operation.
+/// Builds the arguments of an operation.
 pub(crate) fn of(operation: &Operation, shared: &Shared) -> Arguments {
     let names = &operation.names;
     let mut made = Making { shared, names, taken: BTreeSet::new(), entries: Vec::new(), open: false };
-    // In a fixed order of places, so that a name never depends on how the description is sorted.
+    // The places have a fixed order, so that a name never depends on the order of the description.
     let parameters = [(Place::Path, "path"), (Place::Query, "query"), (Place::Header, "header")];
     let parameters = parameters.into_iter().flat_map(|(place, suffix)| {
         operation.parameters.iter().filter(move |parameter| parameter.place == place).map(move |it| (it, suffix))
@@ -51,7 +53,7 @@ pub(crate) fn of(operation: &Operation, shared: &Shared) -> Arguments {
     Arguments { schema, parameters, body, pages, cut }
 }
 
-/// One argument as it will be described.
+/// One argument before its schema is inlined.
 struct Entry {
     name: String,
     schema: Value,
@@ -61,11 +63,11 @@ struct Entry {
 
 struct Making<'a> {
     shared: &'a Shared,
-    /// What the overlay calls arguments.
+    /// Names that the overlay gives to arguments.
     names: &'a BTreeMap<String, String>,
     taken: BTreeSet<String>,
     entries: Vec<Entry>,
-    /// Whether arguments that are not named are taken for the body.
+    /// True if arguments that are not listed are taken for the body.
     open: bool,
 }
 
@@ -146,13 +148,13 @@ impl Making<'_> {
         }
     }
 
-    /// Adds the members of the body; answers those whose arguments are spelt otherwise.
+    /// Adds the members of the body. Returns those whose arguments have another name.
     fn renamed(&mut self, body: &Body) -> BTreeMap<String, String> {
         let members = self.members(body).into_iter();
         members.filter(|(member, argument)| member != argument).map(|(member, argument)| (argument, member)).collect()
     }
 
-    /// Adds the members of the body; answers the name of each and of its argument.
+    /// Adds the members of the body. Returns the name of each member and of its argument.
     fn members(&mut self, body: &Body) -> Vec<(String, String)> {
         let whole = schema::flat(&body.schema, self.shared);
         let required = whole.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
@@ -186,7 +188,7 @@ impl Making<'_> {
             name,
         };
         let mut fields: Vec<_> = added.into_iter().map(field).collect();
-        // What the overlay hides has no argument, and is sent all the same.
+        // Members that the overlay hides have no argument but are still sent.
         let hidden: Vec<_> =
             body.defaults.iter().filter(|(name, _)| fields.iter().all(|field| field.name != **name)).collect();
         fields.extend(hidden.into_iter().map(|(name, value)| FormField {
@@ -206,7 +208,8 @@ impl Making<'_> {
         self.add("max_items", "all", &schema, false, None)
     }
 
-    /// The input schema: what is needed first, each argument with its share of the room.
+    /// Builds the input schema: required arguments first, each argument with its share of the
+    /// bytes.
     fn finish(mut self, open: bool) -> (Value, bool) {
         self.entries.sort_by_key(|entry| !entry.required);
         let count = self.entries.len().max(1);
@@ -244,7 +247,7 @@ impl Making<'_> {
     }
 }
 
-/// Whether the members of a body become arguments.
+/// Returns true if the members of a body become arguments.
 fn is_spread(whole: &Value) -> bool {
     let members = whole.get("properties").and_then(Value::as_object).is_some_and(|members| !members.is_empty());
     members && whole.get("anyOf").is_none() && whole.get("oneOf").is_none() && allows_object(whole)
@@ -258,7 +261,8 @@ fn allows_object(whole: &Value) -> bool {
     }
 }
 
-/// How a form carries a value when the description does not say (`OpenAPI` 3.1, Encoding Object).
+/// Returns the encoding of a form's value if the description states none (`OpenAPI` 3.1, Encoding
+/// Object).
 fn usual(schema: &Value, media: &Media) -> Carries {
     let kind = schema.get("type").and_then(Value::as_str).unwrap_or_default();
     let of_objects = schema["items"].get("properties").is_some() || schema["items"]["type"] == "object";

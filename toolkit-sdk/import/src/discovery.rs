@@ -1,7 +1,8 @@
 //! Documents of Google's API Discovery Service.
 //!
-//! A document names its own schemas, its methods in nested resources, and for each method the scopes of which any one
-//! suffices. A method that also takes or gives bytes becomes a second operation, with `.media` after its name.
+//! A document contains its own schemas, its methods in nested resources, and for each method the
+//! scopes, any one of which suffices. A method that also accepts or returns bytes becomes a second
+//! operation, with `.media` after its name.
 
 mod document;
 mod method;
@@ -16,13 +17,13 @@ use crate::{Api, Error, Result, Server, Unsupported, parse, text};
 use document::{Document, Resource};
 use method::Reader;
 
-/// Operations of one document; the largest known has 1,100.
+/// Largest number of operations of one document. The largest known document has 1,100.
 const MOST_OPERATIONS: usize = 20_000;
 
 /// Reads a document.
 ///
 /// # Errors
-/// When it is not JSON, no description of a REST API, or too large.
+/// The document is not JSON, does not describe a REST API, or is too large.
 pub fn discovery(bytes: &[u8]) -> Result<Api> {
     let root = parse::document(bytes)?;
     if root.get("kind").and_then(Value::as_str) != Some("discovery#restDescription") {
@@ -76,7 +77,8 @@ fn server(url: &str) -> Server {
     Server { url: url.trim_end_matches('/').to_owned(), variables: Vec::new() }
 }
 
-/// Where there are scopes, accounts are connected by OAuth 2.0 or a token from elsewhere; without them by an API key.
+/// Returns the auth schemes. An API with scopes is connected by OAuth 2.0 or an existing token, an
+/// API without scopes by an API key.
 fn auth(document: &Document) -> Vec<AuthScheme> {
     let field = |name: &str, title: &str| Field {
         name: name.to_owned(),
@@ -105,7 +107,8 @@ fn auth(document: &Document) -> Vec<AuthScheme> {
     if document.parameters.contains_key("key") { vec![key] } else { Vec::new() }
 }
 
-/// Google's flow. It gives a refresh token only when asked for offline access, and again only when the person is asked again.
+/// Returns Google's OAuth 2.0 settings. Google returns a refresh token only if offline access is
+/// requested, and returns it again only if the user is asked for consent again.
 fn flow() -> OAuth2 {
     let params = [("access_type", "offline"), ("prompt", "consent")];
     OAuth2 {

@@ -1,9 +1,9 @@
-//! GraphQL schemas, in the schema language or as the answer to an introspection query.
+//! GraphQL schemas, in the schema language or as the response to an introspection query.
 //!
-//! Each field of the query and the mutation type becomes a tool whose arguments are those of the field. What it answers is
-//! chosen here, since an agent is to get what matters and an application bounds what one query may cost: see [`select`].
-//! A schema says neither where it is served nor how accounts are connected, so the overlay does; without it an account is a
-//! bearer token.
+//! Each field of the query and the mutation type becomes a tool with the arguments of the field.
+//! The importer chooses the selected fields, since an agent should get the relevant ones and
+//! providers limit the cost of one query: see [`select`]. A schema states neither its URL nor how
+//! accounts are connected, so the overlay does. Without an overlay, an account is a bearer token.
 
 mod input;
 mod introspection;
@@ -17,15 +17,16 @@ use manifest::{AuthMode, AuthScheme, Field, Hints, Placement};
 use crate::{Answer, Api, Body, Error, Media, Operation, Result, Unsupported, parse, text};
 use model::{Kind, Schema};
 
-/// Fields of the query and the mutation type together; the largest known have 1,500.
+/// Largest number of fields of the query and the mutation type together. The largest known schemas
+/// have 1,500.
 const MOST_OPERATIONS: usize = 5_000;
-/// Words in the names of mutations that take something away.
+/// Words in the names of destructive mutations.
 const DESTROYING: [&str; 8] = ["clear", "delete", "destroy", "erase", "purge", "remove", "revoke", "wipe"];
 
 /// Reads a schema.
 ///
 /// # Errors
-/// When it is neither form of a schema, or too large.
+/// The input is neither form of a schema, or is too large.
 pub fn graphql(bytes: &[u8]) -> Result<Api> {
     let source = parse::utf8(bytes)?;
     let schema = match source.trim_start().starts_with('{') {
@@ -96,7 +97,8 @@ fn destroys(name: &str) -> bool {
     name.to_snake_case().split('_').any(|word| DESTROYING.contains(&word))
 }
 
-/// Lists of the Relay convention: `after` takes the cursor at which the page before ended.
+/// Returns the pagination of a list that follows the Relay convention: `after` takes the cursor at
+/// the end of the previous page.
 fn pages(schema: &Schema, field: &model::Field) -> Option<Pages> {
     let list = schema.connection(field.ty.name())?;
     field.arguments.iter().find(|argument| argument.name == "after")?;
@@ -118,7 +120,8 @@ pub(crate) fn bearer() -> AuthScheme {
 }
 
 impl Schema {
-    /// The list of a connection: `nodes`, or else `edges`. `None` when the type is no connection.
+    /// Returns the list of a connection: `nodes`, otherwise `edges`. `None` if the type is not a
+    /// connection.
     fn connection(&self, name: &str) -> Option<&'static str> {
         let info = self.field(name, "pageInfo")?;
         self.field(info.ty.name(), "endCursor")?;

@@ -1,5 +1,5 @@
-//! Descriptions come from outside: whatever is in one, it is read or refused, in bounded time and without a panic, and what is
-//! made of it is a toolkit that a server takes.
+//! Descriptions come from outside. Every input is read or refused in bounded time and without a
+//! panic, and the result is a toolkit that a server accepts.
 
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -32,7 +32,8 @@ fn introspection() -> Value {
     ] } })
 }
 
-/// Reads what may be anything; what can be read becomes a toolkit without problems, or none.
+/// Reads arbitrary bytes. An input that can be read must become a toolkit without problems, or
+/// none.
 fn survive(reader: Reader, bytes: &[u8]) {
     let Ok(api) = reader(bytes) else { return };
     let overlay = Overlay { server: Some("https://api.example.com/x".to_owned()), ..Overlay::default() };
@@ -42,7 +43,7 @@ fn survive(reader: Reader, bytes: &[u8]) {
     }
 }
 
-/// The places of all values in a document.
+/// Collects the JSON pointers of all values in a document.
 fn places(value: &Value, at: &str, found: &mut Vec<String>) {
     found.push(at.to_owned());
     let escaped = |name: &str| name.replace('~', "~0").replace('/', "~1");
@@ -111,7 +112,7 @@ proptest! {
                 places(&document, "", &mut all);
                 let value = document.pointer(&all[from.index(all.len())]).cloned().unwrap_or_default();
                 let value = odd.clone().unwrap_or(value);
-                // Grafts of grafts would double the document each time.
+                // Nested insertions would double the document each time.
                 if value.to_string().len() > 200_000 {
                     continue;
                 }

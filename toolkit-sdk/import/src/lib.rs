@@ -1,16 +1,21 @@
-//! From the description of an API to a toolkit, without code.
+//! Converts the description of an API to a toolkit without code.
 //!
-//! Each kind of description has a reader, a function from bytes to an [`Api`]. Everything after that is the same for all of
-//! them: an [`Overlay`], written by a person, chooses and corrects; [`toolkit`](toolkit()) makes a manifest for
-//! agents and the calls of a plan for the guest ([`manifest::plan`]).
+//! Each kind of description has a reader, a function from bytes to an [`Api`]. All further steps
+//! are the same for all of them. A hand-written [`Overlay`] chooses and corrects operations.
+//! [`toolkit`](toolkit()) makes a manifest for agents, and the calls of a plan for the guest
+//! ([`manifest::plan`]).
 //!
 //! ```text
 //! bytes ──reader──▶ Api ──overlay──▶ Api ──────▶ Manifest + plan ──toolkit build──▶ component
 //! ```
 //!
-//! Guarantees: nothing of a description is left out in silence, it is listed as [`Unsupported`]; names depend on the operation
-//! alone, never on its place; what is made passes [`manifest::Manifest::problems`]; descriptions are from outside, so every
-//! reader is bounded in time and memory and never panics.
+//! Guarantees:
+//!
+//! - No part of a description is left out silently; it is listed as [`Unsupported`].
+//! - Names depend on the operation alone, never on its position.
+//! - The result passes [`manifest::Manifest::problems`].
+//! - Descriptions come from outside, so every reader is bounded in time and memory and never
+//!   panics.
 
 mod address;
 mod api;

@@ -1,10 +1,12 @@
-//! Tools of a server of the Model Context Protocol: the answer to `tools/list`, or what the server says of itself as well.
+//! Tools of a Model Context Protocol server: the response to `tools/list`, optionally with the
+//! server's information about itself.
 //!
 //! ```json
 //! { "server": "https://example.com/mcp", "serverInfo": { "name": "example" }, "instructions": "…", "tools": [] }
 //! ```
 //!
-//! All but `tools` may be missing. A server says nothing of accounts: without an overlay an account is a bearer token.
+//! All members except `tools` are optional. A server says nothing about accounts. Without an
+//! overlay an account is a bearer token.
 
 mod schema;
 
@@ -14,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::{Answer, Api, Body, Error, Media, Operation, Result, Server, Unsupported, graphql, parse, text};
 
-/// Tools of one server.
+/// Largest number of tools of one server.
 const MOST_TOOLS: usize = 5_000;
 
 #[derive(Default, Deserialize)]
@@ -45,7 +47,7 @@ struct Tool {
     annotations: Option<Annotations>,
 }
 
-/// What a tool says of itself; the defaults are those of the protocol.
+/// Annotations of a tool; the defaults are those of the protocol.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Annotations {
@@ -59,7 +61,7 @@ struct Annotations {
 /// Reads a list of tools.
 ///
 /// # Errors
-/// When it is not JSON, no list of tools, or too large.
+/// The input is not JSON, is not a list of tools, or is too large.
 pub fn mcp(bytes: &[u8]) -> Result<Api> {
     let root = parse::document(bytes)?;
     let places = ["/result", ""];
@@ -108,7 +110,7 @@ fn operation(tool: Tool, api: &mut Api) {
     };
     let mut input = schema::taken(&tool.input_schema, &format!("{id}.in"), api);
     input["type"] = "object".into();
-    // A schema without members takes any.
+    // A schema without members accepts any.
     if input.get("properties").is_none() && input.get("additionalProperties").is_none() {
         input["additionalProperties"] = true.into();
     }

@@ -1,5 +1,5 @@
-//! Names of tools and arguments: readable, short enough, and a function of the operation alone, so that a description that
-//! grows does not rename what was there.
+//! Names of tools and arguments. They are readable, short, and depend on the operation alone, so
+//! that a growing description does not rename existing tools.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,14 +8,15 @@ use sha2::{Digest, Sha256};
 
 use crate::Operation;
 
-/// Letters of a slug, the toolkit's name in it included.
+/// Largest number of letters of a slug, including the toolkit's name.
 const SLUG: usize = 64;
-/// Letters of an argument's name; model providers take no longer ones.
+/// Largest number of letters of an argument's name. Model providers accept no longer names.
 const ARGUMENT: usize = 64;
-/// Letters of the hash that stands for what was cut off.
+/// Number of letters of the hash that replaces the part that was cut off.
 const HASH: usize = 6;
 
-/// The slug of each operation, in their order. An operation whose slug the overlay gives keeps that.
+/// Returns the slug of each operation, in the order of the operations. An operation whose slug is
+/// set by the overlay keeps it.
 pub(crate) fn slugs(toolkit: &str, operations: &[Operation], given: &BTreeMap<String, String>) -> Vec<String> {
     let own: Vec<String> = operations.iter().map(|operation| slug(toolkit, operation, given)).collect();
     let mut seen = BTreeMap::new();
@@ -24,7 +25,7 @@ pub(crate) fn slugs(toolkit: &str, operations: &[Operation], given: &BTreeMap<St
     }
     let distinct = |(slug, operation): (&String, &Operation)| match seen[slug.as_str()] {
         1 => slug.clone(),
-        // Two operations of one name: none of them is the first, so both say which they are.
+        // Several operations have the same name. None of them takes precedence, so all get a hash.
         _ => hashed(slug, &format!("{} {} {}", operation.id, operation.method, operation.path)),
     };
     own.iter().zip(operations).map(distinct).collect()
@@ -42,13 +43,13 @@ fn slug(toolkit: &str, operation: &Operation, given: &BTreeMap<String, String>) 
     if whole.len() <= SLUG { whole } else { hashed(&whole, &operation.id) }
 }
 
-/// A-Z, 0-9 and single `_` between them.
+/// Reduces a text to A-Z, 0-9 and single `_` between words.
 fn plain(text: &str) -> String {
     let words = text.split(|letter: char| !letter.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
     words.map(str::to_ascii_uppercase).collect::<Vec<_>>().join("_")
 }
 
-/// The words that fit, and a hash of the whole.
+/// Keeps the words that fit, and appends a hash of the whole.
 fn hashed(slug: &str, whole: &str) -> String {
     let room = SLUG - HASH - 1;
     let kept = match slug.get(..room) {
@@ -63,7 +64,7 @@ fn digest(text: &str) -> String {
     digest.iter().take(HASH / 2).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The name of an argument: letters, digits, `_`, `.` and `-`.
+/// Returns the name of an argument: letters, digits, `_`, `.` and `-`.
 pub(crate) fn argument(name: &str) -> String {
     let safe = |letter: char| if letter.is_ascii_alphanumeric() || "_.-".contains(letter) { letter } else { '_' };
     let words: String = name.trim_end_matches("[]").chars().map(safe).collect();
@@ -71,13 +72,13 @@ pub(crate) fn argument(name: &str) -> String {
     match plain {
         "" => format!("value_{}", digest(name)),
         long if long.len() > ARGUMENT => format!("{}_{}", &long[..ARGUMENT - HASH - 1], digest(name)),
-        // An underscore of its own stays: `_links` is not `links`.
+        // An underscore of the name itself stays: `_links` is not `links`.
         _ if words.len() <= ARGUMENT && words == name => words,
         plain => plain.to_owned(),
     }
 }
 
-/// A name that is not among those taken; `suffix` says what the other one is.
+/// Returns a name that is not yet taken, with `suffix` added until it is unique.
 pub(crate) fn distinct(name: String, suffix: &str, taken: &BTreeSet<String>) -> String {
     let mut name = name;
     while taken.contains(&name) {
@@ -86,7 +87,7 @@ pub(crate) fn distinct(name: String, suffix: &str, taken: &BTreeSet<String>) -> 
     name
 }
 
-/// The name of an account's field: `[a-z][a-z0-9_]*`, at most 48 letters.
+/// Returns the name of an account's field: `[a-z][a-z0-9_]*`, at most 48 letters.
 pub(crate) fn field(name: &str) -> String {
     let snake = plain(name).to_ascii_lowercase();
     let snake = snake.trim_start_matches(|letter: char| !letter.is_ascii_lowercase());

@@ -1,6 +1,7 @@
 //! `OpenAPI` 3.0 and 3.1, and Swagger 2.0, as JSON or YAML.
 //!
-//! A document of 2.0 is first written as one of 3.0. Only references within the document are followed.
+//! A document of version 2.0 is first converted to 3.0. Only references within the document are
+//! followed.
 
 mod body;
 mod document;
@@ -20,15 +21,16 @@ use document::Document;
 use schema::Schemas;
 use security::Security;
 
-/// Operations of one description. More than any manifest may hold, even before anything is chosen.
+/// Largest number of operations of one description. It exceeds the limit of any manifest, even
+/// before operations are chosen.
 const MOST_OPERATIONS: usize = 20_000;
-/// Methods that ask about the way to the application.
+/// Methods that are about the connection to the provider and never become tools.
 const NO_TOOLS: [&str; 2] = ["TRACE", "CONNECT"];
 
 /// Reads a description.
 ///
 /// # Errors
-/// When it is neither JSON nor YAML, not of these versions, or too large.
+/// The input is neither JSON nor YAML, has another version, or is too large.
 pub fn openapi(bytes: &[u8]) -> Result<Api> {
     let root = parse::document(bytes)?;
     let version = root.get("openapi").or_else(|| root.get("swagger")).map(parse::text).unwrap_or_default();
@@ -48,7 +50,7 @@ struct Reader<'a> {
     schemas: Schemas<'a>,
     security: Security<'a>,
     api: Api,
-    /// Names of operations that stand in the document more than once.
+    /// Ids of operations that appear in the document more than once.
     ambiguous: BTreeSet<&'a str>,
 }
 
@@ -117,12 +119,12 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Says that a part of an operation is not carried over.
+    /// Records that a part of an operation is not carried over.
     fn part(&mut self, id: &str, what: impl Into<String>) {
         self.api.unsupported.push(Unsupported::part(id, what));
     }
 
-    /// The name of an operation that stays when the document grows.
+    /// Returns the id of an operation, which stays the same when the document grows.
     fn id(&self, path: &str, method: &str, operation: &Map<String, Value>) -> String {
         let own = operation.get("operationId").and_then(Value::as_str).map(str::trim).filter(|id| !id.is_empty());
         match own.filter(|id| id.len() <= 200 && !self.ambiguous.contains(id)) {
@@ -132,12 +134,13 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Whether a member of a path is an operation.
+/// Returns true if a member of a path is an operation.
 fn is_method(word: &str) -> bool {
     manifest::METHODS.iter().any(|method| method.eq_ignore_ascii_case(word))
 }
 
-/// Whether an operation of the method OPTIONS is there for browsers alone, and not the application's: nobody gave it a name.
+/// Returns true if an OPTIONS operation is only a preflight of browsers and not part of the API: it
+/// has no id, summary or description.
 fn is_preflight(operation: &Map<String, Value>) -> bool {
     ["operationId", "summary", "description"]
         .iter()
@@ -153,11 +156,12 @@ fn ambiguous<'a>(paths: &[(&'a String, &'a Map<String, Value>)]) -> BTreeSet<&'a
     seen.into_iter().filter(|(_, count)| *count > 1).map(|(id, _)| id).collect()
 }
 
-/// The servers of a document, a path or an operation.
+/// Returns the servers of a document, a path or an operation.
 fn servers(holder: &Value) -> Vec<Server> {
     let servers = holder.get("servers").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     let mut servers: Vec<Server> = servers.iter().take(100).filter_map(server).collect();
-    // What can be called as it is stands before what cannot, and a real one before one to play with.
+    // A server that can be called as it is comes first, and a production server comes before a test
+    // server.
     let rank = |server: &Server| {
         let play =
             ["sandbox", "staging", "localhost", "127.0.0.1", "test"].iter().any(|word| server.url.contains(word));
@@ -181,7 +185,8 @@ fn server(server: &Value) -> Option<Server> {
 }
 
 impl Reader<'_> {
-    /// Words for an agent: the summary says what, the description how.
+    /// Returns the title and the description for an agent, made from the summary and the
+    /// description.
     fn words(operation: &Map<String, Value>) -> (String, String) {
         let said = |name: &str| operation.get(name).and_then(Value::as_str).unwrap_or_default().trim();
         let (summary, description) = (said("summary"), said("description"));
@@ -199,7 +204,7 @@ impl Reader<'_> {
         tags.filter_map(Value::as_str).map(|tag| text::line(tag, 100)).filter(|tag| !tag.is_empty()).collect()
     }
 
-    /// An operation without what its parameters, body and answers say.
+    /// Reads an operation without its parameters, body and responses.
     fn outline(&self, path: &str, method: &str, operation: &Map<String, Value>) -> Operation {
         let (title, description) = Self::words(operation);
         Operation {

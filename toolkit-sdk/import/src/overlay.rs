@@ -1,7 +1,9 @@
-//! What a person says about an imported API: which operations, under which names, with which words and defaults.
+//! Manual corrections of an imported API: the choice of operations, and their names, texts and
+//! defaults.
 //!
-//! It is a small file next to the import, and stays when the description is read again. Everything in it is optional. What it
-//! names must be there: an overlay that speaks of an operation that is gone is told so, not ignored.
+//! An overlay is a small file next to the import. It stays when the description is imported again.
+//! All of its entries are optional. The names in it must exist: an overlay that refers to a removed
+//! operation is an error and is not ignored.
 
 mod change;
 mod glob;
@@ -15,67 +17,72 @@ use serde_json::Value;
 
 use crate::{Api, Error, Operation, Result, Server};
 
-/// The file, in TOML or JSON.
+/// The overlay file, in TOML or JSON.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Overlay {
-    /// Name of the toolkit, for people.
+    /// Readable name of the toolkit.
     pub name: Option<String>,
     /// One or two sentences.
     pub description: Option<String>,
-    /// Dated version; without it the build stamps the day.
+    /// Dated version. Without it the build stamps the day.
     pub version: Option<Version>,
-    /// An `.svg` or `.png` next to this file.
+    /// An `.svg` or `.png` file next to this file.
     pub logo: Option<String>,
     /// Lower-case words.
     pub categories: Vec<String>,
-    /// Base address, instead of the description's. Variables stay possible: `https://{site}.example.com`.
+    /// Base address that replaces that of the description. It may have variables:
+    /// `https://{site}.example.com`.
     pub server: Option<String>,
     /// Values of variables of the address that are the same for every account.
     pub variables: BTreeMap<String, String>,
-    /// Hosts that may be reached beside those of the addresses: for files that live elsewhere, for example.
+    /// Hosts that may be reached besides those of the addresses, for example for files on another
+    /// host.
     pub egress: Vec<EgressRule>,
-    /// Ways to connect an account, instead of the description's.
+    /// Ways to connect an account that replace those of the description.
     pub auth: Option<Vec<AuthScheme>>,
-    /// What calls need beyond the server's defaults.
+    /// Limits of calls that exceed the server's defaults.
     pub limits: Limits,
-    /// Sent with every request.
+    /// Headers that are sent with every request.
     pub headers: BTreeMap<String, String>,
-    /// Which operations become tools. Without it all that are not deprecated.
+    /// Choice of the operations that become tools. Without it, all operations that are not
+    /// deprecated.
     pub choose: Choose,
-    /// Changes to operations, by id; `*` stands for any letters. The order is that of the alphabet, so `*` comes first.
+    /// Changes to operations, by id; `*` matches any letters. They are applied in alphabetical
+    /// order, so `*` comes first.
     pub operations: BTreeMap<String, Change>,
-    /// Changes to arguments of this name in every operation.
+    /// Changes to arguments with this name in every operation.
     pub arguments: BTreeMap<String, Argument>,
 }
 
-/// Which operations become tools. An operation is taken when any of the lists names it, or all lists are empty.
+/// Choice of the operations that become tools. An operation is chosen if any of the lists matches
+/// it, or if all lists are empty.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Choose {
-    /// By id, with `*`.
+    /// Patterns of ids, with `*`.
     pub operations: Vec<String>,
-    /// By tag, with `*`.
+    /// Patterns of tags, with `*`.
     pub tags: Vec<String>,
-    /// By path: `*` stands for a part of a segment, `**` for any number of segments.
+    /// Patterns of paths: `*` matches a part of a segment, `**` any number of segments.
     pub paths: Vec<String>,
-    /// Only these methods; empty means all.
+    /// Methods of the chosen operations; empty means all.
     pub methods: Vec<String>,
-    /// Also those that the description advises against.
+    /// Also chooses operations that the description advises against.
     pub deprecated: bool,
-    /// Taken out again.
+    /// Operations that are excluded again.
     pub except: Except,
 }
 
-/// What is not taken although it was chosen.
+/// Operations that are excluded although they were chosen.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Except {
-    /// By id, with `*`.
+    /// Patterns of ids, with `*`.
     pub operations: Vec<String>,
-    /// By tag, with `*`.
+    /// Patterns of tags, with `*`.
     pub tags: Vec<String>,
-    /// By path, with `*` and `**`.
+    /// Patterns of paths, with `*` and `**`.
     pub paths: Vec<String>,
 }
 
@@ -83,89 +90,90 @@ pub struct Except {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Change {
-    /// Name of the tool, without the toolkit's: `LIST_ITEMS`.
+    /// Name of the tool without the toolkit's name: `LIST_ITEMS`.
     pub slug: Option<String>,
-    /// For people.
+    /// Readable title.
     pub title: Option<String>,
-    /// What an agent reads.
+    /// Description for agents.
     pub description: Option<String>,
-    /// Labels instead of the description's; `important` puts the tool among the few that are shown first.
+    /// Tags that replace those of the description. `important` puts the tool among the few that are
+    /// shown first.
     pub tags: Option<Vec<String>>,
-    /// Scopes instead of the description's.
+    /// Scopes that replace those of the description.
     pub scopes: Option<Vec<String>>,
-    /// Runs without an account.
+    /// True if the tool runs without an account.
     pub no_auth: Option<bool>,
-    /// What the tool does to the outside world, where the method says it wrong.
+    /// Corrections of the hints that follow from the method.
     pub hints: HintsChange,
-    /// Arguments that are not asked for; a required one needs `fixed`.
+    /// Arguments to hide from the agent; a required one needs `fixed`.
     pub hide: Vec<String>,
     /// Changes to arguments.
     pub arguments: BTreeMap<String, Argument>,
-    /// Merged into the input schema (RFC 7396), after everything else.
+    /// Patch that is merged into the input schema (RFC 7396) after all other changes.
     pub input: Option<Value>,
-    /// Merged into the output schema.
+    /// Patch that is merged into the output schema.
     pub output: Option<Value>,
-    /// Arguments that work.
+    /// Examples of valid arguments.
     pub examples: Vec<Value>,
 }
 
-/// Hints that are said otherwise.
+/// Changes to hints.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct HintsChange {
-    /// Changes nothing outside.
+    /// True if the tool changes nothing outside.
     pub read_only: Option<bool>,
-    /// May delete or overwrite.
+    /// True if the tool may delete or overwrite.
     pub destructive: Option<bool>,
-    /// Twice is the same as once.
+    /// True if two calls have the same effect as one.
     pub idempotent: Option<bool>,
-    /// Reaches an open set of things.
+    /// True if the tool reaches an open set of things.
     pub open_world: Option<bool>,
 }
 
-/// Changes to one argument, by the name that the description has.
+/// Changes to one argument, by its name in the description.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Argument {
-    /// What it is called instead.
+    /// New name of the argument.
     pub name: Option<String>,
-    /// What an agent reads.
+    /// Description for agents.
     pub description: Option<String>,
-    /// Sent when the agent says nothing.
+    /// Value that is sent if the agent gives none.
     pub default: Option<Value>,
-    /// Always sent, and not asked for.
+    /// Value that is always sent. The agent is not asked for the argument.
     pub fixed: Option<Value>,
-    /// Not asked for.
+    /// True if the agent is not asked for the argument.
     pub hide: bool,
-    /// Whether a call needs it.
+    /// True if a call requires the argument.
     pub required: Option<bool>,
-    /// A path of several segments, `/` and all.
+    /// True if the value is a path of several segments that keeps its `/`.
     pub segments: Option<bool>,
-    /// Merged into its schema (RFC 7396).
+    /// Patch that is merged into the argument's schema (RFC 7396).
     pub schema: Option<Value>,
 }
 
 impl Overlay {
-    /// Reads the file.
+    /// Parses the file.
     ///
     /// # Errors
-    /// When it is not TOML of this shape; the message names the place.
+    /// The text is not TOML of this form; the message states the position.
     pub fn from_toml(text: &str) -> Result<Self> {
         toml::from_str(text).map_err(|cause| Error::new(format!("the overlay cannot be read: {cause}")))
     }
 
-    /// Reads the file as JSON.
+    /// Parses the file as JSON.
     ///
     /// # Errors
-    /// When it is not JSON of this shape; the message names the place.
+    /// The text is not JSON of this form; the message states the position.
     pub fn from_json(text: &str) -> Result<Self> {
         serde_json::from_str(text).map_err(|cause| Error::new(format!("the overlay cannot be read: {cause}")))
     }
 
-    /// Chooses and corrects. Answers how many operations were not chosen.
+    /// Applies the overlay. Returns the number of operations that were not chosen.
     ///
     /// # Errors
-    /// Everything that the overlay names and the API does not have.
+    /// All names in the overlay that the API does not have.
     pub(crate) fn apply(&self, api: &mut Api) -> std::result::Result<usize, Vec<String>> {
         let mut problems = self.choose.problems(&api.operations);
         let before = api.operations.len();
@@ -192,7 +200,7 @@ impl Overlay {
         if problems.is_empty() { Ok(left_out) } else { Err(problems) }
     }
 
-    /// One address for all, with what is known about its variables.
+    /// Sets one address for all operations, with the known variables.
     fn serve(&self, api: &mut Api, url: &str) {
         let variables = api.servers.iter().flat_map(|server| server.variables.clone()).collect();
         api.servers = vec![Server { url: url.trim_end_matches('/').to_owned(), variables }];
@@ -223,7 +231,7 @@ impl Overlay {
         }
     }
 
-    /// The changes to one operation that concern its tool, in their order.
+    /// Returns the changes to one operation that concern its tool, in their order.
     pub(crate) fn of(&self, id: &str) -> impl Iterator<Item = &Change> {
         self.operations.iter().filter(move |(pattern, _)| glob::fits(pattern, id)).map(|(_, change)| change)
     }
@@ -244,7 +252,7 @@ impl Choose {
         chosen && method && wanted && !except
     }
 
-    /// What stands in a list and fits nothing.
+    /// Returns the list entries that match nothing.
     fn problems(&self, operations: &[Operation]) -> Vec<String> {
         let mut problems = Vec::new();
         for glob in self.operations.iter().filter(|glob| !operations.iter().any(|it| glob::fits(glob, &it.id))) {

@@ -1,19 +1,20 @@
-//! From bytes to a JSON value, whatever it was written in.
+//! Parses JSON or YAML bytes to a JSON value.
 
 use serde_json::Value;
 
 use crate::{Error, Result};
 
-/// Bytes of one description. The largest known have 20 MB.
+/// Largest size of one description in bytes. The largest known description has 20 MB.
 const LARGEST: usize = 64 << 20;
 
-/// Keys, values and brackets of one YAML document. The largest known has a third of that.
+/// Largest number of keys, values and brackets of one YAML document. The largest known document has
+/// a third of that.
 const EVENTS: usize = 2_000_000;
 
-/// Reads JSON or YAML.
+/// Parses JSON or YAML.
 ///
 /// # Errors
-/// When it is neither, or too large.
+/// The description is neither, or too large.
 pub(crate) fn document(bytes: &[u8]) -> Result<Value> {
     let text = utf8(bytes)?;
     if text.trim_start().starts_with(['{', '[']) {
@@ -22,10 +23,10 @@ pub(crate) fn document(bytes: &[u8]) -> Result<Value> {
     yaml(text)
 }
 
-/// The text of a description, without a byte order mark.
+/// Returns the text of a description, without a byte order mark.
 ///
 /// # Errors
-/// When it is too large or no text.
+/// The description is too large or not text.
 pub(crate) fn utf8(bytes: &[u8]) -> Result<&str> {
     if bytes.len() > LARGEST {
         return Err(Error::new(format!("{} bytes are too many; at most {} MiB are read", bytes.len(), LARGEST >> 20)));
@@ -37,7 +38,7 @@ pub(crate) fn utf8(bytes: &[u8]) -> Result<&str> {
 
 fn yaml(text: &str) -> Result<Value> {
     let options = serde_saphyr::options! {
-        // As in YAML 1.2: `on`, `no` and `y` are words.
+        // YAML 1.2 reads `on`, `no` and `y` as words.
         strict_booleans: true,
         budget: serde_saphyr::budget! { max_events: EVENTS, max_nodes: EVENTS },
     };
@@ -48,7 +49,7 @@ fn yaml(text: &str) -> Result<Value> {
     })
 }
 
-/// A scalar as text: hand-written YAML has numbers where texts are meant.
+/// Returns a scalar as text: hand-written YAML has numbers where texts are meant.
 pub(crate) fn text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),

@@ -1,10 +1,10 @@
-//! What a method says about an operation, and other things that every kind of description shares.
+//! Hints from HTTP methods, and other parts that every kind of description shares.
 
 use manifest::Hints;
 use serde_json::{Value, json};
 
-/// What the method of a request promises (RFC 9110, 9.2): GET, HEAD and OPTIONS change nothing, PUT and DELETE may be repeated,
-/// DELETE and PUT may destroy.
+/// Returns the guarantees of a request's method (RFC 9110, 9.2): GET, HEAD and OPTIONS are
+/// read-only, PUT and DELETE are idempotent, DELETE and PUT may be destructive.
 #[must_use]
 pub fn hints(method: &str) -> Hints {
     let read_only = matches!(method, "GET" | "HEAD" | "OPTIONS");
@@ -16,7 +16,7 @@ pub fn hints(method: &str) -> Hints {
     }
 }
 
-/// The schema of a file that the caller uploads. A description is added where there is one.
+/// Returns the schema of a file that the caller uploads, with a description if one is given.
 #[must_use]
 pub fn file(description: Option<&str>) -> Value {
     let mut schema = json!({
@@ -35,7 +35,7 @@ pub fn file(description: Option<&str>) -> Value {
     schema
 }
 
-/// Whether a schema is [`file`].
+/// Returns true if a schema is that of a [`file`].
 #[must_use]
 pub fn is_file(schema: &Value) -> bool {
     schema.get("file_uploadable").and_then(Value::as_bool) == Some(true)

@@ -1,8 +1,10 @@
-//! Schemas as a manifest takes them: closed in themselves, bounded, and readable for an agent.
+//! Converts schemas to the form that a manifest accepts: self-contained, bounded, and readable for
+//! an agent.
 //!
-//! A reference is replaced by what it leads to. Where that would lead in a circle, deeper than a manifest allows, or past the
-//! bytes that one schema may have, a value of its kind takes its place, with nothing said about its members: what an agent
-//! reads is shorter then, and no value that the application takes is refused.
+//! A reference is replaced by its target. If that would create a cycle, exceed the depth that a
+//! manifest allows, or exceed the bytes of one schema, the reference becomes a schema of the same
+//! type without its members. The schema that an agent reads is then shorter, and no value that the
+//! provider accepts is refused.
 
 mod keywords;
 
@@ -15,22 +17,24 @@ use crate::text;
 /// Schemas that others refer to.
 pub(crate) type Shared = BTreeMap<String, Value>;
 
-/// Which way a value goes: what an application only writes is no argument, and the other way round.
+/// Direction of a value. A member that the provider only returns is not an argument, and the
+/// reverse.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Way {
     In,
     Out,
 }
 
-/// A closed schema.
+/// A schema without references.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Closed {
     pub(crate) schema: Value,
-    /// Whether anything was left out for its size, its depth, or a circle.
+    /// True if a part was left out for its size, its depth, or a cycle.
     pub(crate) cut: bool,
 }
 
-/// How much is kept: nesting, bytes of one description, values of one list. The first that fits is taken.
+/// Limits to try, in order: nesting, bytes of one description, values of one list. The first that
+/// fits is used.
 const LADDER: [Rung; 8] = [
     Rung { depth: 12, description: 1000, values: 200 },
     Rung { depth: 8, description: 500, values: 100 },
@@ -49,7 +53,8 @@ struct Rung {
     values: usize,
 }
 
-/// Closes a schema so that its text has at most `bytes` bytes. Time is bounded by `bytes`, whatever the schema says.
+/// Inlines a schema so that its text has at most `bytes` bytes. The time is bounded by `bytes`,
+/// whatever the schema contains.
 pub(crate) fn close(schema: &Value, shared: &Shared, way: Way, bytes: usize) -> Closed {
     for rung in LADDER {
         let mut closing = Closing { shared, way, rung, left: bytes as isize, path: Vec::new(), cut: false };
@@ -61,13 +66,13 @@ pub(crate) fn close(schema: &Value, shared: &Shared, way: Way, bytes: usize) -> 
     Closed { schema: kind_only(schema), cut: true }
 }
 
-/// A schema with the references at its top followed and the parts of `allOf` put together, its members as they are. What
-/// cannot be put together is answered as it is.
+/// Resolves the references at the top of a schema and merges the parts of `allOf`, but leaves the
+/// members as they are. Parts that cannot be merged are returned as they are.
 pub(crate) fn flat(schema: &Value, shared: &Shared) -> Value {
     flatten(schema, shared, 0, &mut MOST_PARTS.clone())
 }
 
-/// Whether a member is only read, so that it is no argument.
+/// Returns true if a member is read-only and therefore not an argument.
 pub(crate) fn only_read(member: &Value, shared: &Shared) -> bool {
     says(member, "readOnly", shared)
 }
@@ -77,9 +82,9 @@ fn says(member: &Value, word: &str, shared: &Shared) -> bool {
     is(member) || member.get("$ref").and_then(Value::as_str).and_then(|it| target_of(it, shared)).is_some_and(is)
 }
 
-/// References that may lead to references.
+/// Longest chain of references to references.
 const LONGEST_CHAIN: usize = 16;
-/// Parts that are put together in one schema, parts of parts among them.
+/// Largest number of parts that are merged into one schema, including parts of parts.
 const MOST_PARTS: usize = 200;
 
 fn flatten(schema: &Value, shared: &Shared, depth: usize, parts_left: &mut usize) -> Value {
@@ -91,7 +96,7 @@ fn flatten(schema: &Value, shared: &Shared, depth: usize, parts_left: &mut usize
     if let Some(target) = own.get("$ref").and_then(Value::as_str) {
         let found = target_of(target, shared).map(|found| flatten(found, shared, depth + 1, parts_left));
         let mut found = found.unwrap_or_else(|| json!({}));
-        // What stands beside a reference says more about this use of it.
+        // Keywords beside a reference say more about this use of it.
         if let Some(found) = found.as_object_mut() {
             let beside = own.iter().filter(|(keyword, _)| *keyword != "$ref");
             found.extend(beside.map(|(keyword, value)| (keyword.clone(), value.clone())));
@@ -110,7 +115,7 @@ fn owned((name, value): (&String, &Value)) -> (String, Value) {
     (name.clone(), value.clone())
 }
 
-/// Adds what a part says; what is said already stays, members and required names are joined.
+/// Merges a part. Existing keywords stay; members and required names are joined.
 fn merge(whole: &mut Map<String, Value>, part: Value) {
     let Value::Object(part) = part else { return };
     for (keyword, value) in part {
@@ -141,12 +146,12 @@ fn merge(whole: &mut Map<String, Value>, part: Value) {
     }
 }
 
-/// The schema that `#/$defs/NAME` names.
+/// Returns the schema that `#/$defs/NAME` names.
 fn target_of<'a>(reference: &str, shared: &'a Shared) -> Option<&'a Value> {
     shared.get(reference.strip_prefix("#/$defs/")?)
 }
 
-/// Says what kind of value it is and nothing else.
+/// Keeps only the type of a schema.
 fn kind_only(schema: &Value) -> Value {
     match schema.get("type").filter(|kind| keywords::is_type(kind)) {
         Some(kind) => json!({ "type": kind }),
@@ -159,9 +164,9 @@ struct Closing<'a> {
     shared: &'a Shared,
     way: Way,
     rung: Rung,
-    /// Bytes that may still be written; past them nothing is opened any more.
+    /// Bytes that may still be written. If none are left, no further schema is inlined.
     left: isize,
-    /// The references that lead here.
+    /// References that enclose the current schema.
     path: Vec<String>,
     cut: bool,
 }
@@ -186,14 +191,14 @@ impl Closing<'_> {
         self.path.push(reference.to_owned());
         let mut closed = self.schema(found, depth);
         self.path.pop();
-        // What stands beside a reference says more about this use of it.
+        // Keywords beside a reference say more about this use of it.
         if let Some(closed) = closed.as_object_mut().filter(|_| own.len() > 1) {
             closed.extend(keywords::values(own, self.way, self.rung.values, self.rung.description));
         }
         closed
     }
 
-    /// A schema that is no reference.
+    /// Inlines a schema that is not a reference.
     fn open(&mut self, schema: &Value, depth: usize) -> Value {
         let joined = schema.get("allOf").is_some_and(Value::is_array).then(|| flat(schema, self.shared));
         let schema = joined.as_ref().unwrap_or(schema);
@@ -210,7 +215,7 @@ impl Closing<'_> {
         self.alternatives(own, &mut out, depth);
         self.members(own, &mut out, depth);
         if let Some(items) = own.get("items") {
-            // A list of schemas, one for each place, is older than anything that agents know.
+            // A list of schemas, one for each position, is an older form that agents do not know.
             let items = if items.is_array() { json!({}) } else { self.schema(items, depth + 1) };
             out.insert("items".to_owned(), items);
         }
@@ -249,12 +254,13 @@ impl Closing<'_> {
         }
     }
 
-    /// Whether a member is only read, of an argument, or only written, of an answer.
+    /// Returns true if a member of an input is read-only, or a member of an output is write-only.
     fn goes_the_other_way(&self, member: &Value) -> bool {
         says(member, if self.way == Way::In { "readOnly" } else { "writeOnly" }, self.shared)
     }
 
-    /// `oneOf` becomes `anyOf`: alternatives that were cut may fit more than one.
+    /// Converts `oneOf` to `anyOf`, since a value may match several alternatives that were
+    /// shortened.
     fn alternatives(&mut self, own: &Map<String, Value>, out: &mut Map<String, Value>, depth: usize) {
         let all =
             ["anyOf", "oneOf"].iter().filter_map(|keyword| own.get(*keyword)?.as_array()).find(|all| !all.is_empty());

@@ -1,20 +1,20 @@
-//! Texts of descriptions, made fit for a manifest.
+//! Adapts the texts of descriptions to a manifest.
 
 use manifest::cleaned;
 
-/// One line of at most `longest` bytes, without white space around and in excess.
+/// Returns one line of at most `longest` bytes, without surplus white space.
 pub(crate) fn line(text: &str, longest: usize) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     cut(&cleaned(&words.join(" ")), longest)
 }
 
-/// Any number of lines, at most `longest` bytes.
+/// Returns any number of lines, at most `longest` bytes.
 pub(crate) fn block(text: &str, longest: usize) -> String {
     let text = cleaned(&text.replace("\r\n", "\n"));
     cut(text.trim(), longest)
 }
 
-/// At most `longest` bytes, cut between words where that is possible.
+/// Returns at most `longest` bytes, cut between words if possible.
 pub(crate) fn cut(text: &str, longest: usize) -> String {
     if text.len() <= longest {
         return text.to_owned();

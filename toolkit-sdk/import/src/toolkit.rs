@@ -1,4 +1,4 @@
-//! From an API to a toolkit: a manifest, and the calls that its tools make.
+//! Converts an API to a toolkit: a manifest, and the calls of its tools.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,47 +16,48 @@ use crate::{
     text,
 };
 
-/// Name and version of what makes the toolkit, as manifests state it.
+/// Name and version of the toolkit's generator, as manifests state it.
 const SDK: &str = concat!("toolkit-sdk ", env!("CARGO_PKG_VERSION"));
-/// Stands for the version until the build stamps one.
+/// Placeholder for the version until the build stamps one.
 const UNSTAMPED: &str = "19700101_00";
-/// Bytes of a tool's description. A manifest allows more; an agent reads those of all tools.
+/// Largest size in bytes of a tool's description. A manifest allows more, but an agent reads the
+/// descriptions of all tools.
 const DESCRIPTION: usize = 1500;
 const NAME: usize = 100;
-/// Bytes of an output schema. It helps an agent to plan, and checks nothing.
+/// Largest size in bytes of an output schema. It helps an agent to plan and checks nothing.
 const OUTPUT: usize = 4 << 10;
 const LABEL: usize = 256;
 const MOST_LABELS: usize = 20;
 
-/// A toolkit that has everything but code.
+/// A toolkit without code.
 #[derive(Debug, Clone)]
 pub struct Imported {
-    /// Valid. Its version stands for nothing unless `stamped`.
+    /// Valid manifest. Its version is a placeholder unless `stamped`.
     pub manifest: Manifest,
-    /// Whether the overlay gives a version.
+    /// True if the overlay gives a version.
     pub stamped: bool,
-    /// What each tool does, by slug.
+    /// Calls of the tools, by slug.
     pub calls: BTreeMap<String, Call>,
-    /// What became of the description.
+    /// Outcome of the import.
     pub report: Report,
 }
 
-/// What became of a description.
+/// Outcome of an import.
 #[derive(Debug, Clone, Default)]
 pub struct Report {
-    /// Operations that are tools now, by id, with the tools' slugs.
+    /// Operations that became tools: ids with the tools' slugs.
     pub taken: BTreeMap<String, String>,
-    /// Operations that the overlay did not choose, or that are deprecated.
+    /// Number of operations that the overlay did not choose, or that are deprecated.
     pub not_chosen: usize,
-    /// What is not carried over.
+    /// Parts that are not carried over.
     pub unsupported: Vec<Unsupported>,
 }
 
 /// Makes a toolkit of an API.
 ///
 /// # Errors
-/// When nothing can be made of it: the overlay names what is not there, there is no server, or no operation is left. The
-/// message says what to do.
+/// No toolkit can be made: the overlay names something that does not exist, no server is known, or
+/// no operation is left. The message states the remedy.
 pub fn toolkit(mut api: Api, slug: &str, overlay: &Overlay) -> Result<Imported> {
     let not_chosen = overlay.apply(&mut api).map_err(|problems| Error::new(problems.join("\n")))?;
     let mut making = Making {
@@ -88,12 +89,12 @@ struct Making<'a> {
     unsupported: Vec<Unsupported>,
     egress: Vec<EgressRule>,
     fields: Vec<manifest::Field>,
-    /// Why the API's own server cannot be called.
+    /// Reason why the API's own server cannot be called.
     no_server: String,
 }
 
 impl Making<'_> {
-    /// Takes a server into the toolkit.
+    /// Adds a server to the toolkit.
     fn address(&mut self, server: &Server, operation: Option<&str>) -> Option<Address> {
         match address::of(server) {
             Ok(address) => {
@@ -121,7 +122,7 @@ impl Making<'_> {
         }
     }
 
-    /// The operations that can be called as far as the reader knows.
+    /// Returns the operations that the reader did not mark as unusable.
     fn usable(&self, operations: Vec<Operation>) -> Vec<Operation> {
         let unusable: BTreeSet<&str> =
             self.unsupported.iter().filter(|it| it.unusable).filter_map(|it| it.operation.as_deref()).collect();
@@ -184,10 +185,10 @@ impl Making<'_> {
             change.input.iter().for_each(|patch| merge(&mut tool.input, patch));
             change.output.iter().for_each(|patch| merge(&mut tool.output, patch));
         }
-        // A tool that changes nothing may send other methods only where a rule names them.
+        // A read-only tool may send other methods only if a rule names them.
         if tool.hints.read_only && !matches!(operation.method.as_str(), "GET" | "HEAD") {
             let mut methods = vec![operation.method.clone()];
-            // Ends the conversation with the server.
+            // Ends the session with the server.
             let mcp = operation.body.as_ref().is_some_and(|body| matches!(body.media, Media::Mcp { .. }));
             methods.extend(mcp.then(|| "DELETE".to_owned()));
             let rule = |rule: &EgressRule| EgressRule { methods: methods.clone(), ..rule.clone() };
@@ -245,7 +246,7 @@ impl Making<'_> {
         }
     }
 
-    /// Takes out the tools that a manifest refuses, until none is left.
+    /// Removes the tools that a manifest refuses, until no refused tool is left.
     fn finish(self, mut manifest: Manifest, mut calls: BTreeMap<String, Call>, mut report: Report) -> Result<Imported> {
         let mut unsupported = self.unsupported;
         loop {
@@ -296,7 +297,7 @@ fn unstamped() -> Version {
     UNSTAMPED.parse().expect("a version")
 }
 
-/// What a person reads: the title, else the words of the id.
+/// Returns the readable title: that of the operation, or the words of its id.
 fn title(operation: &Operation) -> String {
     use heck::ToTitleCase;
     let title = text::line(operation.title.trim_end_matches('.'), NAME);
@@ -318,7 +319,7 @@ fn labels(given: &[String]) -> Vec<String> {
     labels
 }
 
-/// The schema of what the guest tells: always an object.
+/// Returns the schema of the guest's output, which is always an object.
 fn output(operation: &Operation, shared: &Shared) -> Value {
     let file = json!({
         "type": "object",

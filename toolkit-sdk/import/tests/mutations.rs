@@ -1,4 +1,5 @@
-//! Descriptions come from outside: whatever is in them, reading ends, in words or with a valid toolkit.
+//! Descriptions come from outside. Whatever they contain, reading ends with an error message or a
+//! valid toolkit.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on ends where it stands")]
 
@@ -6,7 +7,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use toolkit_sdk_import::Overlay;
 
-/// A description with something of everything.
+/// A description that uses every feature.
 fn seed() -> Value {
     json!({
         "openapi": "3.0.3", "info": { "title": "Acme", "description": "Items." },
@@ -39,7 +40,7 @@ fn seed() -> Value {
     })
 }
 
-/// A document of version 2 with the same holes.
+/// A document of version 2 with the same features.
 fn older() -> Value {
     json!({
         "swagger": "2.0", "host": "api.example.com", "basePath": "/v1", "schemes": ["https"],
@@ -51,7 +52,7 @@ fn older() -> Value {
     })
 }
 
-/// What a mistake or an attack may put in the place of anything.
+/// Values that a mistake or an attack may put in any place.
 fn odd() -> impl Strategy<Value = Value> {
     let references = [
         "#/components/schemas/Item",
@@ -77,7 +78,7 @@ fn odd() -> impl Strategy<Value = Value> {
     ]
 }
 
-/// Changes the value that is met after so many steps.
+/// Replaces the value that is reached after this many steps.
 fn change(value: &mut Value, steps: &mut usize, odd: &Value) {
     if *steps == 0 {
         *value = odd.clone();
@@ -92,7 +93,7 @@ fn change(value: &mut Value, steps: &mut usize, odd: &Value) {
 
 fn is_answered(bytes: &[u8]) {
     let Ok(api) = toolkit_sdk_import::openapi(bytes) else { return };
-    // What is kept can be read again.
+    // The stored form can be read again.
     let kept = serde_json::to_vec(&api).unwrap();
     assert_eq!(serde_json::from_slice::<toolkit_sdk_import::Api>(&kept).unwrap(), api);
     if let Ok(made) = toolkit_sdk_import::toolkit(api, "acme", &Overlay::default()) {

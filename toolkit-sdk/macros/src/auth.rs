@@ -21,7 +21,8 @@ use crate::{oauth1, oauth2};
 
 const MODES: &str = "api_key(…), bearer_token(…), basic(…), oauth2(…), s2s_oauth2(…), google_service_account(…), \
                      service_account(…), basic_with_jwt(…), billcom_auth(…), calcom_auth(…), dcr_oauth(…), cimd_oauth(…), oauth1(…), saml(…) or no_auth()";
-/// Modes in which the application gives a token: the word, what the manifest calls it, and its name for people.
+/// Modes in which the provider issues a token: the word in the macro, the variant in the manifest,
+/// and the readable name.
 const FLOWS: [(&str, &str, &str); 10] = [
     ("oauth2", "Oauth2", "OAuth"),
     ("s2s_oauth2", "S2sOauth2", "OAuth, server to server"),
@@ -37,7 +38,7 @@ const FLOWS: [(&str, &str, &str); 10] = [
 const KEYS: &str =
     "name, title, help, header, query, value, fields, request, base_url, verify, sign, client_certificate";
 
-/// One scheme, as written.
+/// One scheme as the author wrote it.
 pub(crate) struct Scheme {
     mode: Ident,
     keys: Vec<(Ident, Value)>,
@@ -50,7 +51,7 @@ pub(crate) enum Value {
     Flag(LitBool),
 }
 
-/// `secret(api_key, title: "API key")` or `header("x-key", "{api_key}")`.
+/// Call such as `secret(api_key, title: "API key")` or `header("x-key", "{api_key}")`.
 pub(crate) struct Call {
     pub(crate) name: Ident,
     words: Vec<Ident>,
@@ -61,7 +62,7 @@ pub(crate) struct Call {
 struct Mode {
     variant: &'static str,
     name: &'static str,
-    /// Name, title and secrecy of the fields when the author lists none.
+    /// Name, title and secrecy of the fields if the author lists none.
     fields: &'static [(&'static str, &'static str, bool)],
     value: &'static str,
 }
@@ -131,7 +132,7 @@ impl Parse for Call {
 }
 
 impl Scheme {
-    /// The expression that builds the `AuthScheme`.
+    /// Returns the expression that builds the `AuthScheme`.
     pub(crate) fn expression(&self) -> syn::Result<TokenStream> {
         let mode = self.mode()?;
         self.check_keys()?;
@@ -182,7 +183,7 @@ impl Scheme {
         self.mode == "oauth1"
     }
 
-    /// Whether the person is sent to the application to agree.
+    /// Returns true if the user is redirected to the provider for consent.
     pub(crate) fn redirects(&self) -> bool {
         ["oauth2", "dcr_oauth", "cimd_oauth"].iter().any(|word| self.mode == word)
     }
@@ -247,7 +248,7 @@ impl Scheme {
         self.value(name, "[…]", |value| if let Value::List(calls) = value { Some(calls.as_slice()) } else { None })
     }
 
-    /// A value that has one form only.
+    /// Returns the value of a key that has only one form.
     pub(crate) fn value<'a, T>(
         &'a self,
         name: &str,
@@ -342,7 +343,7 @@ fn field(call: &Call) -> syn::Result<Field> {
     Ok(Field { name, tokens })
 }
 
-/// What few fields have.
+/// Returns the rarely used properties of a field.
 fn more_tokens(call: &Call, get: &impl Fn(&str) -> Option<String>, hidden: bool) -> syn::Result<TokenStream> {
     let text = |text: String| quote!(::std::string::String::from(#text));
     let mut tokens = TokenStream::new();
@@ -371,7 +372,7 @@ fn more_tokens(call: &Call, get: &impl Fn(&str) -> Option<String>, hidden: bool)
     Ok(quote!(#tokens hidden: #hidden,))
 }
 
-/// `api_key` becomes `API key`, `site` becomes `Site`.
+/// Converts a name to words: `api_key` to `API key`, `site` to `Site`.
 fn words(name: &str) -> String {
     let text = name.replace('_', " ");
     if let Some(rest) = text.strip_prefix("api ") {
@@ -452,7 +453,7 @@ fn basic(username: &LitStr, password: &LitStr) -> Placement {
     Placement { tokens, templates: vec![username.clone(), password.clone()] }
 }
 
-/// `"https://…"` or `"POST https://…"`.
+/// Parses `"https://…"` or `"POST https://…"`.
 fn check(text: &LitStr) -> syn::Result<TokenStream> {
     let value = text.value();
     let (method, url) = value.split_once(' ').unwrap_or(("GET", &value));
@@ -468,7 +469,8 @@ fn check(text: &LitStr) -> syn::Result<TokenStream> {
     })
 }
 
-/// Every `{name}` must be a field of the scheme. Alternatives and functions are read when the manifest is checked.
+/// Checks that every `{name}` is a field of the scheme. Alternatives and functions are parsed when
+/// the manifest is checked.
 pub(crate) fn check_template(template: &LitStr, fields: &[String], problems: &mut Problems) {
     let text = template.value();
     if text.contains(['|', '(', '"']) {

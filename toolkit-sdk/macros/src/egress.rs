@@ -1,4 +1,5 @@
-//! Egress rules as authors write them: `"api.example.com"`, `"*.example.com"`, `"GET,POST api.example.com:8443/v1/"`.
+//! Egress rules as authors write them: `"api.example.com"`, `"*.example.com"`, `"GET,POST
+//! api.example.com:8443/v1/"`.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -8,7 +9,7 @@ const METHODS: [&str; 7] = ["GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "D
 const FORM: &str =
     "write a host, for example \"api.example.com\", \"*.example.com\" or \"POST api.example.com/graphql\"";
 
-/// The expression that builds one `EgressRule`.
+/// Returns the expression that builds one `EgressRule`.
 pub(crate) fn rule(text: &LitStr) -> syn::Result<TokenStream> {
     let value = text.value();
     let fail = |what: String| Err(syn::Error::new(text.span(), format!("{what}; {FORM}")));
@@ -48,13 +49,13 @@ pub(crate) fn rule(text: &LitStr) -> syn::Result<TokenStream> {
     })
 }
 
-/// The expression that builds a list of rules; every malformed one is reported.
+/// Returns the expression that builds a list of rules, and reports every malformed one.
 pub(crate) fn rules(texts: &[LitStr]) -> syn::Result<TokenStream> {
     let rules = crate::signature::all(texts.iter().map(rule))?;
     Ok(quote!(::std::vec![#(#rules),*]))
 }
 
-/// `Some(…)` or `None` as an expression.
+/// Returns `Some(…)` or `None` as an expression.
 pub(crate) fn option(value: Option<TokenStream>) -> TokenStream {
     match value {
         Some(value) => quote!(::core::option::Option::Some(#value)),

@@ -1,4 +1,5 @@
-//! What signs requests, what connections show, and the flow of an `oauth1(…)` scheme.
+//! Signatures of requests, client certificates of connections, and the OAuth 1 settings of an
+//! `oauth1(…)` scheme.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -6,11 +7,11 @@ use quote::quote;
 use crate::auth::Scheme;
 use crate::oauth2::object;
 
-/// What templates of the scheme may name beside its fields.
+/// Values that templates of the scheme may name besides its fields.
 pub(crate) const VALUES: [&str; 5] =
     ["consumer_key", "consumer_secret", "consumer_private_key", "oauth_token", "oauth_token_secret"];
 
-/// The expression that builds the `OAuth1`, for the mode that has one.
+/// Returns the expression that builds the `OAuth1`, for the mode that has one.
 pub(crate) fn expression(scheme: &Scheme) -> syn::Result<Option<TokenStream>> {
     if !scheme.is_oauth1() {
         return Ok(None);
@@ -24,7 +25,7 @@ pub(crate) fn expression(scheme: &Scheme) -> syn::Result<Option<TokenStream>> {
     Ok(Some(quote!(::toolkit_sdk::rt::oauth1(#flow))))
 }
 
-/// The expression that builds the `Sign`.
+/// Returns the expression that builds the `Sign`.
 pub(crate) fn sign(scheme: &Scheme) -> syn::Result<Option<TokenStream>> {
     Ok(match scheme.text("sign")? {
         Some(sign) => {
@@ -35,7 +36,7 @@ pub(crate) fn sign(scheme: &Scheme) -> syn::Result<Option<TokenStream>> {
     })
 }
 
-/// The expression that builds the `ClientCertificate`.
+/// Returns the expression that builds the `ClientCertificate`.
 pub(crate) fn certificate(scheme: &Scheme) -> syn::Result<Option<TokenStream>> {
     let about = scheme.text("client_certificate")?.map(object).transpose()?;
     Ok(about.map(|about| quote!(::toolkit_sdk::rt::client_certificate(#about))))

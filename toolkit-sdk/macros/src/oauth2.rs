@@ -1,4 +1,4 @@
-//! The flow of an `oauth2(…)` scheme.
+//! The OAuth 2.0 settings of an `oauth2(…)` scheme.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -8,11 +8,11 @@ use crate::auth::{Call, Scheme, Value, check_template};
 use crate::egress::option;
 use crate::signature::{Problems, all};
 
-/// What templates call the token that the flow brings.
+/// Name of the issued access token in templates.
 pub(crate) const ACCESS_TOKEN: &str = "access_token";
 pub(crate) const KEYS: &str =
     "authorize_url, token_url, scopes, scope_separator, authorize_params, pkce, client_auth, token_answer, flow";
-/// How a client shows who it is: the word, and what the manifest calls it.
+/// Methods of client authentication: the word in the macro and the variant in the manifest.
 const CLIENT_AUTH: [(&str, &str); 5] = [
     ("body", "Body"),
     ("basic", "Basic"),
@@ -21,7 +21,7 @@ const CLIENT_AUTH: [(&str, &str); 5] = [
     ("none", "None"),
 ];
 
-/// The expression that builds the `OAuth2`.
+/// Returns the expression that builds the `OAuth2`.
 pub(crate) fn expression(scheme: &Scheme, fields: &[String]) -> syn::Result<TokenStream> {
     let more = scheme.text("flow")?.map(object).transpose()?;
     let discovered = more.is_some_and(is_discovered);
@@ -78,7 +78,7 @@ fn texts<'a>(scheme: &'a Scheme, key: &str) -> syn::Result<&'a [LitStr]> {
     Ok(scheme.value(key, "[\"…\"]", read)?.unwrap_or_default())
 }
 
-/// `param("access_type", "offline")`.
+/// Parses `param("access_type", "offline")`.
 fn parameter(call: &Call) -> syn::Result<TokenStream> {
     match (call.name.to_string().as_str(), call.texts.as_slice()) {
         ("param", [name, value]) => {
@@ -88,13 +88,14 @@ fn parameter(call: &Call) -> syn::Result<TokenStream> {
     }
 }
 
-/// Whether the application says the addresses itself that are left out.
+/// Returns true if the provider's metadata supplies the URLs that are left out.
 fn is_discovered(flow: &LitStr) -> bool {
     let flow = serde_json::from_str::<serde_json::Value>(&flow.value());
     flow.is_ok_and(|flow| ["issuer", "resource"].iter().any(|name| flow.get(name).is_some()))
 }
 
-/// What a manifest says about a flow besides, as JSON; what is in it is read when the manifest is made.
+/// Checks that the further settings of a flow are a JSON object. Its content is parsed when the
+/// manifest is built.
 pub(crate) fn object(text: &LitStr) -> syn::Result<&LitStr> {
     match serde_json::from_str::<serde_json::Value>(&text.value()) {
         Ok(serde_json::Value::Object(_)) => Ok(text),
@@ -103,7 +104,7 @@ pub(crate) fn object(text: &LitStr) -> syn::Result<&LitStr> {
     }
 }
 
-/// A text that is one of these words; the first when there is none.
+/// Returns the variant of a text that is one of these words. Without a text it is the first.
 fn choice(scheme: &Scheme, key: &str, kind: &str, words: &[(&str, &str)]) -> syn::Result<TokenStream> {
     let text = scheme.text(key)?;
     let word = text.map_or_else(|| words[0].0.to_owned(), LitStr::value);

@@ -1,4 +1,5 @@
-//! What tools and triggers have in common: the function they stand on, its documentation, and the words of an attribute.
+//! Common parts of tools and triggers: the annotated function, its documentation, and the words of
+//! an attribute.
 
 use heck::ToShoutySnakeCase;
 use proc_macro2::{Span, TokenStream};
@@ -10,7 +11,7 @@ use syn::{Expr, ExprLit, FnArg, Ident, ItemFn, Lit, LitStr, ReturnType, Token, T
 
 const LONGEST_DESCRIPTION: usize = 4096;
 
-/// The function under the attribute, checked.
+/// The annotated function, checked.
 pub(crate) struct Signature {
     pub(crate) function: ItemFn,
     pub(crate) description: String,
@@ -19,7 +20,7 @@ pub(crate) struct Signature {
 }
 
 impl Signature {
-    /// Reads the item; `what` is `tool` or `trigger`.
+    /// Parses the item; `what` is `tool` or `trigger`.
     pub(crate) fn read(item: TokenStream, what: &str) -> syn::Result<Self> {
         let span = item.clone().into_iter().next().map_or_else(Span::call_site, |token| token.span());
         let function: ItemFn = syn::parse2(item).map_err(|error| {
@@ -66,12 +67,13 @@ impl Signature {
         Ok(Self { description, inputs, output, function })
     }
 
-    /// The function's name.
+    /// Returns the function's name.
     pub(crate) fn ident(&self) -> &Ident {
         &self.function.sig.ident
     }
 
-    /// The part of the slug after the toolkit's name: what was given, or the function's name.
+    /// Returns the part of the slug after the toolkit's name: the given one, or the function's
+    /// name.
     pub(crate) fn suffix(&self, given: Option<&LitStr>) -> syn::Result<String> {
         let Some(given) = given else {
             return Ok(self.ident().to_string().to_shouty_snake_case());
@@ -86,7 +88,7 @@ impl Signature {
         Err(syn::Error::new(given.span(), format!("`{value}` cannot be part of a slug; {hint}")))
     }
 
-    /// The name for people: what was given, or the function's name in words.
+    /// Returns the readable name: the given one, or the function's name in words.
     pub(crate) fn title(&self, given: Option<&LitStr>) -> String {
         if let Some(given) = given {
             return given.value();
@@ -97,7 +99,8 @@ impl Signature {
     }
 }
 
-/// A place for generated code that must resolve here and report there.
+/// Returns a span for generated code that resolves names at the call site and reports errors at the
+/// author's tokens.
 pub(crate) fn at(tokens: &impl ToTokens) -> Span {
     tokens.span().resolved_at(Span::call_site())
 }
@@ -120,7 +123,7 @@ pub(crate) struct Word {
     pub(crate) value: Given,
 }
 
-/// What follows the word.
+/// Value that follows the word.
 pub(crate) enum Given {
     Nothing,
     One(LitStr),
@@ -145,7 +148,7 @@ impl Parse for Word {
 }
 
 impl Word {
-    /// For a word that stands alone.
+    /// Reads a word that stands alone.
     pub(crate) fn flag(self) -> syn::Result<bool> {
         match self.value {
             Given::Nothing => Ok(true),
@@ -153,7 +156,7 @@ impl Word {
         }
     }
 
-    /// For `word = "text"`.
+    /// Reads `word = "text"`.
     pub(crate) fn text(self) -> syn::Result<LitStr> {
         match self.value {
             Given::One(text) => Ok(text),
@@ -161,7 +164,7 @@ impl Word {
         }
     }
 
-    /// For `word("text", "text")`.
+    /// Reads `word("text", "text")`.
     pub(crate) fn texts(self) -> syn::Result<Vec<LitStr>> {
         match self.value {
             Given::Many(texts) if !texts.is_empty() => Ok(texts),
@@ -170,13 +173,13 @@ impl Word {
     }
 }
 
-/// Reads the words of an attribute.
+/// Parses the words of an attribute.
 pub(crate) fn words(attributes: TokenStream) -> syn::Result<Vec<Word>> {
     let words = syn::parse::Parser::parse2(Punctuated::<Word, Token![,]>::parse_terminated, attributes)?;
     Ok(words.into_iter().collect())
 }
 
-/// Collects errors so that the author sees all of them at once.
+/// Collects errors, so that the author sees all of them at once.
 #[derive(Default)]
 pub(crate) struct Problems(Option<syn::Error>);
 
@@ -197,7 +200,7 @@ impl Problems {
     }
 }
 
-/// Every value, or every error.
+/// Returns every value, or every error.
 pub(crate) fn all<T>(results: impl IntoIterator<Item = syn::Result<T>>) -> syn::Result<Vec<T>> {
     let mut problems = Problems::default();
     let mut values = Vec::new();

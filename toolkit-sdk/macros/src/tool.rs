@@ -1,4 +1,4 @@
-//! `#[tool(…)]`.
+//! The attribute `#[tool(…)]`.
 
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
@@ -77,7 +77,7 @@ impl Attributes {
     }
 }
 
-/// An example must be a JSON object.
+/// Checks that an example is a JSON object.
 fn object(text: LitStr) -> syn::Result<LitStr> {
     match serde_json::from_str::<serde_json::Value>(&text.value()) {
         Ok(serde_json::Value::Object(_)) => Ok(text),

@@ -1,4 +1,4 @@
-//! `toolkit! { … }`.
+//! The macro `toolkit! { … }`.
 
 use proc_macro2::{Span, TokenStream};
 use quote::quote;
@@ -28,13 +28,13 @@ struct Declaration {
     triggers: Vec<Path>,
 }
 
-/// Whether the toolkit has an import, and what its requests share.
+/// Import of a toolkit, and the settings that its requests share.
 #[derive(Default)]
 enum Import {
     #[default]
     None,
     Plain,
-    /// Constant of the client whose headers and errors are theirs too.
+    /// Path of the client constant whose headers and error rule apply to the import's requests.
     Like(Path),
 }
 
@@ -139,7 +139,7 @@ impl Declaration {
         Ok(())
     }
 
-    /// The expression that builds the manifest.
+    /// Returns the expression that builds the manifest.
     fn manifest(&self) -> syn::Result<TokenStream> {
         let Self { slug, name, description, categories, tools, triggers, .. } = self;
         let prefix = slug.as_ref().map(|slug| slug.value().to_ascii_uppercase());
@@ -197,7 +197,7 @@ fn list<T: Parse>(input: ParseStream<'_>) -> syn::Result<Vec<T>> {
     Ok(Punctuated::<T, Token![,]>::parse_terminated(&content)?.into_iter().collect())
 }
 
-/// An SVG document is taken as it is, a PNG becomes a `data:` URL.
+/// Returns the expression of a logo. An SVG document stays as it is, a PNG becomes a `data:` URL.
 fn logo(path: &LitStr) -> syn::Result<TokenStream> {
     let value = path.value();
     if value.ends_with(".svg") {

@@ -1,4 +1,4 @@
-//! `#[trigger(poll)]` and `#[trigger(webhook)]`.
+//! The attributes `#[trigger(poll)]` and `#[trigger(webhook)]`.
 
 use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};

@@ -1,4 +1,5 @@
-//! What an author reads who wrote something wrong: the error stands on the author's line and says what to write instead.
+//! Compile errors that authors see. Each error points at the author's line and says what to write
+//! instead.
 
 #[test]
 fn errors_point_at_the_authors_line_and_say_what_to_write() {

@@ -1,4 +1,4 @@
-//! Any bytes at all, read as a description and made into a toolkit.
+//! Reads arbitrary bytes as a description and makes a toolkit of it.
 
 #![no_main]
 

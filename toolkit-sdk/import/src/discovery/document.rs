@@ -1,10 +1,10 @@
-//! The parts of a document that are read. Members of other names are left alone.
+//! The parts of a document that are read. Other members are ignored.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// `discovery#restDescription`.
+/// Document of kind `discovery#restDescription`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct Document {
@@ -13,7 +13,7 @@ pub(super) struct Document {
     pub(super) description: String,
     pub(super) root_url: String,
     pub(super) service_path: String,
-    /// Of every method.
+    /// Parameters of every method.
     pub(super) parameters: BTreeMap<String, Parameter>,
     pub(super) auth: Auth,
     pub(super) schemas: BTreeMap<String, Value>,
@@ -44,18 +44,18 @@ pub(super) struct Resource {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct Method {
-    /// `calendar.events.insert`
+    /// Identifier, for example `calendar.events.insert`.
     pub(super) id: String,
     pub(super) path: String,
     pub(super) http_method: String,
     pub(super) description: String,
     pub(super) deprecated: bool,
     pub(super) parameters: BTreeMap<String, Parameter>,
-    /// The order in which people would give them.
+    /// Names of the parameters in their natural order.
     pub(super) parameter_order: Vec<String>,
     pub(super) request: Option<Reference>,
     pub(super) response: Option<Reference>,
-    /// Any one of them suffices.
+    /// Scopes, any one of which suffices.
     pub(super) scopes: Vec<String>,
     pub(super) supports_media_download: bool,
     pub(super) use_media_download_service: bool,
@@ -86,13 +86,13 @@ pub(super) struct Protocols {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Simple {
-    /// Whether the description of a file can go along with it.
+    /// True if the description of a file can be sent along with it.
     pub(super) multipart: bool,
-    /// Below the root, not the service.
+    /// Path below the root, not below the service.
     pub(super) path: String,
 }
 
-/// A parameter: where it goes, and what else is said in the words of a schema.
+/// A parameter: its location, and further members in the form of a schema.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Parameter {

@@ -1,4 +1,4 @@
-//! From a method to operations.
+//! Converts a method to operations.
 
 use manifest::plan::{Place, Style};
 use serde_json::{Map, Value, json};
@@ -9,7 +9,7 @@ use super::{pages, root_url, schema, server};
 use crate::{Answer, Api, Body, Media, Operation, Parameter, Unsupported, file, hints, text};
 
 const METHODS: [&str; 5] = ["GET", "POST", "PUT", "PATCH", "DELETE"];
-/// Begins the names of methods that take something away although their requests are POST.
+/// Prefixes of the names of methods that are destructive although their requests are POST.
 const DESTROYING: [&str; 10] =
     ["batchDelete", "batchRemove", "clear", "delete", "destroy", "empty", "purge", "remove", "trash", "wipe"];
 const FIELDS: &str = "Which parts of the answer to tell, so that it is short: names with commas between them, parts of \
@@ -25,7 +25,8 @@ impl<'a> Reader<'a> {
         Self { document, scopes: scopes::count(document) }
     }
 
-    /// Adds the operations of a method: the plain one, the one that uploads, and the one that downloads.
+    /// Adds the operations of a method: the plain one, the one that uploads, and the one that
+    /// downloads.
     pub(super) fn method(&self, id: &str, resource: &str, method: &Method, api: &mut Api) {
         if !METHODS.contains(&method.http_method.as_str()) {
             let what = format!("the method {}", text::line(&method.http_method, 40));
@@ -43,7 +44,7 @@ impl<'a> Reader<'a> {
             }
         }
         if method.supports_media_download {
-            // Without a description there is nothing but the bytes.
+            // Without a response schema the method returns nothing but the bytes.
             let whole = method.response.is_none();
             api.operations.push(self.download(if whole { id } else { &media }, &plain, method));
             if whole {
@@ -77,7 +78,7 @@ impl<'a> Reader<'a> {
         operation
     }
 
-    /// The body of a method; none when nothing can be said in it.
+    /// Returns the body of a method, or `None` if it has no members.
     fn body(&self, method: &Method) -> Option<Body> {
         let name = method.request.as_ref()?.name.as_str();
         let whole = self.document.schemas.get(name)?;
@@ -116,7 +117,8 @@ impl<'a> Reader<'a> {
         made
     }
 
-    /// The bytes of a file, with its description where the method takes one.
+    /// Builds the operation that uploads the bytes of a file, with its description if the method
+    /// accepts one.
     fn upload(&self, id: &str, plain: &Operation, upload: &MediaUpload, simple: &Simple) -> Operation {
         let media = file(Some(&takes(upload)));
         let mut operation = with_id(id, plain, &format!("Uploads a file. {}", plain.description));
@@ -165,7 +167,7 @@ fn parameter(name: &str, about: &document::Parameter, path: &str) -> Parameter {
             _ => Style::Form,
         },
         explode: about.repeated,
-        // `{+name}` is a name of several segments, and its `/` stay (RFC 6570, 3.2.3).
+        // `{+name}` is a name of several segments that keeps its `/` (RFC 6570, 3.2.3).
         segments: path.contains(&format!("{{+{name}}}")),
         required: about.required || place == Place::Path,
         schema: schema::parameter(about),
@@ -174,7 +176,7 @@ fn parameter(name: &str, about: &document::Parameter, path: &str) -> Parameter {
     }
 }
 
-/// A parameter that is always the same.
+/// Returns a parameter with a fixed value.
 fn fixed(name: &str, value: &str) -> Parameter {
     Parameter {
         name: name.to_owned(),
@@ -189,8 +191,9 @@ fn fixed(name: &str, value: &str) -> Parameter {
     }
 }
 
-/// Whether a method needs a member of its body: it is annotated so, or its words begin so. A resource that is changed needs no
-/// more than what changes, so words count only where something is asked or made.
+/// Returns true if a method requires a member of its body: it is annotated so, or its description
+/// begins with `Required.`. A change of a resource requires only the changed members, so the
+/// description counts only for methods that create a resource or take a request message.
 fn is_required(member: &Value, method: &Method, schema: &str) -> bool {
     let annotated = member["annotations"]["required"].as_array().into_iter().flatten();
     let said = member["description"].as_str().is_some_and(|words| words.starts_with("Required."));

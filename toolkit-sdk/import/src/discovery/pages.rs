@@ -1,14 +1,15 @@
-//! Lists that go on: `pageToken` asks for what `nextPageToken` named.
+//! Pagination of lists: `pageToken` takes the value of `nextPageToken`.
 
 use manifest::plan::{Next, Pages, Place};
 use serde_json::{Map, Value};
 
 use crate::{Operation, schema, schema::Shared};
 
-/// Lists of a page that tell about the answer itself.
+/// Lists of a page that are about the response itself.
 const ASIDE: [&str; 4] = ["defaultReminders", "unreachable", "unreachables", "warnings"];
 
-/// How the list that an operation answers goes on. `resource` is the name of what is listed.
+/// Returns the pagination of the list that an operation returns. `resource` is the name of the
+/// listed resource.
 pub(super) fn of(operation: &Operation, resource: &str, shared: &Shared) -> Option<Pages> {
     let asks = operation.parameters.iter().any(|it| it.place == Place::Query && it.name == "pageToken");
     let page = schema::flat(operation.answer.schema.as_ref()?, shared);
@@ -23,7 +24,7 @@ pub(super) fn of(operation: &Operation, resource: &str, shared: &Shared) -> Opti
     })
 }
 
-/// The list that the page is about, when that is beyond doubt.
+/// Returns the list that the page is about, if it is unambiguous.
 fn list<'a>(members: &'a Map<String, Value>, resource: &str) -> Option<&'a String> {
     let is_list = |(name, member): &(&String, &Value)| member["type"] == "array" && !ASIDE.contains(&name.as_str());
     let lists: Vec<&String> = members.iter().filter(is_list).map(|(name, _)| name).collect();

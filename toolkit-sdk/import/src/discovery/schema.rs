@@ -1,4 +1,5 @@
-//! Schemas of a document, as JSON Schema. Their language is that of its third draft, with numbers and defaults as texts.
+//! Converts the schemas of a document to JSON Schema. They follow the third draft of JSON Schema,
+//! with numbers and defaults as texts.
 
 use std::collections::BTreeMap;
 
@@ -6,20 +7,20 @@ use serde_json::{Map, Value};
 
 use super::document::{Document, Parameter};
 
-/// Bytes that the meanings of an enumeration's values may add to a description.
+/// Largest number of bytes that the meanings of an enumeration's values may add to a description.
 const MEANINGS: usize = 600;
 
-/// The shared schemas.
+/// Returns the shared schemas.
 pub(super) fn shared(document: &Document) -> BTreeMap<String, Value> {
     document.schemas.iter().map(|(name, schema)| (name.clone(), of(schema))).collect()
 }
 
-/// A reference to a shared schema.
+/// Returns a reference to a shared schema.
 pub(super) fn reference(name: &str) -> Value {
     serde_json::json!({ "$ref": format!("#/$defs/{name}") })
 }
 
-/// The schema of a parameter.
+/// Returns the schema of a parameter.
 pub(super) fn parameter(parameter: &Parameter) -> Value {
     let one = of(&Value::Object(parameter.schema.clone()));
     if !parameter.repeated {
@@ -35,7 +36,7 @@ pub(super) fn parameter(parameter: &Parameter) -> Value {
     list
 }
 
-/// Turns one schema, with those inside it.
+/// Converts one schema and those inside it.
 pub(super) fn of(schema: &Value) -> Value {
     let Some(own) = schema.as_object() else { return Value::Object(Map::new()) };
     let mut out = Map::new();
@@ -45,7 +46,7 @@ pub(super) fn of(schema: &Value) -> Value {
         let kept = match keyword.as_str() {
             "$ref" => value.as_str().map(|name| format!("#/$defs/{name}").into()),
             "type" => Some(value.clone()).filter(|_| kind != "any"),
-            // What is not known elsewhere says nothing there.
+            // Formats that other consumers do not know have no effect there.
             "format" => value.as_str().map(format).map(Value::from),
             "items" | "additionalProperties" if value.is_object() => Some(of(value)),
             "properties" => value.as_object().map(|all| all.iter().map(member).collect::<Map<_, _>>().into()),
@@ -72,7 +73,7 @@ pub(super) fn of(schema: &Value) -> Value {
 
 fn member((name, schema): (&String, &Value)) -> (String, Value) {
     let mut made = of(schema);
-    // Names the kind of the resource, and is never anything else.
+    // This member names the kind of the resource and has a fixed value.
     let fixed = schema.get("default").and_then(Value::as_str).is_some_and(|default| default.contains('#'));
     if name == "kind" && fixed {
         made["readOnly"] = true.into();
@@ -80,7 +81,7 @@ fn member((name, schema): (&String, &Value)) -> (String, Value) {
     (name.clone(), made)
 }
 
-/// Documents say in words what an application only answers.
+/// Returns true if the description marks a member as output only. Documents state this in words.
 fn is_output(description: &str) -> bool {
     let start: String = description.chars().take(16).filter(char::is_ascii_alphanumeric).collect();
     start.to_ascii_lowercase().starts_with("outputonly")
@@ -99,7 +100,7 @@ fn number(value: &Value) -> Option<Value> {
     whole.or_else(|| text.parse::<f64>().ok().filter(|it| it.is_finite()).map(Value::from))
 }
 
-/// Defaults are texts whatever the type is.
+/// Parses a default. Defaults are texts regardless of the type.
 fn typed(value: &Value, kind: &str) -> Option<Value> {
     let Some(text) = value.as_str() else { return Some(value.clone()) };
     match kind {
@@ -110,7 +111,7 @@ fn typed(value: &Value, kind: &str) -> Option<Value> {
     }
 }
 
-/// The values that are not deprecated, and what they mean as far as there is room.
+/// Returns the values that are not deprecated, and their meanings if these fit.
 fn choices(own: &Map<String, Value>) -> (Value, String) {
     let list = |name: &str| own.get(name).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     let (all, meanings, deprecated) = (list("enum"), list("enumDescriptions"), list("enumDeprecated"));

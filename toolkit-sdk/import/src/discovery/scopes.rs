@@ -1,21 +1,22 @@
-//! Which scope a tool asks for.
+//! Selects the scope that a tool requests.
 //!
-//! A document lists scopes of which any one suffices, from the one that opens everything to some that open a part of a
-//! person's things only. A tool names one, since those of a manifest are all needed. It is
-//! 1. none of those that open only a part ([`PARTIAL`]), as long as there is another;
-//! 2. not the one that opens the whole cloud, as long as there is another;
-//! 3. for a tool that changes nothing one that only reads, if there is one;
-//! 4. of what is left the one that opens the fewest methods of the document;
-//! 5. of those the one with the shortest name.
+//! A document lists scopes, any one of which suffices. They range from one that grants access to
+//! everything to some that grant access to only a part of a user's data. A tool names exactly one
+//! scope, since all scopes of a manifest are required. It is chosen by these rules:
+//! 1. none of those that grant only a part ([`PARTIAL`]), as long as another exists;
+//! 2. not the one that grants the whole cloud, as long as another exists;
+//! 3. for a read-only tool, one that only grants reading, if it exists;
+//! 4. of the remaining ones, the one that grants the fewest methods of the document;
+//! 5. of those, the one with the shortest name.
 //!
-//! Where this is not what is wanted, the overlay says so.
+//! The overlay replaces the scope where this choice is wrong.
 
 use std::collections::BTreeMap;
 
 use super::document::{Document, Method, Resource};
 
-/// Words in the names of scopes that open only some things of a person: those that the app made itself, that are public, of
-/// which little is told, or that an add-on has before it.
+/// Words in the names of scopes that grant access to only some of a user's data: data that the app
+/// created itself, public data, reduced data, or the data that an add-on currently works on.
 const PARTIAL: [&str; 14] = [
     "addons",
     "app",
@@ -33,7 +34,7 @@ const PARTIAL: [&str; 14] = [
     "public",
 ];
 
-/// How many methods each scope opens.
+/// Number of methods that each scope grants.
 pub(super) type Counts<'a> = BTreeMap<&'a str, usize>;
 
 pub(super) fn count(document: &Document) -> Counts<'_> {
@@ -50,7 +51,7 @@ pub(super) fn count(document: &Document) -> Counts<'_> {
     counts
 }
 
-/// The one scope that a tool asks for; none where none is needed.
+/// Returns the one scope that a tool requests, or `None` if the method lists no scopes.
 pub(super) fn chosen(scopes: &[String], read_only: bool, counts: &Counts<'_>) -> Option<String> {
     let rank = |scope: &&String| {
         let name = name(scope);
@@ -64,7 +65,7 @@ pub(super) fn chosen(scopes: &[String], read_only: bool, counts: &Counts<'_>) ->
     scopes.iter().min_by_key(rank).cloned()
 }
 
-/// The end of `https://www.googleapis.com/auth/calendar.events`.
+/// Returns the last part of `https://www.googleapis.com/auth/calendar.events`.
 fn name(scope: &str) -> &str {
     scope.trim_end_matches('/').rsplit('/').next().unwrap_or_default()
 }
@@ -73,7 +74,7 @@ fn name(scope: &str) -> &str {
 mod tests {
     use super::*;
 
-    /// The scope of a method, out of scopes with the number of methods that each opens.
+    /// Returns the scope of a method, given scopes with the number of methods that each grants.
     fn chosen_of(read_only: bool, scopes: &[(&'static str, usize)]) -> String {
         let all: Vec<String> = scopes.iter().map(|(scope, _)| (*scope).to_owned()).collect();
         chosen(&all, read_only, &scopes.iter().copied().collect()).unwrap_or_default()

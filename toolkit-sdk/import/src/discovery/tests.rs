@@ -1,4 +1,4 @@
-//! What a Discovery document becomes.
+//! Import of a Discovery document.
 
 use serde_json::{Value, json};
 

@@ -1,15 +1,15 @@
-//! Arguments: how the types of a schema are described to an agent, and how they go into a document.
+//! Arguments: their description for an agent, and their place in a document.
 //!
 //! | Type | JSON Schema |
 //! |---|---|
 //! | `Int`, `Float`, `Boolean`, `String`, `ID` | integer, number, boolean, string, string |
 //! | an enumeration | its values |
-//! | an input object | an object; with `@oneOf` of exactly one member |
-//! | `Date`, `DateTime`, `Time`, `URI`, `UUID`, `Email` and their like | string with that `format` |
-//! | `BigInt`, `Long`, `Decimal` and their like | a number, or a string of digits |
-//! | `JSON`, `Any` and their like | anything |
+//! | an input object | an object; with `@oneOf` an object of exactly one member |
+//! | `Date`, `DateTime`, `Time`, `URI`, `UUID`, `Email` and similar | string with that `format` |
+//! | `BigInt`, `Long`, `Decimal` and similar | a number, or a string of digits |
+//! | `JSON`, `Any` and similar | any value |
 //! | `Upload` | not supported |
-//! | any other scalar | anything, with its name and what the schema says of it |
+//! | any other scalar | any value, with its name and description |
 
 use std::collections::BTreeMap;
 
@@ -21,9 +21,9 @@ use crate::text;
 /// The arguments of a field.
 pub(super) struct Arguments {
     pub(super) schema: Value,
-    /// `($id: ID!)`, or nothing.
+    /// `($id: ID!)`, or empty.
     pub(super) variables: String,
-    /// `(id: $id)`, or nothing.
+    /// `(id: $id)`, or empty.
     pub(super) passed: String,
     /// Names of arguments that cannot be sent.
     pub(super) unsupported: Vec<String>,
@@ -44,12 +44,13 @@ pub(super) fn arguments(schema: &Schema, arguments: &[Argument]) -> Arguments {
     }
 }
 
-/// The type of a variable. With a default of the application's own it may be left out (GraphQL, 5.8.5).
+/// Returns the type of a variable. A variable with a default of the provider may be omitted
+/// (GraphQL, 5.8.5).
 fn declared(argument: &Argument) -> String {
     if argument.has_default { argument.ty.nullable().to_string() } else { argument.ty.to_string() }
 }
 
-/// The types that arguments refer to.
+/// Returns the schemas of the types that arguments refer to.
 pub(super) fn shared(schema: &Schema) -> BTreeMap<String, Value> {
     let described = |(name, ty): (&String, &Type)| {
         let mut made = match &ty.kind {
@@ -85,7 +86,8 @@ fn object(members: &[&Argument], of: impl Fn(&Argument) -> Value) -> Value {
     made
 }
 
-/// One argument or member. In input objects null says that a value is taken away, so it stays possible there.
+/// Returns the schema of one argument or member. In input objects null removes a value, so null
+/// stays allowed there.
 fn member(schema: &Schema, argument: &Argument, nullable: bool) -> Value {
     let mut made = of(schema, &argument.ty);
     let open = nullable && !matches!(argument.ty, Ref::NonNull(_));
@@ -117,7 +119,8 @@ fn of(schema: &Schema, ty: &Ref) -> Value {
     }
 }
 
-/// A scalar by its name: a schema says nothing else about its values.
+/// Returns the schema of a scalar by its name, since a GraphQL schema says nothing else about its
+/// values.
 pub(super) fn scalar(name: &str, description: &str) -> Value {
     let with = |format: &str| json!({ "type": "string", "format": format });
     match name.to_ascii_lowercase().as_str() {

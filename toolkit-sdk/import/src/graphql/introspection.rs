@@ -1,4 +1,5 @@
-//! The answer to an introspection query, whole or its `data` or its `__schema` alone.
+//! Reads the response to an introspection query: the whole response, its `data`, or its `__schema`
+//! alone.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -142,7 +143,8 @@ fn reference(ty: TypeRef) -> Option<Ref> {
     }
 }
 
-/// A default as the language writes it: what is JSON too, or a value of an enumeration.
+/// Parses a default in the syntax of the schema language. Only values that are also JSON, and
+/// values of an enumeration, are supported.
 fn literal(text: &str) -> Option<Value> {
     let is_name =
         |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');

@@ -1,4 +1,4 @@
-//! The schema language.
+//! Reads the schema language.
 
 use std::collections::BTreeMap;
 
@@ -9,11 +9,11 @@ use serde_json::Value;
 use super::model::{Argument, Choice, Field, Kind, Ref, Schema, Type};
 use crate::{Error, Result};
 
-/// Nesting of a text: types in lists, values in values.
+/// Largest nesting depth of types in lists and values in values.
 const DEEPEST: usize = 100;
 const MOST_TOKENS: usize = 5_000_000;
 
-/// Reads a text of definitions. Extensions are joined with what they extend.
+/// Parses a text of definitions. Extensions are merged into the types that they extend.
 pub(super) fn read(source: &str) -> Result<Schema> {
     let parsed = Parser::new().recursion_limit(DEEPEST).token_limit(MOST_TOKENS).parse_ast(source, "schema.graphql");
     let document = parsed.map_err(|failed| {
@@ -162,7 +162,7 @@ fn reference(ty: &ast::Type) -> Ref {
     }
 }
 
-/// A value as JSON; enumerations are texts there.
+/// Converts a value to JSON. Enumeration values become texts.
 fn json(value: &ast::Value) -> Option<Value> {
     Some(match value {
         ast::Value::Null | ast::Value::Variable(_) => return None,
@@ -182,7 +182,7 @@ fn json(value: &ast::Value) -> Option<Value> {
 }
 
 impl Kind {
-    /// The same kind with nothing in it.
+    /// Returns the same kind without content.
     fn empty(&self) -> Self {
         match self {
             Self::Scalar => Self::Scalar,
@@ -194,7 +194,7 @@ impl Kind {
         }
     }
 
-    /// Adds what another definition or extension of the same type says.
+    /// Adds the content of another definition or extension of the same type.
     fn join(&mut self, more: Self) {
         match (self, more) {
             (Self::Enum(own), Self::Enum(more)) => own.extend(more),

@@ -1,11 +1,11 @@
-//! What both forms of a schema are read into.
+//! The common model of both forms of a schema.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use serde_json::Value;
 
-/// A schema, as far as tools need it.
+/// A schema, reduced to the parts that tools use.
 #[derive(Debug, Default)]
 pub(super) struct Schema {
     pub(super) query: Option<String>,
@@ -26,7 +26,7 @@ pub(super) enum Kind {
     Enum(Vec<Choice>),
     Input {
         fields: Vec<Argument>,
-        /// Takes exactly one of its fields.
+        /// True if the input takes exactly one of its fields.
         one_of: bool,
     },
     Object(Vec<Field>),
@@ -49,7 +49,7 @@ pub(super) struct Field {
     pub(super) description: String,
     pub(super) arguments: Vec<Argument>,
     pub(super) ty: Ref,
-    /// Why it is.
+    /// Reason of the deprecation.
     pub(super) deprecated: Option<String>,
 }
 
@@ -59,7 +59,7 @@ pub(super) struct Argument {
     pub(super) name: String,
     pub(super) description: String,
     pub(super) ty: Ref,
-    /// Whether the application has a value of its own for it.
+    /// True if the provider has a default value for it.
     pub(super) has_default: bool,
     pub(super) default: Option<Value>,
     pub(super) deprecated: bool,
@@ -74,7 +74,7 @@ pub(super) enum Ref {
 }
 
 impl Schema {
-    /// The fields of an object or an interface.
+    /// Returns the fields of an object or an interface.
     pub(super) fn fields(&self, name: &str) -> Option<&[Field]> {
         match &self.types.get(name)?.kind {
             Kind::Object(fields) | Kind::Interface { fields, .. } => Some(fields),
@@ -94,7 +94,7 @@ impl Argument {
 }
 
 impl Ref {
-    /// The type inside of lists.
+    /// Returns the name of the type inside lists.
     pub(super) fn name(&self) -> &str {
         match self {
             Self::Named(name) => name,

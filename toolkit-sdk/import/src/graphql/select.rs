@@ -1,10 +1,11 @@
-//! What a tool answers: the fields of an object that agents can be expected to want, as a selection set.
+//! Selects the fields of an object that agents are likely to want, as a selection set.
 //!
-//! On the first level all plain values, and the objects beside them with fewer; on the third only values. Left out are fields
-//! that need arguments, that are deprecated, and objects inside an object of their own kind, so that there are no circles.
-//! A list of the Relay convention tells its items and where it ends; inside of other objects only how many there are, since
-//! applications count what such lists would cost. Of a union or an interface the name of the type is told, and the values of
-//! each possible one.
+//! The first level has all plain values and objects with fewer fields; the third level has only
+//! plain values. Left out are fields with required arguments, deprecated fields, and objects inside
+//! an object of their own type, so that no cycle occurs. A list of the Relay convention has its
+//! items and its end. Inside other objects it has only its length, since providers count the cost
+//! of such lists. A union or an interface has the name of its type and the values of each possible
+//! type.
 
 use std::collections::BTreeMap;
 
@@ -13,19 +14,19 @@ use serde_json::{Map, Value, json};
 use super::input;
 use super::model::{Field, Kind, Ref, Schema};
 
-/// Fields of one document.
+/// Largest number of fields of one document.
 const MOST_FIELDS: usize = 200;
-/// Plain values of one object, by level.
+/// Largest number of plain values of one object, by level.
 const VALUES: [usize; 3] = [60, 12, 5];
-/// Objects inside of one object, by level.
+/// Largest number of objects inside one object, by level.
 const OBJECTS: [usize; 3] = [15, 3, 0];
-/// Types that are told apart in one place.
+/// Largest number of possible types of one union or interface.
 const MOST_TYPES: usize = 12;
-/// Values of each of them.
+/// Largest number of values of each possible type.
 const MOST_OF_TYPE: usize = 10;
-/// Fields of one type that are looked at.
+/// Largest number of fields of one type that are examined.
 const MOST_SEEN: usize = 2_000;
-/// Values that say what an object is; they come first where there is not room for all.
+/// Names of values that identify an object. They take precedence if not all values fit.
 const TELLING: [&str; 18] = [
     "id",
     "name",
@@ -47,15 +48,15 @@ const TELLING: [&str; 18] = [
     "updatedAt",
 ];
 
-/// A selection set, and the schema of what it answers.
+/// A selection set, and the schema of its result.
 #[derive(Debug)]
 pub(super) struct Selected {
-    /// ` { id name }`, or nothing for a plain value.
+    /// ` { id name }`, or empty for a plain value.
     pub(super) text: String,
     pub(super) schema: Value,
 }
 
-/// What is selected of a field of this type.
+/// Returns the selection for a field of this type.
 pub(super) fn of(schema: &Schema, ty: &Ref) -> Selected {
     let mut selecting = Selecting { schema, left: MOST_FIELDS, path: Vec::new() };
     let name = ty.name();
@@ -72,11 +73,11 @@ pub(super) fn of(schema: &Schema, ty: &Ref) -> Selected {
 struct Selecting<'a> {
     schema: &'a Schema,
     left: usize,
-    /// The types that lead here.
+    /// Types that enclose the current one.
     path: Vec<&'a str>,
 }
 
-/// Parts of a selection set and the members they answer.
+/// Parts of a selection set, and the members that they return.
 #[derive(Default)]
 struct Set {
     parts: Vec<String>,
@@ -98,7 +99,7 @@ impl Set {
 }
 
 impl<'a> Selecting<'a> {
-    /// A list with its items, its length and its end.
+    /// Selects the items, the length and the end of a list.
     fn connection(&mut self, name: &'a str, list: &str) -> (String, Value) {
         let schema = self.schema;
         let mut set = Set::default();
@@ -119,7 +120,8 @@ impl<'a> Selecting<'a> {
         set.finish()
     }
 
-    /// The items of a connection, which are on the first level, though an edge may stand around them.
+    /// Selects the items of a connection. They are on the first level even if an edge encloses
+    /// them.
     fn items(&mut self, name: &'a str, list: &str) -> (String, Value) {
         let node = self.schema.field(name, "node").filter(|_| list == "edges");
         let Some(node) = node else {
@@ -134,7 +136,7 @@ impl<'a> Selecting<'a> {
         (format!(" {{ node{text} }}"), schema)
     }
 
-    /// The parts of an object, an interface or a union.
+    /// Selects the parts of an object, an interface or a union.
     fn object(&mut self, name: &'a str, level: usize) -> (String, Value) {
         let schema = self.schema;
         self.path.push(name);
@@ -182,7 +184,7 @@ impl<'a> Selecting<'a> {
         }
     }
 
-    /// How long a list is that is not told.
+    /// Selects the length of a list whose items are not selected.
     fn count(&mut self, field: &'a Field, set: &mut Set) {
         let count = self.schema.field(field.ty.name(), "totalCount").filter(|it| is_plain(it, self.schema));
         if count.is_some() && self.left > 0 {
@@ -192,7 +194,8 @@ impl<'a> Selecting<'a> {
         }
     }
 
-    /// What each possible type has beside the common fields. Values of one name but another type cannot stand in one answer.
+    /// Selects the values of each possible type beside the common fields. Values with the same name
+    /// but different types cannot be part of one response.
     fn kinds(&mut self, common: &[Field], possible: &'a [String], level: usize, set: &mut Set) {
         let schema = self.schema;
         let mut told: BTreeMap<&str, &Ref> = BTreeMap::new();
@@ -218,7 +221,7 @@ impl<'a> Selecting<'a> {
     }
 }
 
-/// Whether a field is told without being asked anything.
+/// Returns true if a field is not deprecated and has no required arguments.
 fn is_free(field: &Field) -> bool {
     field.deprecated.is_none() && !field.arguments.iter().any(super::model::Argument::is_required)
 }
@@ -227,7 +230,7 @@ fn is_plain(field: &Field, schema: &Schema) -> bool {
     is_free(field) && schema.is_leaf(field.ty.name())
 }
 
-/// At most so many, in the order of the schema, the telling ones before the others.
+/// Keeps at most this many fields in the order of the schema. Identifying fields take precedence.
 fn first(mut fields: Vec<&Field>, most: usize) -> Vec<&Field> {
     if fields.len() > most {
         let place = |field: &&Field| TELLING.iter().position(|name| *name == field.name).unwrap_or(TELLING.len());

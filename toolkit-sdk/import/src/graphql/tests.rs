@@ -1,4 +1,4 @@
-//! What a GraphQL schema becomes.
+//! Import of a GraphQL schema.
 
 use apollo_compiler::{ExecutableDocument, Schema as Checked};
 use serde_json::{Value, json};

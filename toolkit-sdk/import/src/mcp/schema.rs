@@ -1,17 +1,18 @@
-//! Schemas of tools. Each has its own shared parts, so these get the tool's name before their own.
+//! Schemas of tools. Each has its own shared parts, so the names of these parts are prefixed with
+//! the tool's name.
 
 use serde_json::{Map, Value};
 
 use crate::Api;
 
-/// Takes a schema over; what it shares among its parts goes to the API's shared schemas.
+/// Imports a schema. Its shared parts are added to the API's shared schemas.
 pub(super) fn taken(schema: &Value, prefix: &str, api: &mut Api) -> Value {
     for keyword in ["$defs", "definitions"] {
         for (name, part) in schema.get(keyword).and_then(Value::as_object).into_iter().flatten() {
             api.schemas.insert(format!("{prefix}.{name}"), moved(part, prefix));
         }
     }
-    // A part that is the whole again.
+    // A part refers to the whole schema.
     if refers_to_whole(schema) {
         api.schemas.insert(prefix.to_owned(), moved(schema, prefix));
     }
@@ -31,7 +32,8 @@ fn refers_to_whole(schema: &Value) -> bool {
     }
 }
 
-/// The schema with its references leading to where the shared parts are now. Its depth is that of a JSON document.
+/// Returns the schema with its references changed to the new places of the shared parts. Its depth
+/// is limited by that of a JSON document.
 fn moved(schema: &Value, prefix: &str) -> Value {
     match schema {
         Value::Object(members) => {
@@ -49,7 +51,7 @@ fn member(name: &str, value: &Value, prefix: &str) -> Value {
     match part {
         Some(part) => format!("#/$defs/{prefix}.{part}").into(),
         None if reference == "#" => format!("#/$defs/{prefix}").into(),
-        // Places inside of members are not followed; such a part says nothing.
+        // References to places inside members are not followed; such a part has no constraints.
         None => reference.into(),
     }
 }

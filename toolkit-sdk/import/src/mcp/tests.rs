@@ -1,4 +1,4 @@
-//! What the tools of an MCP server become.
+//! Import of the tools of an MCP server.
 
 use serde_json::{Value, json};
 

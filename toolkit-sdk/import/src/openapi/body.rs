@@ -1,4 +1,4 @@
-//! Bodies of requests and answers.
+//! Reads the bodies of requests and responses.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::{Reader, schema::is_binary};
 use crate::{Answer, Body, Field, Media, Operation, file};
 
-/// Media types in the order in which they are taken.
+/// Kinds of media types, in order of preference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
     Json,
@@ -19,7 +19,7 @@ enum Kind {
 }
 
 impl<'a> Reader<'a> {
-    /// Reads what is sent.
+    /// Reads the body of a request.
     pub(super) fn body(&mut self, made: &mut Operation, body: &'a Value) {
         let body = self.document.follow(body);
         if matches!(made.method.as_str(), "GET" | "HEAD") {
@@ -30,7 +30,7 @@ impl<'a> Reader<'a> {
         let mut best: Option<(Kind, &'a String, &'a Value)> = None;
         for (media_type, about) in content {
             let kind = self.kind(media_type, about);
-            // With bytes among its parts, a form of parts is the one that was meant.
+            // If a part is a file, the multipart form is preferred to the plain one.
             let binary = kind == Kind::Multipart && self.has_file(about);
             let better = best.is_none_or(|(best, ..)| kind < best || (binary && best == Kind::Form));
             if better {
@@ -83,7 +83,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// How the members of a form are written, where the description says so.
+    /// Returns the encodings of the members of a form that the description states.
     fn fields(&self, about: &Value) -> Vec<Field> {
         let encodings = about["encoding"].as_object().into_iter().flatten();
         let field = |(name, encoding): (&String, &Value)| {
@@ -100,7 +100,7 @@ impl<'a> Reader<'a> {
         encodings.filter_map(field).collect()
     }
 
-    /// The members of a form of parts, with files where bytes are meant.
+    /// Returns the members of a multipart form, with a file for each binary member.
     fn with_files(&mut self, read: &Value) -> Value {
         let mut whole = self.flat(read);
         let Some(members) = whole.get_mut("properties").and_then(Value::as_object_mut) else { return whole };
@@ -116,7 +116,7 @@ impl<'a> Reader<'a> {
         whole
     }
 
-    /// Reads what comes back; answers the response that was read.
+    /// Reads the response of an operation, and returns the part of the document that describes it.
     pub(super) fn answer(&mut self, made: &mut Operation, own: &'a Map<String, Value>) -> &'a Value {
         let responses = own.get("responses").and_then(Value::as_object);
         let response = responses.and_then(success).map_or(&Value::Null, |response| self.document.follow(response));
@@ -143,13 +143,13 @@ impl<'a> Reader<'a> {
         response
     }
 
-    /// A schema with its references and parts put together.
+    /// Returns a schema with its references and parts merged.
     pub(super) fn flat(&mut self, schema: &Value) -> Value {
         self.schemas.flat(schema)
     }
 }
 
-/// The response that tells of success: the lowest of the 200s, else the default.
+/// Returns the response that describes success: the lowest of the 200s, otherwise the default.
 fn success(responses: &Map<String, Value>) -> Option<&Value> {
     let mut good: Vec<&String> = responses.keys().filter(|status| status.starts_with('2')).collect();
     good.sort();
@@ -171,7 +171,7 @@ fn is_text(media_type: &str) -> bool {
         || matches!(plain, "application/graphql" | "application/javascript" | "application/sql" | "application/jsonl")
 }
 
-/// A media type that says which bytes they are.
+/// Returns a media type if it is specific.
 fn fixed(media_type: &str) -> Option<String> {
     let open = media_type.contains('*') || media_type == "application/octet-stream" || media_type.is_empty();
     (!open).then(|| media_type.to_owned())

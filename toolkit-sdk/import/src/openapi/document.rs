@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-/// References that lead to references.
+/// Longest chain of references to references.
 const LONGEST_CHAIN: usize = 32;
 
 /// A document of version 3.
@@ -18,7 +18,8 @@ impl<'a> Document<'a> {
         Self { root }
     }
 
-    /// What a value is, or what it refers to. Nothing when that is not in this document.
+    /// Resolves a value that may be a reference. Returns null if its target is not in this
+    /// document.
     pub(super) fn follow(&self, value: &'a Value) -> &'a Value {
         let mut value = value;
         for _ in 0..LONGEST_CHAIN {
@@ -33,19 +34,19 @@ impl<'a> Document<'a> {
         &Value::Null
     }
 
-    /// The same for a value that may be missing.
+    /// Resolves a value that may be missing.
     pub(super) fn resolve(&self, value: Option<&'a Value>) -> &'a Value {
         value.map_or(&Value::Null, |value| self.follow(value))
     }
 
-    /// What a local reference names.
+    /// Returns the target of a local reference.
     pub(super) fn target(&self, reference: &str) -> Option<&'a Value> {
         let pointer = reference.strip_prefix('#')?;
         self.root.pointer(pointer).or_else(|| self.root.pointer(&unescaped(pointer)))
     }
 }
 
-/// References are written in URLs, so a pointer in one may be percent-encoded.
+/// Decodes a pointer. References are URLs, so a pointer in one may be percent-encoded.
 fn unescaped(pointer: &str) -> Cow<'_, str> {
     percent_encoding::percent_decode_str(pointer).decode_utf8_lossy()
 }

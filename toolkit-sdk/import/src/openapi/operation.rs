@@ -1,4 +1,4 @@
-//! Operations.
+//! Reads operations.
 
 use serde_json::{Map, Value};
 

@@ -1,5 +1,5 @@
-//! How lists go on, guessed from names that are in wide use. A wrong guess costs nothing: reading further pages is offered, and
-//! an application that answers no next page ends it.
+//! Detects pagination from widely used names. A wrong guess does no harm: reading further pages is
+//! only an option, and it ends at a response without a next page.
 
 use manifest::plan::{Next, Pages, Place};
 use serde_json::Value;
@@ -42,7 +42,7 @@ const NEXT_CURSORS: [&str; 16] = [
 ];
 const NEXT_URLS: [&str; 8] =
     ["next", "next_url", "next_page_url", "nextLink", "next_page_uri", "@odata.nextLink", "next_href", "href"];
-/// Objects of a page that tell about pages.
+/// Objects of a page that are about pagination.
 const HOLDERS: [&str; 11] = [
     "meta",
     "paging",
@@ -60,7 +60,7 @@ const OFFSETS: [&str; 6] = ["offset", "skip", "startAt", "start_at", "$skip", "p
 const PAGES: [&str; 5] = ["page", "page_number", "pageNumber", "page[number]", "Page"];
 const LISTS: [&str; 8] = ["data", "items", "results", "values", "value", "records", "entries", "list"];
 
-/// Guesses how the list that an operation answers goes on.
+/// Detects the pagination of the list that an operation returns.
 pub(super) fn detect(made: &Operation, response: &Value, flat: &mut dyn FnMut(&Value) -> Value) -> Option<Pages> {
     if made.method != "GET" || made.answer.file {
         return None;
@@ -74,7 +74,7 @@ pub(super) fn detect(made: &Operation, response: &Value, flat: &mut dyn FnMut(&V
     Some(Pages { next: next?, items, argument: String::new() })
 }
 
-/// Where the list is in a page, when that is beyond doubt.
+/// Returns the place of the list in a page, if it is unambiguous.
 fn list(page: &Value, flat: &mut dyn FnMut(&Value) -> Value) -> Option<String> {
     if page["type"] == "array" {
         return Some(String::new());
@@ -119,7 +119,8 @@ fn by_number(made: &Operation) -> Option<Next> {
     Some(Next::Page { parameter: page.name.clone(), first: u32::from(!from_zero) })
 }
 
-/// The place of a member with one of these names, at the top of a page or in what tells about pages.
+/// Returns the place of a member with one of these names, at the top of a page or in an object
+/// about pagination.
 fn member(page: &Value, names: &[&str], kinds: &[&str], flat: &mut dyn FnMut(&Value) -> Value) -> Option<String> {
     let mut holders = vec![(String::new(), page.clone())];
     for holder in HOLDERS {
@@ -136,7 +137,7 @@ fn member(page: &Value, names: &[&str], kinds: &[&str], flat: &mut dyn FnMut(&Va
                 Value::Array(several) => several.iter().any(fits),
                 one => fits(one),
             };
-            // A link at the top called `href` is the page's own.
+            // A link at the top called `href` is that of the page itself.
             if fits && (*name != "href" || place.ends_with("/next")) {
                 return Some(format!("{place}/{}", name.replace('~', "~0").replace('/', "~1")));
             }

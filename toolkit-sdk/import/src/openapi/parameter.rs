@@ -1,4 +1,4 @@
-//! Parameters.
+//! Reads parameters.
 
 use manifest::plan::{Place, Style};
 use serde_json::{Map, Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::Reader;
 use crate::{Operation, Parameter, Unsupported, parse, text};
 
-/// Headers that the platform writes, or that the specification says are described elsewhere.
+/// Headers that the platform writes, or that the specification describes elsewhere.
 const WRITTEN: [&str; 22] = [
     "accept",
     "authorization",
@@ -34,7 +34,7 @@ const WRITTEN: [&str; 22] = [
 const MOST: usize = 500;
 
 impl<'a> Reader<'a> {
-    /// The parameters of a path and of an operation; the operation's own win.
+    /// Reads the parameters of a path and of an operation. Those of the operation take precedence.
     pub(super) fn parameters(
         &mut self,
         made: &mut Operation,
@@ -105,7 +105,8 @@ impl<'a> Reader<'a> {
         });
     }
 
-    /// Whether the platform fills it: the credential, or what frames the message.
+    /// Returns true if the platform sets the value: a credential or a header that frames the
+    /// message.
     fn is_given(&self, place: Place, name: &str) -> bool {
         match place {
             Place::Header => WRITTEN.contains(&name.to_ascii_lowercase().as_str()) || self.security.fills_header(name),
@@ -122,9 +123,10 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Makes holes and parameters of the path fit each other.
+    /// Matches the variables of the path with its parameters.
     fn complete_path(&mut self, made: &mut Operation) {
-        // A fragment never leaves the client; some descriptions use it to tell operations on one path apart.
+        // A fragment never leaves the client. Some descriptions use it to distinguish operations on
+        // one path.
         if let Some((path, _)) = made.path.split_once('#') {
             made.path = path.to_owned();
         }
@@ -160,7 +162,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// A hole that the description says nothing about.
+/// Returns a parameter for a variable of the path that the description does not declare.
 fn path_parameter(name: String, segments: bool) -> Parameter {
     Parameter {
         name,

@@ -1,4 +1,4 @@
-//! Schemas of `OpenAPI` as JSON Schema.
+//! Converts schemas of `OpenAPI` to JSON Schema.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,9 +10,9 @@ use crate::{
     schema::{self, Shared},
 };
 
-/// Schemas that are named for themselves; a document with more is none that people wrote.
+/// Largest number of named schemas. No hand-written document has more.
 const MOST: usize = 50_000;
-/// Keywords that are the same on both sides.
+/// Keywords that are the same in both.
 const KEPT: [&str; 24] = [
     "type",
     "description",
@@ -40,13 +40,13 @@ const KEPT: [&str; 24] = [
     "contentMediaType",
 ];
 
-/// Translates schemas and remembers those that are referred to.
+/// Converts schemas and tracks those that are referred to.
 #[derive(Debug)]
 pub(super) struct Schemas<'a> {
     document: &'a Document<'a>,
     /// Names of references.
     names: BTreeMap<String, String>,
-    /// References that are named and not yet translated.
+    /// References that have a name and are not yet converted.
     waiting: Vec<String>,
     done: Shared,
     missing: BTreeSet<String>,
@@ -57,7 +57,7 @@ impl<'a> Schemas<'a> {
         Self { document, names: BTreeMap::new(), waiting: Vec::new(), done: Shared::new(), missing: BTreeSet::new() }
     }
 
-    /// Translates a schema.
+    /// Converts a schema.
     pub(super) fn read(&mut self, schema: &Value) -> Value {
         let Value::Object(own) = schema else {
             return if schema.is_boolean() { schema.clone() } else { json!({}) };
@@ -108,7 +108,8 @@ impl<'a> Schemas<'a> {
         }
     }
 
-    /// The name under which a reference's schema is shared. `None` when it leads nowhere.
+    /// Returns the name under which a reference's schema is shared. `None` if the reference has no
+    /// target.
     fn name(&mut self, reference: &str) -> Option<String> {
         if let Some(name) = self.names.get(reference) {
             return Some(name.clone());
@@ -124,7 +125,7 @@ impl<'a> Schemas<'a> {
         Some(name)
     }
 
-    /// Translates all that is referred to.
+    /// Converts all schemas that are referred to.
     fn settle(&mut self) {
         while let Some(reference) = self.waiting.pop() {
             let Some(name) = self.names.get(&reference).cloned() else { continue };
@@ -135,13 +136,13 @@ impl<'a> Schemas<'a> {
         }
     }
 
-    /// A translated schema with the references and parts at its top put together.
+    /// Returns a converted schema with the references and parts at its top merged.
     pub(super) fn flat(&mut self, schema: &Value) -> Value {
         self.settle();
         schema::flat(schema, &self.done)
     }
 
-    /// Hands over all that is referred to, and says what is not there.
+    /// Adds all schemas that are referred to to the API, and reports the missing ones.
     pub(super) fn finish(mut self, api: &mut Api) {
         self.settle();
         api.schemas = self.done;
@@ -152,7 +153,7 @@ impl<'a> Schemas<'a> {
     }
 }
 
-/// Until 3.0 a bound was made exclusive by a flag beside it.
+/// Converts exclusive bounds. Until 3.0 a flag beside a bound made it exclusive.
 fn bounds(own: &Map<String, Value>, out: &mut Map<String, Value>) {
     for (flag, bound) in [("exclusiveMaximum", "maximum"), ("exclusiveMinimum", "minimum")] {
         if let Some(exclusive) = own.get(flag).and_then(Value::as_bool) {
@@ -192,7 +193,7 @@ fn nullable(mut out: Map<String, Value>) -> Value {
     Value::Object(out)
 }
 
-/// Whether a value is the bytes of a file.
+/// Returns true if a value is the bytes of a file.
 pub(super) fn is_binary(schema: &Value) -> bool {
     let text = schema.get("type").is_none_or(|kind| kind == "string" || *kind == json!(["string", "null"]));
     let format = matches!(schema["format"].as_str(), Some("binary"));

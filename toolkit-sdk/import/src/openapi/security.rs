@@ -1,8 +1,9 @@
-//! Ways to connect an account, and which operations need one.
+//! Ways to connect an account, and the operations that need one.
 //!
-//! A manifest has at most one scheme of each mode, an `OpenAPI` document any number. So keys that go to different places become
-//! fields of one scheme, those that not every operation asks for optional; of bearer tokens and passwords there is one anyway,
-//! since they all go into the same header.
+//! A manifest has at most one scheme of each mode, an `OpenAPI` document any number. Keys that go
+//! to different places therefore become fields of one scheme, and a field is optional if not every
+//! operation asks for it. Bearer tokens and passwords all go into the same header, so one scheme of
+//! each is enough.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,17 +15,17 @@ use crate::{Api, Unsupported, names, parse, text};
 
 const HELP: usize = 600;
 
-/// Where a scheme's credential goes.
+/// Place of a scheme's credential in a request.
 #[derive(Debug, Clone, PartialEq)]
 enum Kind {
     Header(String),
     Query(String),
     Cookie(String),
     Bearer,
-    /// Where a person agrees, and where codes become tokens.
+    /// OAuth 2.0 with its authorization URL and its token URL.
     Flow(String, String),
     Basic,
-    /// Something that the platform cannot attach.
+    /// A credential that the platform cannot attach.
     Unknown(String),
 }
 
@@ -40,19 +41,19 @@ struct Scheme<'a> {
 pub(super) struct Security<'a> {
     schemes: BTreeMap<&'a str, Scheme<'a>>,
     general: Option<&'a Value>,
-    /// How often each set of schemes is asked for together.
+    /// Number of operations that ask for each set of schemes.
     asked: BTreeMap<BTreeSet<&'a str>, usize>,
-    /// Whether anything at all says what it needs.
+    /// True if the document or an operation states its security.
     stated: bool,
 }
 
-/// What one operation needs.
+/// Security requirements of one operation.
 #[derive(Debug, Default)]
 pub(super) struct Needed {
     pub(super) scopes: Vec<String>,
-    /// Nothing at all.
+    /// True if the operation requires no credential.
     pub(super) none: bool,
-    /// Only something that cannot be attached.
+    /// Name of a scheme that cannot be attached, if the operation accepts no other.
     pub(super) unsupported: Option<String>,
 }
 
@@ -68,7 +69,7 @@ impl<'a> Security<'a> {
         Self { schemes, general, asked: BTreeMap::new(), stated: general.is_some() }
     }
 
-    /// Reads what an operation needs: its own word, else the document's.
+    /// Reads the requirements of an operation: its own, otherwise those of the document.
     pub(super) fn of(&mut self, own: Option<&'a Value>) -> Needed {
         self.stated |= own.is_some_and(Value::is_array);
         let Some(all) = own.or(self.general).and_then(Value::as_array) else { return Needed::default() };
@@ -77,7 +78,8 @@ impl<'a> Security<'a> {
             .filter_map(Value::as_object)
             .map(|set| set.iter().map(|(name, scopes)| (name.as_str(), scopes)).collect())
             .collect();
-        // What asks for nothing, or names what is not described, is met by any account and by none.
+        // A requirement that is empty, or names only undescribed schemes, is met with or without an
+        // account.
         let open = sets.iter().any(|set| set.keys().all(|name| !self.schemes.contains_key(name)));
         let usable = |set: &&BTreeMap<&'a str, &'a Value>| {
             set.keys().all(|name| !matches!(self.schemes.get(name).map(|it| &it.kind), Some(Kind::Unknown(_))))
@@ -123,7 +125,7 @@ impl<'a> Security<'a> {
     /// Makes the schemes of the manifest.
     pub(super) fn finish(mut self, api: &mut Api) {
         if !self.stated {
-            // Schemes that nothing asks for are there all the same.
+            // No requirement is stated, so all schemes are used.
             self.asked = self.schemes.keys().map(|name| (BTreeSet::from([*name]), 1)).collect();
         }
         for scheme in self.schemes.values() {
@@ -139,18 +141,18 @@ impl<'a> Security<'a> {
             let own: Vec<&BTreeSet<&str>> =
                 sets.iter().map(|(set, _)| set).filter(|set| self.mode(set) == *mode).collect();
             api.auth.push(self.scheme(*mode, &own));
-            // Who has a token need not go through the flow for one.
+            // A user who already has a token need not go through the authorization flow.
             if *mode == AuthMode::Oauth2 && !modes.contains(&AuthMode::BearerToken) {
                 api.auth.push(self.scheme(AuthMode::BearerToken, &own));
             }
         }
-        // Nothing to connect: then no operation can need it.
+        // The API has no way to connect an account, so `no_auth` has no meaning.
         if api.auth.is_empty() {
             api.operations.iter_mut().for_each(|operation| operation.no_auth = false);
         }
     }
 
-    /// The modes in the order of their use.
+    /// Returns the modes, the most used first.
     fn modes(&self, sets: &[(BTreeSet<&'a str>, usize)]) -> Vec<AuthMode> {
         let mut modes = Vec::new();
         for mode in sets.iter().map(|(set, _)| self.mode(set)) {
@@ -207,7 +209,7 @@ fn add(made: &mut AuthScheme, scheme: &Scheme<'_>, alone: bool, optional: bool) 
             _ => false,
         })
     });
-    // A header is filled once; in a flow, by the flow.
+    // A header is filled only once; in OAuth 2.0, by the flow.
     if taken || (made.mode == AuthMode::Oauth2 && scheme.kind == Kind::Bearer) {
         return;
     }
@@ -257,7 +259,7 @@ fn add(made: &mut AuthScheme, scheme: &Scheme<'_>, alone: bool, optional: bool) 
     }
 }
 
-/// The header that a credential goes into, in lower case.
+/// Returns the header that a credential goes into, in lower case.
 fn target(kind: &Kind) -> Option<String> {
     match kind {
         Kind::Bearer | Kind::Flow(..) | Kind::Basic => Some("authorization".to_owned()),
@@ -267,7 +269,7 @@ fn target(kind: &Kind) -> Option<String> {
     }
 }
 
-/// The flow of a person who agrees in a browser, when both of its addresses can be used.
+/// Returns the authorization code flow if both of its URLs can be used.
 fn flow_of(about: &Value) -> Option<Kind> {
     let flow = &about["flows"]["authorizationCode"];
     let address = |name: &str| {

@@ -1,10 +1,10 @@
-//! Documents of version 2.0, written as documents of 3.0.
+//! Converts documents of version 2.0 to version 3.0.
 
 use serde_json::{Map, Value, json};
 
 use super::{document::Document, is_method};
 
-/// What of a 2.0 parameter describes its value.
+/// Members of a 2.0 parameter that describe its value.
 const OF_VALUE: [&str; 19] = [
     "type",
     "format",
@@ -27,7 +27,7 @@ const OF_VALUE: [&str; 19] = [
     "description",
 ];
 
-/// Writes a document of 2.0 as one of 3.0. Parts that say the same in both stay as they are.
+/// Converts a document of version 2.0 to 3.0. Parts that are the same in both stay as they are.
 pub(super) fn upgraded(old: Value) -> Value {
     let mut new = json!({ "openapi": "3.0.0", "info": old["info"], "servers": servers(&old), "tags": old["tags"] });
     if let Some(security) = old.get("security") {
@@ -41,7 +41,7 @@ pub(super) fn upgraded(old: Value) -> Value {
     let paths: Map<String, Value> =
         paths.map(|(path, item)| (path.clone(), item_of(&document, document.follow(item)))).collect();
     new["paths"] = Value::Object(paths);
-    // The last, since it is taken out of the old document.
+    // Must be last, since it is taken from the old document.
     new["components"]["schemas"] = old["definitions"].clone();
     renamed(&mut new);
     new
@@ -201,7 +201,7 @@ fn response_of(old: &Value, produces: &[String]) -> Value {
     new
 }
 
-/// Names moved; references follow.
+/// Changes references to the new places of the schemas.
 fn renamed(value: &mut Value) {
     match value {
         Value::Object(members) => {

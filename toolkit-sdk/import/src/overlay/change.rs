@@ -40,7 +40,8 @@ impl Change {
     }
 }
 
-/// Changes an argument, whether it is a parameter or a member of the body. False when there is none of this name.
+/// Changes an argument, which is a parameter or a member of the body. Returns false if the
+/// operation has no argument with this name.
 pub(super) fn argument(operation: &mut Operation, name: &str, change: &Argument, shared: &Shared) -> bool {
     let is = |own: &str| own == name || names::argument(own) == name;
     let Some(parameter) = operation.parameters.iter_mut().find(|parameter| is(&parameter.name)) else {
@@ -77,7 +78,7 @@ fn member(operation: &mut Operation, name: &str, change: &Argument, shared: &Sha
     if let (Some(required), Some(whole)) = (required, whole.as_object_mut()) {
         require(whole, &key, required);
     }
-    // A body that may be missing has no member that must be there.
+    // A body that may be missing cannot have a required member.
     body.required |= change.required == Some(true);
     body.schema = whole;
     true
@@ -106,7 +107,7 @@ fn changed(schema: &Value, change: &Argument, shared: &Shared) -> Value {
     schema
 }
 
-/// JSON Merge Patch (RFC 7396).
+/// Applies a JSON Merge Patch (RFC 7396).
 pub(crate) fn merge(target: &mut Value, patch: &Value) {
     let Value::Object(patch) = patch else {
         *target = patch.clone();

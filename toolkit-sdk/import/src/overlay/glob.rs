@@ -1,12 +1,12 @@
 //! Patterns with `*`.
 
-/// Whether a text fits a pattern, where `*` stands for any letters.
+/// Returns true if a text matches a pattern, where `*` matches any letters.
 pub(super) fn fits(pattern: &str, text: &str) -> bool {
     let mut parts = pattern.split('*');
     let Some(mut rest) = parts.next().and_then(|first| text.strip_prefix(first)) else { return false };
     let parts: Vec<&str> = parts.collect();
     let Some((last, middle)) = parts.split_last() else { return rest.is_empty() };
-    // The leftmost place is as good as any: what follows a `*` may begin anywhere after it.
+    // The leftmost match is sufficient: the part after a `*` may begin anywhere after it.
     for part in middle {
         let Some(place) = rest.find(part) else { return false };
         rest = &rest[place + part.len()..];
@@ -14,11 +14,13 @@ pub(super) fn fits(pattern: &str, text: &str) -> bool {
     rest.ends_with(last)
 }
 
-/// Whether a path fits a pattern, where `*` stays within a segment and `**` stands for any number of them.
+/// Returns true if a path matches a pattern, where `*` stays within a segment and `**` matches any
+/// number of segments.
 pub(super) fn fits_path(pattern: &str, path: &str) -> bool {
     let pattern: Vec<&str> = pattern.trim_matches('/').split('/').collect();
     let path: Vec<&str> = path.trim_matches('/').split('/').collect();
-    // What of the path fits the pattern so far: a row of the usual table, so that time is the product of both.
+    // Row of the usual matching table: entry `n` is true if the first `n` segments of the path
+    // match the pattern so far. The time is the product of both lengths.
     let mut row: Vec<bool> = (0..=path.len()).map(|length| length == 0).collect();
     for segment in pattern {
         let mut next = vec![false; path.len() + 1];

@@ -1,4 +1,4 @@
-//! What an overlay changes.
+//! Effects of an overlay.
 
 use serde_json::json;
 

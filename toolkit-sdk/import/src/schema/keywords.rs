@@ -1,4 +1,4 @@
-//! Keywords that hold values: which are kept, and in what form.
+//! Selects the keywords with plain values that are kept, and their form.
 
 use regex::RegexBuilder;
 use serde_json::{Map, Value};
@@ -7,13 +7,13 @@ use super::Way;
 use crate::text;
 
 const TYPES: [&str; 7] = ["array", "boolean", "integer", "null", "number", "object", "string"];
-/// Bounds of values, which are checked for arguments and only noise in answers.
+/// Bounds of values. They are checked for arguments but are of no use in outputs.
 const NUMBERS: [&str; 5] = ["exclusiveMaximum", "exclusiveMinimum", "maximum", "minimum", "multipleOf"];
 const COUNTS: [&str; 6] = ["maxItems", "maxLength", "maxProperties", "minItems", "minLength", "minProperties"];
-/// What a manifest allows of a pattern.
+/// Limits of a manifest for a pattern.
 const PATTERN: usize = 1024;
 const PROGRAM: usize = 1 << 20;
-/// Bytes of one default or one value of a list.
+/// Largest size in bytes of one default or one value of a list.
 const VALUE: usize = 500;
 
 pub(super) fn is_type(kind: &Value) -> bool {
@@ -24,7 +24,7 @@ pub(super) fn is_type(kind: &Value) -> bool {
     }
 }
 
-/// What of these keywords stays, cleaned. Nested schemas are left to the caller.
+/// Returns the keywords that are kept, with cleaned values. The caller handles nested schemas.
 pub(super) fn values(own: &Map<String, Value>, way: Way, most: usize, longest: usize) -> Map<String, Value> {
     let mut out = Map::new();
     let mut keep = |keyword: &str, value: Option<Value>| {
@@ -59,7 +59,7 @@ pub(super) fn values(own: &Map<String, Value>, way: Way, most: usize, longest: u
     out
 }
 
-/// Members and items say what a value is even where no type does.
+/// Infers the type from the members or items if it is not stated.
 fn implied(own: &Map<String, Value>) -> Option<Value> {
     if own.contains_key("type") || own.contains_key("anyOf") || own.contains_key("oneOf") {
         return None;
@@ -76,7 +76,8 @@ fn description(own: &Map<String, Value>, longest: usize) -> Option<Value> {
     said.map(|said| text::block(said, longest)).filter(|said| !said.is_empty()).map(Value::from)
 }
 
-/// The values that are possible. A list that is too long is left out: it would be the longest part of the schema.
+/// Returns the possible values. A list that is too long is left out: it would be the longest part
+/// of the schema.
 fn choices(own: &Map<String, Value>, kind: Option<&Value>, most: usize) -> Option<Value> {
     let given = own.get("enum")?.as_array()?;
     if given.is_empty() || given.len() > most || given.iter().any(|value| value.to_string().len() > VALUE) {
@@ -85,7 +86,7 @@ fn choices(own: &Map<String, Value>, kind: Option<&Value>, most: usize) -> Optio
     let kind = kind.and_then(Value::as_str);
     let mut kept = Vec::new();
     for value in given {
-        // YAML and hand-written JSON write `no` and `1` where a text is meant, and the other way round.
+        // YAML and hand-written JSON contain `no` and `1` for texts, and the reverse.
         let value = match (kind, value) {
             (Some("string"), Value::Bool(_) | Value::Number(_)) => Value::String(value.to_string()),
             (Some("integer" | "number"), Value::String(text)) => {
@@ -110,7 +111,8 @@ fn required(own: &Map<String, Value>) -> Option<Value> {
     (!names.is_empty()).then(|| names.into())
 }
 
-/// Patterns run on an engine that cannot look around; one that it does not take is left out.
+/// Returns true if the pattern can be used. Patterns run on an engine without lookaround, so an
+/// unsupported pattern is left out.
 fn usable(pattern: &str) -> bool {
     let clean = manifest::cleaned(pattern) == pattern;
     clean && pattern.len() <= PATTERN && RegexBuilder::new(pattern).size_limit(PROGRAM).build().is_ok()

@@ -1,4 +1,4 @@
-//! What becomes of schemas.
+//! Conversion of schemas.
 
 use serde_json::json;
 
@@ -39,7 +39,7 @@ fn a_circle_is_cut_where_it_closes() {
 
 #[test]
 fn a_schema_that_grows_without_end_fits_all_the_same() {
-    // Each refers twice to the next: 2^40 members when all are opened.
+    // Each schema refers twice to the next: inlining all of them would give 2^40 members.
     let schemas: Shared = (0..40)
         .map(|n| {
             let next = json!({ "$ref": format!("#/$defs/S{}", n + 1) });
