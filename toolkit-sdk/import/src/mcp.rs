@@ -2,7 +2,12 @@
 //! server's information about itself.
 //!
 //! ```json
-//! { "server": "https://example.com/mcp", "serverInfo": { "name": "example" }, "instructions": "…", "tools": [] }
+//! {
+//!   "server": "https://example.com/mcp",
+//!   "serverInfo": { "name": "example" },
+//!   "instructions": "…",
+//!   "tools": []
+//! }
 //! ```
 //!
 //! All members except `tools` are optional. A server says nothing about accounts. Without an

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! api_key(header: "authorization", value: "Bearer {api_key}", help: "Settings, API keys")
-//! api_key(fields: [secret(api_key), text(site, title: "Site")], request: [query("key", "{api_key}")], base_url: "…")
+//! api_key(fields: [secret(api_key), text(site, title: "Site")],
+//!         request: [query("key", "{api_key}")], base_url: "…")
 //! oauth2(authorize_url: "https://…", token_url: "https://…", scopes: ["read"], pkce: false)
 //! oauth1(flow: r#"{ "request_url": … }"#)   api_key(…, sign: r#"{ "with": "aws_sigv4", … }"#)
 //! s2s_oauth2(token_url: "https://…", flow: r#"{ "token": { … } }"#)

@@ -20,7 +20,8 @@ const CHUNK: usize = 64 * 1024;
 /// The bytes belong to the caller; `getrandom` calls this function with a slice that it owns.
 #[unsafe(no_mangle)]
 unsafe extern "Rust" fn __getrandom_v03_custom(start: *mut u8, length: usize) -> Result<(), Error> {
-    // SAFETY: `getrandom` passes the parts of one `&mut [MaybeUninit<u8>]`, and every byte is written before it is read.
+    // SAFETY: `getrandom` passes the parts of one `&mut [MaybeUninit<u8>]`, and every byte is
+    // written before it is read.
     let bytes = unsafe {
         start.write_bytes(0, length);
         std::slice::from_raw_parts_mut(start, length)

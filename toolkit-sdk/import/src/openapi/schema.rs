@@ -142,7 +142,7 @@ impl<'a> Schemas<'a> {
         schema::flat(schema, &self.done)
     }
 
-    /// Adds all schemas that are referred to to the API, and reports the missing ones.
+    /// Adds all referenced schemas to the API, and reports the missing ones.
     pub(super) fn finish(mut self, api: &mut Api) {
         self.settle();
         api.schemas = self.done;

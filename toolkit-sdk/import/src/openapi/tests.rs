@@ -1,4 +1,4 @@
-//! Import of OpenAPI documents.
+//! Import of `OpenAPI` documents.
 
 use manifest::{AuthMode, Placement};
 use serde_json::{Value, json};

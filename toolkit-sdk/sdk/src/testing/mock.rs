@@ -46,7 +46,7 @@ thread_local! {
 }
 
 impl Host {
-    /// Expects a request next, regardless of its headers and body, and answers it.
+    /// Expects a request next, regardless of its headers and body, and returns this response.
     pub fn exchange(self, method: &str, url: &str, status: u16, body: Value) -> Self {
         self.expect(Exchange {
             request: ExpectedRequest { method: method.to_owned(), url: url.to_owned(), ..ExpectedRequest::default() },
@@ -54,7 +54,7 @@ impl Host {
         })
     }
 
-    /// Expects a request next and answers it.
+    /// Expects a request next and returns its scripted response.
     pub fn expect(mut self, exchange: Exchange) -> Self {
         self.script.push_back(exchange);
         self
