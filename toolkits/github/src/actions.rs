@@ -11,9 +11,10 @@ use crate::api::{Counted, Done, Part, Repo, count, done, login, word};
 pub(crate) struct Workflow {
     id: u64,
     name: String,
-    /// Its file: `.github/workflows/ci.yml`.
+    /// Path of the workflow file: `.github/workflows/ci.yml`.
     path: String,
-    /// `active`, or why it does not run: `disabled_manually`, `disabled_inactivity`, `disabled_fork`, `deleted`.
+    /// `active`, or the reason why it does not run: `disabled_manually`, `disabled_inactivity`,
+    /// `disabled_fork`, `deleted`.
     state: String,
 }
 
@@ -23,31 +24,33 @@ pub(crate) struct Run {
     id: u64,
     #[serde(rename(deserialize = "name"), default, skip_serializing_if = "Option::is_none")]
     workflow: Option<String>,
-    /// What it is about: the message of the commit, or the title of the pull request.
+    /// Message of the commit, or title of the pull request.
     #[serde(rename(deserialize = "display_title"))]
     title: String,
-    /// How often the workflow has run.
+    /// Number of this run among the runs of the workflow.
     run_number: u64,
     #[serde(rename(deserialize = "run_attempt"), default, skip_serializing_if = "Option::is_none")]
     attempt: Option<u64>,
-    /// What set it off: `push`, `pull_request`, `workflow_dispatch`, `schedule` and so on.
+    /// Event that started the run: `push`, `pull_request`, `workflow_dispatch`, `schedule` and so
+    /// on.
     event: String,
     /// `queued`, `in_progress`, `completed`, `waiting`, `requested` or `pending`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     status: Option<String>,
-    /// How it ended, once completed: `success`, `failure`, `cancelled`, `skipped`, `timed_out`, `action_required`, `neutral`, `stale`.
+    /// Result of a completed run: `success`, `failure`, `cancelled`, `skipped`, `timed_out`,
+    /// `action_required`, `neutral`, `stale`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     conclusion: Option<String>,
     #[serde(rename(deserialize = "head_branch"), default, skip_serializing_if = "Option::is_none")]
     branch: Option<String>,
     #[serde(rename(deserialize = "head_sha"))]
     sha: String,
-    /// Login of who or what set it off.
+    /// Login of the user or app that started the run.
     #[serde(default, deserialize_with = "login", skip_serializing_if = "Option::is_none")]
     actor: Option<String>,
     created_at: String,
     updated_at: String,
-    /// The page for people.
+    /// URL of the web page.
     #[serde(rename(deserialize = "html_url"))]
     url: String,
 }
@@ -55,7 +58,7 @@ pub(crate) struct Run {
 /// A job of a run.
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Job {
-    /// Also the `check_run_id` that `list_check_annotations` takes.
+    /// Id of the job, also valid as `check_run_id` of `list_check_annotations`.
     id: u64,
     name: String,
     /// `queued`, `in_progress`, `completed`, `waiting`, `requested` or `pending`.
@@ -67,7 +70,7 @@ pub(crate) struct Job {
     started_at: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     completed_at: Option<String>,
-    /// The page with its log, for people.
+    /// URL of the web page with the log.
     #[serde(rename(deserialize = "html_url"), default, skip_serializing_if = "Option::is_none")]
     url: Option<String>,
 }
@@ -115,22 +118,23 @@ enum RunState {
 pub(crate) struct ListRuns {
     #[serde(flatten)]
     repo: Repo,
-    /// Only of this workflow: the name of its file, `ci.yml`, or its id.
+    /// Only runs of this workflow: the name of its file, `ci.yml`, or its id.
     workflow: Option<String>,
     branch: Option<String>,
-    /// Only for this commit, in full.
+    /// Only runs for this commit, given by its full SHA.
     sha: Option<String>,
-    /// Only those that were set off so: `push`, `pull_request`, `schedule`.
+    /// Only runs started by this event: `push`, `pull_request`, `schedule`.
     event: Option<String>,
-    /// State or end.
+    /// Only runs with this status or conclusion.
     status: Option<RunState>,
-    /// Login of who set them off.
+    /// Only runs started by the user with this login.
     actor: Option<String>,
     #[serde(flatten)]
     part: Part,
 }
 
-/// Lists runs of Actions workflows, newest first, by workflow, branch, commit, event, state and person.
+/// Lists runs of Actions workflows, newest first, by workflow, branch, commit, event, status and
+/// actor.
 #[tool(
     read_only,
     idempotent,
@@ -152,7 +156,7 @@ pub(crate) fn list_workflow_runs(input: ListRuns) -> Result<Counted<Run>> {
 pub(crate) struct RunId {
     #[serde(flatten)]
     repo: Repo,
-    /// What `list_workflow_runs` or `dispatch_workflow` answered.
+    /// Id of the run, from `list_workflow_runs` or `dispatch_workflow`.
     #[schemars(range(min = 1))]
     run_id: u64,
 }
@@ -163,7 +167,7 @@ impl RunId {
     }
 }
 
-/// Gets one run of a workflow: whether it is done and how it ended.
+/// Gets one run of a workflow with its status and conclusion.
 #[tool(
     read_only,
     idempotent,
@@ -182,8 +186,8 @@ pub(crate) struct ListJobs {
     part: Part,
 }
 
-/// Lists the jobs of the latest attempt of a run with their steps: which one failed. Errors that a job reported are read by
-/// `list_check_annotations`.
+/// Lists the jobs of the latest attempt of a run with their steps, to find the one that failed.
+/// Errors that a job reported are read by `list_check_annotations`.
 #[tool(
     read_only,
     idempotent,
@@ -201,26 +205,27 @@ pub(crate) struct Dispatch {
     /// Name of the workflow's file, `deploy.yml`, or its id.
     #[schemars(length(min = 1))]
     workflow: String,
-    /// Branch or tag to run it on.
+    /// Branch or tag to run the workflow on.
     #[serde(rename = "ref")]
     #[schemars(length(min = 1))]
     reference: String,
-    /// What the workflow asks for under `workflow_dispatch`, at most 25.
+    /// Inputs that the workflow declares under `workflow_dispatch`, at most 25.
     #[serde(default)]
     inputs: BTreeMap<String, Value>,
 }
 
-/// A run that was set off.
+/// A run that was started.
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Dispatched {
     #[serde(rename(deserialize = "workflow_run_id"))]
     run_id: u64,
-    /// The page for people.
+    /// URL of the web page.
     #[serde(rename(deserialize = "html_url"))]
     url: String,
 }
 
-/// Runs a workflow that has the event `workflow_dispatch`. Follow it with `get_workflow_run`.
+/// Starts a workflow that has the event `workflow_dispatch`. Follow the run with
+/// `get_workflow_run`.
 #[tool(
     scopes("repo"),
     example = r#"{"owner": "octo-org", "repo": "octo-repo", "workflow": "deploy.yml", "ref": "main", "inputs": {"environment": "staging"}}"#
@@ -235,15 +240,15 @@ pub(crate) fn dispatch_workflow(input: Dispatch) -> Result<Dispatched> {
 pub(crate) struct Rerun {
     #[serde(flatten)]
     run: RunId,
-    /// Only the jobs that failed, and those that depend on them.
+    /// Reruns only the failed jobs and the jobs that depend on them.
     #[serde(default)]
     failed_only: bool,
-    /// With detailed logs.
+    /// Enables detailed logs.
     #[serde(default)]
     enable_debug_logging: bool,
 }
 
-/// Runs a completed run once more, all of it or its failed jobs alone, on the same commit.
+/// Reruns a completed run on the same commit, either all of it or only its failed jobs.
 #[tool(
     scopes("repo"),
     example = r#"{"owner": "octo-org", "repo": "octo-repo", "run_id": 30433642, "failed_only": true}"#

@@ -1,4 +1,4 @@
-//! What all requests share: the address, how a repository is named, pages, people, and what GitHub's refusals mean.
+//! Code shared by all requests: base URLs, repositories, pages, accounts, and GitHub's errors.
 
 use std::time::Duration;
 
@@ -10,14 +10,15 @@ pub(crate) const API: Client = Client::new("https://api.github.com")
     .headers(&[("accept", "application/vnd.github+json"), ("x-github-api-version", "2022-11-28")])
     .errors(refusal);
 
-/// Where bytes go that are no JSON.
+/// Client for uploads of binary content.
 const UPLOADS: Client = Client::new("https://uploads.github.com")
     .headers(&[("accept", "application/vnd.github+json"), ("x-github-api-version", "2022-11-28")])
     .errors(refusal);
 
-/// Longer texts are cut in lists: an agent that wants one whole asks for it.
+/// Max size of a text in a list, in bytes. Longer texts are cut; a request for the single item
+/// returns the whole text.
 const LONGEST_IN_LIST: usize = 1000;
-/// How long to wait after a secondary limit that does not say: GitHub asks for at least a minute.
+/// Wait after a secondary limit without a stated duration. GitHub asks for at least a minute.
 const SECONDARY_WAIT: Duration = Duration::from_secs(60);
 
 /// The repository to work on.
@@ -65,14 +66,14 @@ fn below(path: &str) -> String {
     format!("/repos/{{owner}}/{{repo}}{path}")
 }
 
-/// Which part of a list to read.
+/// Page of a list to return.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Part {
-    /// How many to answer.
+    /// Max number of items to return.
     #[serde(default = "thirty")]
     #[schemars(range(min = 1, max = 100))]
     limit: u32,
-    /// Which page of them, from 1; `next_page` of the answer before.
+    /// Page to return, starting at 1; `next_page` of the previous response.
     #[serde(default = "first")]
     #[schemars(range(min = 1))]
     page: u32,
@@ -86,30 +87,30 @@ fn first() -> u32 {
     1
 }
 
-/// A part of a list.
+/// One page of a list.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Page<T> {
     items: Vec<T>,
-    /// The `page` to read on with; missing at the end.
+    /// `page` of the next request; missing on the last page.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_page: Option<u32>,
 }
 
-/// A part of a list that is counted.
+/// One page of a list with a total count.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Counted<T> {
-    /// How many there are, on all pages.
+    /// Number of items on all pages.
     total: u64,
     items: Vec<T>,
-    /// The `page` to read on with; missing at the end.
+    /// `page` of the next request; missing on the last page.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_page: Option<u32>,
-    /// GitHub ran out of time: there may be more than this.
+    /// True if GitHub ran out of time, so that items may be missing.
     #[serde(skip_serializing_if = "is_false")]
     incomplete: bool,
 }
 
-/// A counted list as GitHub writes it: the items have a name of their own in each.
+/// A counted list in GitHub's format, in which each list has its own name for the items.
 #[derive(Deserialize)]
 struct Wrapped<T> {
     total_count: u64,
@@ -133,13 +134,13 @@ impl<T> Counted<T> {
     }
 }
 
-/// Reads a page of a list.
+/// Fetches one page of a list.
 pub(crate) fn list<T: DeserializeOwned>(request: Request, part: &Part) -> Result<Page<T>> {
     let response = page(request, part)?;
     Ok(Page { items: response.json()?, next_page: next(&response, part) })
 }
 
-/// Reads a page of a list that is counted.
+/// Fetches one page of a list with a total count.
 pub(crate) fn count<T: DeserializeOwned>(request: Request, part: &Part) -> Result<Counted<T>> {
     let response = page(request, part)?;
     let Wrapped { total_count: total, items, incomplete_results: incomplete } = response.json()?;
@@ -154,47 +155,47 @@ fn next(response: &Response, part: &Part) -> Option<u32> {
     response.next_link().map(|_| part.page.saturating_add(1))
 }
 
-/// That it is done; there is nothing else to tell.
+/// Confirmation of a request that returns no data.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Done {
     done: bool,
 }
 
-/// Sends a request whose answer says nothing.
+/// Sends a request whose response has no data.
 pub(crate) fn done(request: Request) -> Result<Done> {
     request.send()?;
     Ok(Done { done: true })
 }
 
-/// A person, an organization or an app.
+/// A user, an organization or an app.
 #[derive(Deserialize)]
 struct Account {
     login: String,
 }
 
-/// An account, of which only the login is kept; a deleted one is missing.
+/// Deserializes an account to its login, or to `None` for a deleted account.
 pub(crate) fn login<'de, D: Deserializer<'de>>(json: D) -> Result<Option<String>, D::Error> {
     Ok(Option::<Account>::deserialize(json)?.map(|account| account.login))
 }
 
-/// Accounts, of which only the logins are kept.
+/// Deserializes accounts to their logins.
 pub(crate) fn logins<'de, D: Deserializer<'de>>(json: D) -> Result<Vec<String>, D::Error> {
     let accounts = Option::<Vec<Account>>::deserialize(json)?.unwrap_or_default();
     Ok(accounts.into_iter().map(|account| account.login).collect())
 }
 
-/// Which end of a list comes first.
+/// Order of a list.
 #[derive(Clone, Copy, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Direction {
-    /// Newest or most first.
+    /// Newest or highest first.
     #[default]
     Desc,
-    /// Oldest or fewest first.
+    /// Oldest or lowest first.
     Asc,
 }
 
-/// The word that a choice has in queries: the one agents write.
+/// Returns the query value of an enum variant, which is its serialized name.
 pub(crate) fn word(choice: impl Serialize) -> String {
     json!(choice).as_str().unwrap_or_default().to_owned()
 }
@@ -203,7 +204,8 @@ pub(crate) fn is_false(value: &bool) -> bool {
     !value
 }
 
-/// Cuts a text to at most so many bytes, at the end of a line unless that is far away; says whether it did.
+/// Cuts a text to at most `most` bytes, at the end of a line unless that drops half of the text.
+/// Returns true if it was cut.
 pub(crate) fn cut(mut text: String, most: usize) -> (String, bool) {
     if text.len() <= most {
         return (text, false);
@@ -214,7 +216,7 @@ pub(crate) fn cut(mut text: String, most: usize) -> (String, bool) {
     (text, true)
 }
 
-/// Cuts a text of an item in a list; `…` says that it was.
+/// Cuts a long text of an item in a list and marks the cut with `…`.
 pub(crate) fn shorten(text: &mut Option<String>) {
     if let Some(long) = text.take_if(|text| text.len() > LONGEST_IN_LIST) {
         let (short, _) = cut(long, LONGEST_IN_LIST);
@@ -222,7 +224,7 @@ pub(crate) fn shorten(text: &mut Option<String>) {
     }
 }
 
-/// What GitHub says when it refuses.
+/// Body of GitHub's error responses.
 #[derive(Default, Deserialize)]
 struct Refusal {
     #[serde(default)]
@@ -231,7 +233,8 @@ struct Refusal {
     errors: Vec<Value>,
 }
 
-/// The usual rules know kind, message and waiting time; this adds what GitHub tells elsewhere.
+/// Maps GitHub's error responses. The default rules set kind, message and waiting time; this
+/// function adds the details that GitHub sends elsewhere.
 fn refusal(response: &Response) -> Option<ToolError> {
     if response.is_success() {
         return None;
@@ -247,7 +250,8 @@ fn refusal(response: &Response) -> Option<ToolError> {
             let message = format!("{}{}", error.text(), needs(response));
             Some(error.message(message))
         }
-        // GitHub's words for a pull request that cannot be merged now, and for a diff that is too large to be answered.
+        // GitHub's status codes for a pull request that cannot be merged now (405) and for a diff
+        // that is too large (406).
         405 => Some(ToolError::conflict(error.text()).upstream_status(405)),
         406 => Some(ToolError::invalid_input(error.text()).upstream_status(406)),
         422 if !said.errors.is_empty() => {
@@ -259,14 +263,16 @@ fn refusal(response: &Response) -> Option<ToolError> {
     }
 }
 
-/// A limit on bursts, which comes with 403 or 429 and, often, without a header that says how long it lasts.
+/// Returns true for a secondary rate limit that has no header with its duration. Such a limit on
+/// bursts comes with 403 or 429.
 fn is_secondary(response: &Response, said: &Refusal) -> bool {
     said.message.contains("secondary rate limit")
         && response.header("retry-after").is_none()
         && response.header("x-ratelimit-remaining").is_none_or(|left| left.trim() != "0")
 }
 
-/// What the token would need, which GitHub tells in headers; and that it hides what an account may not see.
+/// Describes the permissions or scopes that the token needs, from GitHub's headers. For a 404
+/// without these headers, says that the resource may be hidden from the account.
 fn needs(response: &Response) -> String {
     let header = |name| response.header(name).filter(|value| !value.trim().is_empty());
     if let Some(permissions) = header("x-accepted-github-permissions") {
@@ -282,7 +288,8 @@ fn needs(response: &Response) -> String {
     )
 }
 
-/// One problem of many: a text, or `{"resource": "Issue", "field": "title", "code": "missing_field"}`.
+/// Describes one error: a text, or `{"resource": "Issue", "field": "title", "code":
+/// "missing_field"}`.
 fn problem(problem: &Value) -> String {
     let text = |key: &str| problem[key].as_str();
     if let Some(text) = problem.as_str().or_else(|| text("message")) {

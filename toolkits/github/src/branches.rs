@@ -8,10 +8,10 @@ use crate::api::{Done, Page, Part, Repo, done, list};
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Named {
     name: String,
-    /// Its newest commit.
+    /// SHA of the newest commit.
     #[serde(rename(deserialize = "commit"), deserialize_with = "sha")]
     sha: String,
-    /// Of a branch: rules forbid some changes.
+    /// For branches: true if rules forbid some changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     protected: Option<bool>,
 }
@@ -51,7 +51,7 @@ pub(crate) struct CreateBranch {
     /// Name of the new branch: `fix-crash`.
     #[schemars(length(min = 1))]
     branch: String,
-    /// Branch, tag or commit to begin at; left out: the default branch.
+    /// Branch, tag or commit to start from. Defaults to the default branch.
     #[serde(default = "head")]
     from: String,
 }
@@ -60,15 +60,15 @@ fn head() -> String {
     "HEAD".to_owned()
 }
 
-/// A branch that was made.
+/// A branch that was created.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Created {
     branch: String,
-    /// The commit it begins at.
+    /// SHA of the commit at which the branch starts.
     sha: String,
 }
 
-/// Makes a branch, from the default branch unless said otherwise.
+/// Creates a branch, from the default branch unless `from` is given.
 #[tool(scopes("repo"), example = r#"{"owner": "octo-org", "repo": "octo-repo", "branch": "fix-crash"}"#)]
 pub(crate) fn create_branch(input: CreateBranch) -> Result<Created> {
     let request = input.repo.get("/commits/{ref}").path_segments("ref", &input.from);
@@ -86,7 +86,7 @@ pub(crate) struct BranchName {
     branch: String,
 }
 
-/// Deletes a branch. Commits that no other branch or tag has are lost.
+/// Deletes a branch. Commits that are in no other branch or tag are lost.
 #[tool(destructive, scopes("repo"), example = r#"{"owner": "octo-org", "repo": "octo-repo", "branch": "fix-crash"}"#)]
 pub(crate) fn delete_branch(input: BranchName) -> Result<Done> {
     done(input.repo.delete("/git/refs/heads/{branch}").path_segments("branch", &input.branch))

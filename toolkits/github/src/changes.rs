@@ -1,5 +1,6 @@
-//! Commits: of one file, which GitHub takes in one request, and of several, which it takes in steps: a tree on top of the branch's, a
-//! commit with it, and the branch moved on.
+//! Changes of files by commits. GitHub changes one file in one request. Several files take three
+//! steps: create a tree on top of the branch's tree, create a commit with it, and move the branch
+//! to the commit.
 
 use data_encoding::BASE64;
 use serde::de::DeserializeOwned;
@@ -7,10 +8,11 @@ use toolkit_sdk::prelude::*;
 
 use crate::api::Repo;
 
-/// A request from memory has at most 4 MiB, and base64 adds a third.
+/// Max size of an uploaded file in bytes. A request from memory has at most 4 MiB, and base64 adds
+/// a third.
 const LARGEST_UPLOAD: u64 = 2_500_000;
 
-/// Modes of files in a tree (git).
+/// Git's modes of files in a tree.
 const FILE: &str = "100644";
 const EXECUTABLE: &str = "100755";
 
@@ -18,7 +20,7 @@ const EXECUTABLE: &str = "100755";
 pub(crate) struct PutFile {
     #[serde(flatten)]
     repo: Repo,
-    /// From the root of the repository: `src/main.rs`.
+    /// Path from the root of the repository: `src/main.rs`.
     #[schemars(length(min = 1))]
     path: String,
     /// The whole file as text. Give `text` or `file`.
@@ -28,21 +30,21 @@ pub(crate) struct PutFile {
     /// Message of the commit.
     #[schemars(length(min = 1))]
     message: String,
-    /// Left out: the default branch.
+    /// Branch to commit to. Defaults to the default branch.
     branch: Option<String>,
-    /// To replace a file: the `sha` that `get_file` answered. Left out: makes a new file.
+    /// To replace a file: the `sha` from `get_file`. Omit it to create a new file.
     sha: Option<String>,
 }
 
 /// A commit that changed files.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Committed {
-    /// The commit.
+    /// SHA of the commit.
     commit_sha: String,
-    /// The new state of the file, where there is one file and it was not deleted.
+    /// New SHA of the file; missing after a deletion or a commit of several files.
     #[serde(skip_serializing_if = "Option::is_none")]
     file_sha: Option<String>,
-    /// The page of the commit, for people.
+    /// URL of the commit's web page.
     url: String,
 }
 
@@ -83,8 +85,9 @@ struct Change {
     sha: Option<String>,
 }
 
-/// Makes or replaces one file by a commit to a branch; for several at once use `commit_files`. To replace one, read it first and pass its `sha`: without it, or when the
-/// file has changed since, nothing is written. Files in `.github/workflows` need the scope `workflow` too.
+/// Creates or replaces one file by a commit to a branch; for several at once use `commit_files`. To
+/// replace one, read it first and pass its `sha`: without it, or when the file has changed since,
+/// nothing is written. Files in `.github/workflows` need the scope `workflow` too.
 #[tool(
     destructive,
     important,
@@ -106,16 +109,16 @@ pub(crate) fn put_file(input: PutFile) -> Result<Committed> {
 pub(crate) struct DeleteFile {
     #[serde(flatten)]
     repo: Repo,
-    /// From the root of the repository: `src/main.rs`.
+    /// Path from the root of the repository: `src/main.rs`.
     #[schemars(length(min = 1))]
     path: String,
-    /// What `get_file` answered.
+    /// SHA of the file, from `get_file`.
     #[schemars(length(min = 1))]
     sha: String,
     /// Message of the commit.
     #[schemars(length(min = 1))]
     message: String,
-    /// Left out: the default branch.
+    /// Branch to commit to. Defaults to the default branch.
     branch: Option<String>,
 }
 
@@ -135,13 +138,13 @@ pub(crate) fn delete_file(input: DeleteFile) -> Result<Committed> {
 pub(crate) struct CommitFiles {
     #[serde(flatten)]
     repo: Repo,
-    /// The branch to commit to, which exists.
+    /// Existing branch to commit to.
     #[schemars(length(min = 1))]
     branch: String,
     /// Message of the commit.
     #[schemars(length(min = 1))]
     message: String,
-    /// Files to make or replace.
+    /// Files to create or replace.
     #[serde(default)]
     #[schemars(length(max = 100))]
     files: Vec<NewFile>,
@@ -151,20 +154,20 @@ pub(crate) struct CommitFiles {
     delete: Vec<String>,
 }
 
-/// A file as it shall be.
+/// A file with its new content.
 #[derive(Deserialize, JsonSchema)]
 struct NewFile {
-    /// From the root of the repository: `src/main.rs`.
+    /// Path from the root of the repository: `src/main.rs`.
     #[schemars(length(min = 1))]
     path: String,
-    /// The whole file.
+    /// The whole content of the file.
     text: String,
-    /// May be run as a program.
+    /// Marks the file as executable.
     #[serde(default)]
     executable: bool,
 }
 
-/// Anything that has a name in git.
+/// A git object or reference with its SHA.
 #[derive(Deserialize)]
 struct Sha {
     sha: String,
@@ -182,8 +185,9 @@ struct Commit {
     html_url: String,
 }
 
-/// Makes, replaces and deletes several files in one commit to a branch; all of it or nothing. When somebody else commits to the
-/// branch meanwhile, nothing is written and it can be tried again. Files in `.github/workflows` need the scope `workflow` too.
+/// Creates, replaces and deletes several files in one commit to a branch, all or nothing. If the
+/// branch changes meanwhile, nothing is written and the call can be retried. Files in
+/// `.github/workflows` need the scope `workflow` too.
 #[tool(
     destructive,
     important,
@@ -202,12 +206,12 @@ pub(crate) fn commit_files(input: CommitFiles) -> Result<Committed> {
     let tree: Sha = post(repo, "/git/trees", &json!({ "base_tree": old.tree.sha, "tree": entries }))?;
     let new = json!({ "message": input.message, "tree": tree.sha, "parents": [old.sha] });
     let new: Commit = post(repo, "/git/commits", &new)?;
-    // Without force GitHub moves the branch only forward, so nobody's commit is lost.
+    // Without force, GitHub only fast-forwards the branch, so no other commit is lost.
     branch(repo.patch("/git/refs/heads/{branch}")).json(&json!({ "sha": new.sha, "force": false })).send()?;
     Ok(Committed { commit_sha: new.sha, file_sha: None, url: new.html_url })
 }
 
-/// What differs from the tree before; a file without name in git is deleted.
+/// Builds the tree entries for the changes. An entry whose `sha` is null deletes the file.
 fn entries(input: &CommitFiles) -> Vec<Value> {
     let file = |file: &NewFile| {
         let mode = if file.executable { EXECUTABLE } else { FILE };

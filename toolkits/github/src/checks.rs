@@ -1,4 +1,4 @@
-//! Checks of a commit: what Actions and other services found.
+//! Checks of a commit: results from Actions and other services.
 
 use toolkit_sdk::prelude::*;
 
@@ -7,12 +7,13 @@ use crate::api::{Counted, Page, Part, Repo, count, list};
 /// One check of a commit.
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct CheckRun {
-    /// What `list_check_annotations` takes.
+    /// Id of the check, for `list_check_annotations`.
     id: u64,
     name: String,
     /// `queued`, `in_progress`, `completed`, `waiting`, `requested` or `pending`.
     status: String,
-    /// How it ended, once completed: `success`, `failure`, `neutral`, `cancelled`, `skipped`, `timed_out`, `action_required`.
+    /// Result of a completed check: `success`, `failure`, `neutral`, `cancelled`, `skipped`,
+    /// `timed_out`, `action_required`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     conclusion: Option<String>,
     output: Output,
@@ -20,12 +21,12 @@ pub(crate) struct CheckRun {
     started_at: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     completed_at: Option<String>,
-    /// The page for people.
+    /// URL of the web page.
     #[serde(rename(deserialize = "html_url"), default, skip_serializing_if = "Option::is_none")]
     url: Option<String>,
 }
 
-/// What a check says.
+/// Output of a check.
 #[derive(Serialize, Deserialize, JsonSchema)]
 struct Output {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -35,7 +36,7 @@ struct Output {
     annotations_count: u64,
 }
 
-/// A remark on lines of a file.
+/// An annotation on lines of a file.
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Annotation {
     path: String,
@@ -54,7 +55,7 @@ pub(crate) struct Annotation {
 pub(crate) struct ListChecks {
     #[serde(flatten)]
     repo: Repo,
-    /// Commit, branch or tag; of a pull request: its `head.sha`.
+    /// Commit, branch or tag; for a pull request its `head.sha`.
     #[serde(rename = "ref")]
     #[schemars(length(min = 1))]
     reference: String,
@@ -62,7 +63,7 @@ pub(crate) struct ListChecks {
     part: Part,
 }
 
-/// Lists the checks of a commit and how they went: whether a pull request or a branch is green.
+/// Lists the checks of a commit with their results, to see if a pull request or a branch is green.
 #[tool(read_only, idempotent, scopes("repo"), example = r#"{"owner": "octo-org", "repo": "octo-repo", "ref": "main"}"#)]
 pub(crate) fn list_check_runs(input: ListChecks) -> Result<Counted<CheckRun>> {
     count(input.repo.get("/commits/{ref}/check-runs").path_segments("ref", &input.reference), &input.part)
@@ -72,14 +73,15 @@ pub(crate) fn list_check_runs(input: ListChecks) -> Result<Counted<CheckRun>> {
 pub(crate) struct ListAnnotations {
     #[serde(flatten)]
     repo: Repo,
-    /// The id of a check, or of a job of Actions.
+    /// Id of a check, or of a job of Actions.
     #[schemars(range(min = 1))]
     check_run_id: u64,
     #[serde(flatten)]
     part: Part,
 }
 
-/// Lists the errors and warnings that a check reported, with file and line. For a job of Actions these say why it failed.
+/// Lists the errors and warnings that a check reported, with file and line. For a job of Actions
+/// these show why it failed.
 #[tool(
     read_only,
     idempotent,

@@ -1,4 +1,4 @@
-//! Comments below issues and pull requests.
+//! Comments on issues and pull requests.
 
 use toolkit_sdk::prelude::*;
 
@@ -8,9 +8,9 @@ use crate::issues::IssueNumber;
 /// A comment.
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Comment {
-    /// What `update_issue_comment` and `delete_issue_comment` take.
+    /// Id of the comment, for `update_issue_comment` and `delete_issue_comment`.
     id: u64,
-    /// Login.
+    /// Login of the author.
     #[serde(
         rename(deserialize = "user"),
         default,
@@ -23,7 +23,7 @@ pub(crate) struct Comment {
     body: String,
     created_at: String,
     updated_at: String,
-    /// The page for people.
+    /// URL of the web page.
     #[serde(rename(deserialize = "html_url"))]
     url: String,
 }
@@ -32,7 +32,7 @@ pub(crate) struct Comment {
 pub(crate) struct ListComments {
     #[serde(flatten)]
     issue: IssueNumber,
-    /// Only comments made or changed since then, RFC 3339: `2026-01-31T00:00:00Z`.
+    /// Only comments created or changed since this time, RFC 3339: `2026-01-31T00:00:00Z`.
     since: Option<String>,
     #[serde(flatten)]
     part: Part,
@@ -55,12 +55,12 @@ pub(crate) fn list_issue_comments(input: ListComments) -> Result<Page<Comment>> 
 pub(crate) struct NewComment {
     #[serde(flatten)]
     issue: IssueNumber,
-    /// Text, in Markdown; `@login` tells a person of it.
+    /// Text, in Markdown; `@login` notifies a user.
     #[schemars(length(min = 1))]
     body: String,
 }
 
-/// Comments on an issue or in the conversation of a pull request.
+/// Adds a comment to an issue or to the conversation of a pull request.
 #[tool(
     important,
     scopes("repo"),
@@ -76,7 +76,7 @@ pub(crate) fn create_issue_comment(input: NewComment) -> Result<Comment> {
 pub(crate) struct CommentId {
     #[serde(flatten)]
     repo: Repo,
-    /// What `list_issue_comments` or `create_issue_comment` answered.
+    /// Id of the comment, from `list_issue_comments` or `create_issue_comment`.
     comment_id: u64,
 }
 
@@ -102,7 +102,7 @@ pub(crate) fn update_issue_comment(input: NewText) -> Result<Comment> {
     request.json(&json!({ "body": input.body })).send()?.json()
 }
 
-/// Deletes a comment for good.
+/// Deletes a comment permanently.
 #[tool(destructive, scopes("repo"), example = r#"{"owner": "octo-org", "repo": "octo-repo", "comment_id": 1}"#)]
 pub(crate) fn delete_issue_comment(input: CommentId) -> Result<Done> {
     done(input.repo.delete("/issues/comments/{comment_id}").path("comment_id", input.comment_id))

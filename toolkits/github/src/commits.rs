@@ -10,22 +10,22 @@ use crate::pulls::ChangedFile;
 pub(crate) struct Commit {
     sha: String,
     message: String,
-    /// Login of the author; missing when GitHub knows none for the address.
+    /// Login of the author; missing if GitHub knows no account for the email address.
     #[serde(skip_serializing_if = "Option::is_none")]
     author: Option<String>,
-    /// Name of the author, as the commit says.
+    /// Name of the author as recorded in the commit.
     #[serde(skip_serializing_if = "Option::is_none")]
     author_name: Option<String>,
-    /// When it was written.
+    /// Time at which the commit was authored.
     #[serde(skip_serializing_if = "Option::is_none")]
     authored_at: Option<String>,
-    /// The commits before; two or more: a merge.
+    /// SHAs of the parent commits; two or more for a merge.
     parents: Vec<String>,
-    /// The page for people.
+    /// URL of the web page.
     url: String,
 }
 
-/// A commit as GitHub writes it.
+/// A commit in GitHub's format.
 #[derive(Deserialize)]
 struct Answer {
     sha: String,
@@ -37,7 +37,7 @@ struct Answer {
     html_url: String,
 }
 
-/// GitHub answers `{}` for some authors that it does not know.
+/// Author of a commit. GitHub returns `{}` for some authors that it does not know.
 #[derive(Deserialize)]
 struct Author {
     login: Option<String>,
@@ -79,16 +79,16 @@ impl<'de> Deserialize<'de> for Commit {
 pub(crate) struct ListCommits {
     #[serde(flatten)]
     repo: Repo,
-    /// Branch, tag or commit to begin at; left out: the default branch.
+    /// Branch, tag or commit to start from. Defaults to the default branch.
     #[serde(rename = "ref")]
     reference: Option<String>,
     /// Only commits that changed this file or directory.
     path: Option<String>,
-    /// Login or address of the author.
+    /// Login or email address of the author.
     author: Option<String>,
-    /// RFC 3339: `2026-01-31T00:00:00Z`.
+    /// Start of the time range, RFC 3339: `2026-01-31T00:00:00Z`.
     since: Option<String>,
-    /// RFC 3339.
+    /// End of the time range, RFC 3339.
     until: Option<String>,
     #[serde(flatten)]
     part: Part,
@@ -117,12 +117,12 @@ pub(crate) struct CommitName {
     reference: String,
 }
 
-/// A commit with what it changes.
+/// A commit with the files that it changes.
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Detail {
     #[serde(flatten)]
     commit: Commit,
-    /// At most 300.
+    /// Changed files, at most 300.
     #[serde(default)]
     files: Vec<ChangedFile>,
 }
@@ -142,32 +142,32 @@ pub(crate) fn get_commit(input: CommitName) -> Result<Detail> {
 pub(crate) struct Compare {
     #[serde(flatten)]
     repo: Repo,
-    /// Branch, tag or commit that is the older one: `v1.0`.
+    /// The older branch, tag or commit: `v1.0`.
     #[schemars(length(min = 1))]
     base: String,
-    /// Branch, tag or commit that is the newer one; of a fork: `octocat:fix-crash`.
+    /// The newer branch, tag or commit; in a fork: `octocat:fix-crash`.
     #[schemars(length(min = 1))]
     head: String,
 }
 
-/// What lies between two states.
+/// Differences between two commits.
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Comparison {
-    /// `ahead`, `behind`, `identical` or `diverged`: how `head` stands to `base`.
+    /// Relation of `head` to `base`: `ahead`, `behind`, `identical` or `diverged`.
     status: String,
-    /// Commits that only `head` has.
+    /// Number of commits that only `head` has.
     ahead_by: u64,
-    /// Commits that only `base` has.
+    /// Number of commits that only `base` has.
     behind_by: u64,
-    /// Those that only `head` has, oldest first, at most 250.
+    /// Commits that only `head` has, oldest first, at most 250.
     commits: Vec<Commit>,
-    /// What changes from their common ancestor to `head`, at most 300.
+    /// Files changed between the common ancestor and `head`, at most 300.
     #[serde(default)]
     files: Vec<ChangedFile>,
 }
 
-/// Compares two branches, tags or commits: which commits lie between them and what they change. Use it for release notes, or
-/// before opening a pull request.
+/// Compares two branches, tags or commits: lists the commits between them and the files they
+/// change. Use it for release notes, or before opening a pull request.
 #[tool(
     read_only,
     idempotent,

@@ -5,37 +5,37 @@ use toolkit_sdk::prelude::*;
 
 use crate::api::{Repo, cut, is_false};
 
-/// GitHub answers larger files only as they are.
+/// Media type for raw content, the only form in which GitHub returns larger files.
 const RAW: &str = "application/vnd.github.raw+json";
-/// A longer text is read in parts.
+/// Max size of a text that is returned at once, in bytes. A longer text is read in parts.
 const LARGEST_TEXT: usize = 100_000;
 
 /// A file.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Content {
     path: String,
-    /// Identifies this state of the file; `put_file` and `delete_file` take it.
+    /// SHA of this version of the file, for `put_file` and `delete_file`.
     sha: String,
-    /// Bytes.
+    /// Size in bytes.
     size: u64,
-    /// The text, when it is one of at most 1 MB, or the lines that were asked for.
+    /// The text, or the requested lines of it, if the file is text of at most 1 MB.
     #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<String>,
-    /// How many lines the whole text has.
+    /// Number of lines of the whole text.
     #[serde(skip_serializing_if = "Option::is_none")]
     line_count: Option<usize>,
-    /// `text` ends before the last line that was asked for; read on with `start_line`.
+    /// True if `text` ends before the last requested line; continue with `start_line`.
     #[serde(skip_serializing_if = "is_false")]
     truncated: bool,
-    /// Anything else.
+    /// The content of any other file.
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<File>,
-    /// The page for people.
+    /// URL of the web page.
     #[serde(skip_serializing_if = "Option::is_none")]
     url: Option<String>,
 }
 
-/// What lies at a path.
+/// GitHub's response for a path.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Found {
@@ -68,20 +68,20 @@ pub(crate) struct Entry {
     /// `file`, `dir`, `symlink` or `submodule`.
     #[serde(rename = "type")]
     kind: String,
-    /// Bytes.
+    /// Size in bytes.
     size: u64,
     sha: String,
 }
 
-/// A file by its path.
+/// A file, by its path.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Place {
     #[serde(flatten)]
     repo: Repo,
-    /// From the root of the repository: `src/main.rs`.
+    /// Path from the root of the repository: `src/main.rs`.
     #[schemars(length(min = 1))]
     path: String,
-    /// Branch, tag or commit; left out: the default branch.
+    /// Branch, tag or commit. Defaults to the default branch.
     #[serde(rename = "ref")]
     reference: Option<String>,
 }
@@ -94,19 +94,20 @@ pub(crate) struct GetFile {
     lines: Lines,
 }
 
-/// Which lines of a text.
+/// Range of lines of a text.
 #[derive(Default, Deserialize, JsonSchema)]
 struct Lines {
-    /// The first line to read, from 1; left out: the first.
+    /// First line to read, starting at 1. Defaults to the first line.
     #[schemars(range(min = 1))]
     start_line: Option<usize>,
-    /// The last line to read; left out: the last.
+    /// Last line to read. Defaults to the last line.
     #[schemars(range(min = 1))]
     end_line: Option<usize>,
 }
 
 impl Lines {
-    /// These lines, how many there are in all, and whether the text was too long.
+    /// Returns these lines, the total number of lines, and true if the text was too long and was
+    /// cut.
     fn of(&self, text: String) -> (String, usize, bool) {
         let count = text.lines().count();
         let skipped = self.start_line.unwrap_or(1).saturating_sub(1);
@@ -118,8 +119,8 @@ impl Lines {
     }
 }
 
-/// Reads a file of a repository, or some lines of it. Text comes as `text`, at most 100,000 bytes at a time; other and large
-/// files, up to 100 MB, come as `file`.
+/// Reads a file of a repository, or some lines of it. Text is returned as `text`, at most 100,000
+/// bytes at a time; other and large files, up to 100 MB, are returned as `file`.
 #[tool(
     read_only,
     idempotent,
@@ -148,19 +149,20 @@ pub(crate) fn get_file(input: GetFile) -> Result<Content> {
 pub(crate) struct Readme {
     #[serde(flatten)]
     repo: Repo,
-    /// Branch, tag or commit; left out: the default branch.
+    /// Branch, tag or commit. Defaults to the default branch.
     #[serde(rename = "ref")]
     reference: Option<String>,
 }
 
-/// Reads the README of a repository, wherever it lies.
+/// Reads the README of a repository, in any of the places that GitHub supports.
 #[tool(read_only, idempotent, scopes("repo"), example = r#"{"owner": "octo-org", "repo": "octo-repo"}"#)]
 pub(crate) fn get_readme(input: Readme) -> Result<Content> {
     let request = || input.repo.get("/readme").query_opt("ref", input.reference.as_ref());
     content(request().send()?.json()?, &Lines::default(), request)
 }
 
-/// A file with its bytes; `again` asks for it once more, to get one that is too large for JSON.
+/// Converts a blob to a file with its content. `again` builds the request for the raw content of a
+/// file that is too large for JSON.
 fn content(blob: Blob, lines: &Lines, again: impl Fn() -> Request) -> Result<Content> {
     let (text, file) = if blob.encoding == "base64" {
         let base64 = blob.content.replace(['\n', '\r'], "");
@@ -196,22 +198,22 @@ fn content(blob: Blob, lines: &Lines, again: impl Fn() -> Request) -> Result<Con
 pub(crate) struct Directory {
     #[serde(flatten)]
     repo: Repo,
-    /// From the root of the repository: `src`; left out: the root.
+    /// Path from the root of the repository: `src`. Defaults to the root.
     #[serde(default)]
     path: String,
-    /// Branch, tag or commit; left out: the default branch.
+    /// Branch, tag or commit. Defaults to the default branch.
     #[serde(rename = "ref")]
     reference: Option<String>,
 }
 
-/// What lies in a directory.
+/// Content of a directory.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Listing {
-    /// At most 1,000.
+    /// Entries, at most 1,000.
     entries: Vec<Entry>,
 }
 
-/// Lists what lies in one directory of a repository. For everything below it use `list_tree`.
+/// Lists the entries of one directory of a repository. For everything below it use `list_tree`.
 #[tool(read_only, idempotent, scopes("repo"), example = r#"{"owner": "octo-org", "repo": "octo-repo", "path": "src"}"#)]
 pub(crate) fn list_directory(input: Directory) -> Result<Listing> {
     let request = match input.path.trim_matches('/') {
@@ -231,13 +233,13 @@ pub(crate) fn list_directory(input: Directory) -> Result<Listing> {
 pub(crate) struct ListTree {
     #[serde(flatten)]
     repo: Repo,
-    /// Branch, tag or commit; left out: the default branch.
+    /// Branch, tag or commit. Defaults to the default branch.
     #[serde(rename = "ref", default = "head")]
     reference: String,
     /// Only paths below this one: `src/`.
     #[serde(default)]
     below: String,
-    /// How many paths to answer.
+    /// Max number of paths to return.
     #[serde(default = "thousand")]
     #[schemars(range(min = 1, max = 5000))]
     limit: usize,
@@ -251,11 +253,11 @@ fn thousand() -> usize {
     1000
 }
 
-/// All paths of a state of a repository.
+/// Paths of all files at one commit of a repository.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Tree {
     files: Vec<TreeFile>,
-    /// There are more: say `below` what to look for.
+    /// True if files are missing from the list: narrow the search with `below`.
     #[serde(skip_serializing_if = "is_false")]
     truncated: bool,
 }
@@ -264,14 +266,14 @@ pub(crate) struct Tree {
 #[derive(Serialize, Deserialize, JsonSchema)]
 struct TreeFile {
     path: String,
-    /// Bytes.
+    /// Size in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     size: Option<u64>,
     #[serde(rename = "type", skip_serializing)]
     kind: String,
 }
 
-/// Lists the paths of all files of a repository, or of those below a directory, in one go.
+/// Lists the paths of all files of a repository, or of those below a directory, in one call.
 #[tool(
     read_only,
     idempotent,

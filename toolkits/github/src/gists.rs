@@ -1,4 +1,4 @@
-//! Gists: a few files under an address of their own.
+//! Gists: small sets of files, each set at its own URL.
 
 use std::collections::BTreeMap;
 
@@ -12,20 +12,21 @@ pub(crate) struct Gist {
     id: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     description: Option<String>,
-    /// Otherwise only those who have the address find it.
+    /// True if the gist is listed publicly. A secret gist is visible only to those who have its
+    /// URL.
     #[serde(default)]
     public: bool,
-    /// By name.
+    /// Files by name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     files: Option<BTreeMap<String, Option<GistFile>>>,
-    /// Login.
+    /// Login of the owner.
     #[serde(default, deserialize_with = "login", skip_serializing_if = "Option::is_none")]
     owner: Option<String>,
     #[serde(default)]
     created_at: String,
     #[serde(default)]
     updated_at: String,
-    /// The page for people.
+    /// URL of the web page.
     #[serde(rename(deserialize = "html_url"), default)]
     url: String,
 }
@@ -33,22 +34,22 @@ pub(crate) struct Gist {
 /// A file of a gist.
 #[derive(Serialize, Deserialize, JsonSchema)]
 struct GistFile {
-    /// Bytes.
+    /// Size in bytes.
     #[serde(default)]
     size: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     language: Option<String>,
-    /// Missing in lists.
+    /// Content of the file; missing in lists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     content: Option<String>,
-    /// `content` is only the beginning, the first megabyte.
+    /// True if `content` holds only the first megabyte.
     #[serde(default, skip_serializing_if = "is_false")]
     truncated: bool,
 }
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct ListGists {
-    /// Login of a user whose public gists to list; left out: all of the connected account.
+    /// Login of a user whose public gists to list. Defaults to all gists of the connected account.
     username: Option<String>,
     #[serde(flatten)]
     part: Part,
@@ -66,7 +67,7 @@ pub(crate) fn list_gists(input: ListGists) -> Result<Page<Gist>> {
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct GistId {
-    /// The last part of its address.
+    /// Id of the gist: the last part of its URL.
     #[schemars(length(min = 1))]
     gist_id: String,
 }
@@ -88,15 +89,15 @@ struct NewFile {
 pub(crate) struct NewGist {
     #[serde(skip_serializing_if = "Option::is_none")]
     description: Option<String>,
-    /// By name: `{"hello.py": {"content": "print(1)"}}`.
+    /// Files by name: `{"hello.py": {"content": "print(1)"}}`.
     #[schemars(length(min = 1))]
     files: BTreeMap<String, NewFile>,
-    /// Otherwise only those who have the address find it.
+    /// Lists the gist publicly. A secret gist is visible only to those who have its URL.
     #[serde(default)]
     public: bool,
 }
 
-/// Makes a gist of one or more text files, not listed in public unless `public`.
+/// Creates a gist of one or more text files, secret unless `public`.
 #[tool(scopes("gist"), example = r##"{"description": "Notes", "files": {"notes.md": {"content": "# Notes"}}}"##)]
 pub(crate) fn create_gist(input: NewGist) -> Result<Gist> {
     API.post("/gists").json(&input).send()?.json()
@@ -110,7 +111,7 @@ pub(crate) struct UpdateGist {
     changes: GistChanges,
 }
 
-/// What is missing stays as it is.
+/// Changes of a gist. Fields that are left out stay unchanged.
 #[derive(Deserialize, Serialize, JsonSchema)]
 struct GistChanges {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -131,7 +132,7 @@ pub(crate) fn update_gist(input: UpdateGist) -> Result<Gist> {
     API.patch("/gists/{gist_id}").path("gist_id", &input.gist.gist_id).json(&input.changes).send()?.json()
 }
 
-/// Deletes a gist for good.
+/// Deletes a gist permanently.
 #[tool(destructive, scopes("gist"), example = r#"{"gist_id": "2decf6c462d9b4418f2"}"#)]
 pub(crate) fn delete_gist(input: GistId) -> Result<Done> {
     done(API.delete("/gists/{gist_id}").path("gist_id", &input.gist_id))

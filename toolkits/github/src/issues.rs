@@ -1,4 +1,4 @@
-//! Issues. For GitHub a pull request is an issue too; where that matters the tools say so.
+//! Issues. For GitHub a pull request is also an issue; the tools say so where it matters.
 
 use serde::Deserializer;
 use serde::de::IgnoredAny;
@@ -7,12 +7,12 @@ use toolkit_sdk::prelude::*;
 use crate::api::{Direction, Done, Page, Part, Repo, done, is_false, list, login, logins, shorten, word};
 use crate::labels::label_names;
 
-/// An issue, or a pull request seen as one.
+/// An issue, or a pull request in the form of an issue.
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Issue {
     pub(crate) number: u64,
     title: String,
-    /// `OWNER/NAME`.
+    /// Repository of the issue: `OWNER/NAME`.
     #[serde(
         rename(deserialize = "repository_url"),
         default,
@@ -22,10 +22,11 @@ pub(crate) struct Issue {
     repository: Option<String>,
     /// `open` or `closed`.
     state: String,
-    /// Why it is closed: `completed`, `not_planned` or `duplicate`; `reopened` when it is open again.
+    /// Reason for the state: `completed`, `not_planned` or `duplicate` if closed, `reopened` if
+    /// open again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     state_reason: Option<String>,
-    /// Login of who opened it.
+    /// Login of the author.
     #[serde(
         rename(deserialize = "user"),
         default,
@@ -33,22 +34,22 @@ pub(crate) struct Issue {
         skip_serializing_if = "Option::is_none"
     )]
     author: Option<String>,
-    /// Text, in Markdown; in lists only the beginning of a long one, which then ends in `…`.
+    /// Text, in Markdown; in lists a long text is cut and ends in `…`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) body: Option<String>,
     #[serde(default, deserialize_with = "label_names")]
     labels: Vec<String>,
-    /// Logins.
+    /// Logins of the assignees.
     #[serde(default, deserialize_with = "logins")]
     assignees: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     milestone: Option<Milestone>,
     #[serde(rename(deserialize = "comments"), default)]
     comment_count: u64,
-    /// Only collaborators may comment.
+    /// True if only collaborators may comment.
     #[serde(default, skip_serializing_if = "is_false")]
     locked: bool,
-    /// It is a pull request; `get_pull_request` tells more.
+    /// True if it is a pull request; `get_pull_request` returns more.
     #[serde(
         rename(deserialize = "pull_request"),
         default,
@@ -60,7 +61,7 @@ pub(crate) struct Issue {
     updated_at: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     closed_at: Option<String>,
-    /// The page for people.
+    /// URL of the web page.
     #[serde(rename(deserialize = "html_url"))]
     url: String,
 }
@@ -72,7 +73,7 @@ pub(crate) struct Milestone {
     title: String,
 }
 
-/// The repository that an address names: `https://api.github.com/repos/OWNER/NAME`.
+/// Deserializes an API URL such as `https://api.github.com/repos/OWNER/NAME` to `OWNER/NAME`.
 fn repository<'de, D: Deserializer<'de>>(json: D) -> Result<Option<String>, D::Error> {
     let address = Option::<String>::deserialize(json)?;
     Ok(address.and_then(|address| Some(address.split_once("/repos/")?.1.to_owned())))
@@ -82,7 +83,7 @@ fn is_there<'de, D: Deserializer<'de>>(json: D) -> Result<bool, D::Error> {
     Ok(Option::<IgnoredAny>::deserialize(json)?.is_some())
 }
 
-/// Which issues or pull requests.
+/// State of the issues or pull requests to list.
 #[derive(Clone, Copy, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Listed {
@@ -95,12 +96,12 @@ pub(crate) enum Listed {
 #[derive(Clone, Copy, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum Order {
-    /// When they were opened.
+    /// Time of creation.
     #[default]
     Created,
-    /// When something last happened.
+    /// Time of the last change.
     Updated,
-    /// How many comments they have.
+    /// Number of comments.
     Comments,
 }
 
@@ -113,13 +114,13 @@ pub(crate) struct ListIssues {
     /// Only issues with all of these labels.
     #[serde(default)]
     labels: Vec<String>,
-    /// Login; `none` for issues without assignee, `*` for any.
+    /// Login of an assignee; `none` for issues without assignee, `*` for any.
     assignee: Option<String>,
-    /// Login of who opened them.
+    /// Login of the author.
     creator: Option<String>,
-    /// Number of a milestone; `none` for issues without, `*` for any.
+    /// Number of a milestone; `none` for issues without one, `*` for any.
     milestone: Option<String>,
-    /// Only issues in which something happened since then, RFC 3339: `2026-01-31T00:00:00Z`.
+    /// Only issues changed since this time, RFC 3339: `2026-01-31T00:00:00Z`.
     since: Option<String>,
     #[serde(default)]
     sort: Order,
@@ -129,8 +130,9 @@ pub(crate) struct ListIssues {
     part: Part,
 }
 
-/// Lists the issues of a repository, by state, label, assignee, author or milestone. Pull requests are among them, marked by
-/// `is_pull_request`; `list_pull_requests` lists those alone. To find issues by words or in several repositories use `search_issues`.
+/// Lists the issues of a repository, by state, label, assignee, author or milestone. The list
+/// contains pull requests, marked by `is_pull_request`; `list_pull_requests` lists those alone. To
+/// find issues by words or in several repositories use `search_issues`.
 #[tool(
     read_only,
     idempotent,
@@ -157,7 +159,7 @@ pub(crate) struct IssueNumber {
 }
 
 impl IssueNumber {
-    /// Fills the number of a path that has one.
+    /// Fills in the issue number of a path.
     pub(crate) fn fill(&self, request: Request) -> Request {
         request.path("issue_number", self.issue_number)
     }
@@ -190,10 +192,10 @@ struct NewIssue {
     /// Text, in Markdown.
     #[serde(skip_serializing_if = "Option::is_none")]
     body: Option<String>,
-    /// Names of labels; those that do not exist are made.
+    /// Names of labels; missing labels are created.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     labels: Vec<String>,
-    /// Logins, at most 10.
+    /// Logins of the assignees, at most 10.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 10))]
     assignees: Vec<String>,
@@ -202,7 +204,8 @@ struct NewIssue {
     milestone: Option<u64>,
 }
 
-/// Opens an issue. Labels, assignees and milestone are dropped without a word when the account may not set them: compare the answer.
+/// Opens an issue. GitHub silently drops labels, assignees and milestone if the account may not set
+/// them: compare the response.
 #[tool(
     important,
     scopes("repo"),
@@ -220,7 +223,7 @@ pub(crate) struct UpdateIssue {
     changes: IssueChanges,
 }
 
-/// What is missing stays as it is.
+/// Changes of an issue. Fields that are left out stay unchanged.
 #[derive(Deserialize, Serialize, JsonSchema)]
 struct IssueChanges {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -228,16 +231,17 @@ struct IssueChanges {
     /// The whole new text, in Markdown.
     #[serde(skip_serializing_if = "Option::is_none")]
     body: Option<String>,
-    /// Closes the issue or opens it again.
+    /// New state: closes or reopens the issue.
     #[serde(skip_serializing_if = "Option::is_none")]
     state: Option<State>,
-    /// Why; only together with `state`.
+    /// Reason for the new state; only together with `state`.
     #[serde(skip_serializing_if = "Option::is_none")]
     state_reason: Option<Reason>,
-    /// All labels the issue shall have; none: `[]`. To add or remove single ones use `add_issue_labels` and `remove_issue_label`.
+    /// All labels that the issue should have; `[]` for none. To add or remove single ones use
+    /// `add_issue_labels` and `remove_issue_label`.
     #[serde(skip_serializing_if = "Option::is_none")]
     labels: Option<Vec<String>>,
-    /// Logins of all assignees the issue shall have; none: `[]`.
+    /// Logins of all assignees that the issue should have; `[]` for none.
     #[serde(skip_serializing_if = "Option::is_none")]
     assignees: Option<Vec<String>>,
     /// Number of a milestone.
@@ -245,7 +249,7 @@ struct IssueChanges {
     milestone: Option<u64>,
 }
 
-/// Open or closed.
+/// State of an issue or pull request.
 #[derive(Clone, Copy, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum State {
@@ -262,7 +266,8 @@ enum Reason {
     Reopened,
 }
 
-/// Changes an issue: title, text, labels, assignees, milestone, or whether it is open. Give only what shall change.
+/// Changes an issue: title, text, labels, assignees, milestone or state. Give only the fields to
+/// change.
 #[tool(
     destructive,
     idempotent,

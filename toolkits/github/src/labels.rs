@@ -1,4 +1,4 @@
-//! Labels of a repository, and those that an issue has.
+//! Labels of a repository and of an issue.
 
 use serde::Deserializer;
 use toolkit_sdk::prelude::*;
@@ -16,7 +16,7 @@ pub(crate) struct Label {
     description: Option<String>,
 }
 
-/// Labels, of which only the names are kept. In old answers a label is a mere text.
+/// Deserializes labels to their names. In old responses a label is plain text.
 pub(crate) fn label_names<'de, D: Deserializer<'de>>(json: D) -> Result<Vec<String>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
@@ -58,17 +58,17 @@ pub(crate) struct CreateLabel {
 struct NewLabel {
     #[schemars(length(min = 1, max = 50))]
     name: String,
-    /// Six hexadecimal digits, without `#`; left out: chosen by GitHub.
+    /// Six hexadecimal digits, without `#`. Omit it to let GitHub choose.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = "^[0-9a-fA-F]{6}$"))]
     color: Option<String>,
-    /// At most 100 characters.
+    /// Description, at most 100 characters.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 100))]
     description: Option<String>,
 }
 
-/// Makes a label in a repository.
+/// Creates a label in a repository.
 #[tool(
     scopes("repo"),
     example = r#"{"owner": "octo-org", "repo": "octo-repo", "name": "regression", "color": "d73a4a"}"#
@@ -85,13 +85,13 @@ pub(crate) struct LabelName {
     name: String,
 }
 
-/// Deletes a label from a repository, and so from all its issues and pull requests.
+/// Deletes a label from a repository and from all its issues and pull requests.
 #[tool(destructive, scopes("repo"), example = r#"{"owner": "octo-org", "repo": "octo-repo", "name": "regression"}"#)]
 pub(crate) fn delete_label(input: LabelName) -> Result<Done> {
     done(input.repo.delete("/labels/{name}").path("name", &input.name))
 }
 
-/// The labels that an issue has now.
+/// Labels of an issue after the change.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Labelled {
     labels: Vec<Label>,
@@ -101,12 +101,12 @@ pub(crate) struct Labelled {
 pub(crate) struct AddLabels {
     #[serde(flatten)]
     issue: IssueNumber,
-    /// Names; labels that do not exist are made.
+    /// Names of labels; missing labels are created.
     #[schemars(length(min = 1))]
     labels: Vec<String>,
 }
 
-/// Adds labels to an issue or pull request and keeps those it has. Answers all of them.
+/// Adds labels to an issue or pull request and keeps its other labels. Returns all of them.
 #[tool(
     idempotent,
     scopes("repo"),
@@ -127,7 +127,7 @@ pub(crate) struct RemoveLabel {
     label: String,
 }
 
-/// Takes a label off an issue or pull request. Answers those that are left.
+/// Removes a label from an issue or pull request. Returns the remaining labels.
 #[tool(
     destructive,
     scopes("repo"),

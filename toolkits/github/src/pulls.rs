@@ -6,7 +6,7 @@ use crate::api::{Direction, Page, Part, Repo, cut, is_false, list, login, logins
 use crate::issues::{Listed, Milestone, State};
 use crate::labels::label_names;
 
-/// A larger diff says more than an agent can read.
+/// Max size of a diff in bytes. A larger diff is more than an agent can read.
 const LARGEST_DIFF: usize = 200_000;
 
 /// A pull request.
@@ -18,19 +18,21 @@ pub(crate) struct PullRequest {
     state: String,
     #[serde(default, skip_serializing_if = "is_false")]
     draft: bool,
-    /// Whether it was merged; only with a single pull request.
+    /// True if the pull request was merged; only in responses with a single pull request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     merged: Option<bool>,
-    /// When it was merged; missing when it was not.
+    /// Time of the merge; missing if it was not merged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     merged_at: Option<String>,
-    /// Whether it merges without conflict; only with a single pull request, and missing while GitHub finds out.
+    /// True if it merges without conflict; only in responses with a single pull request, and
+    /// missing while GitHub computes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     mergeable: Option<bool>,
-    /// Why it cannot be merged, if so: `clean`, `dirty` (conflicts), `blocked`, `behind`, `unstable` (checks fail), `draft`, `unknown`.
+    /// State of mergeability: `clean`, `dirty` (conflicts), `blocked`, `behind`, `unstable` (checks
+    /// fail), `draft`, `unknown`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     mergeable_state: Option<String>,
-    /// Login of who opened it.
+    /// Login of the author.
     #[serde(
         rename(deserialize = "user"),
         default,
@@ -38,24 +40,24 @@ pub(crate) struct PullRequest {
         skip_serializing_if = "Option::is_none"
     )]
     author: Option<String>,
-    /// Text, in Markdown; in lists only the beginning of a long one, which then ends in `…`.
+    /// Text, in Markdown; in lists a long text is cut and ends in `…`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     body: Option<String>,
-    /// What is to be merged.
+    /// Branch to be merged.
     pub(crate) head: End,
-    /// What it is merged into.
+    /// Branch to merge into.
     base: End,
     #[serde(default, deserialize_with = "label_names")]
     labels: Vec<String>,
-    /// Logins.
+    /// Logins of the assignees.
     #[serde(default, deserialize_with = "logins")]
     assignees: Vec<String>,
-    /// Logins of those whose review is asked for.
+    /// Logins of the users whose review is requested.
     #[serde(default, deserialize_with = "logins")]
     requested_reviewers: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     milestone: Option<Milestone>,
-    /// Commits in it; like the numbers below only with a single pull request.
+    /// Number of commits; like the counts below only in responses with a single pull request.
     #[serde(rename(deserialize = "commits"), default, skip_serializing_if = "Option::is_none")]
     commit_count: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -66,20 +68,20 @@ pub(crate) struct PullRequest {
     deletions: Option<u64>,
     created_at: String,
     updated_at: String,
-    /// The page for people.
+    /// URL of the web page.
     #[serde(rename(deserialize = "html_url"))]
     url: String,
 }
 
-/// One end of a pull request.
+/// A branch that takes part in a pull request.
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct End {
-    /// Branch.
+    /// Name of the branch.
     #[serde(rename(deserialize = "ref"))]
     branch: String,
-    /// Its newest commit.
+    /// SHA of its newest commit.
     pub(crate) sha: String,
-    /// `OWNER/NAME`; missing when the repository was deleted.
+    /// Repository of the branch: `OWNER/NAME`; missing if the repository was deleted.
     #[serde(
         rename(deserialize = "repo"),
         default,
@@ -89,7 +91,7 @@ pub(crate) struct End {
     repository: Option<String>,
 }
 
-/// A repository, of which only the full name is kept.
+/// Deserializes a repository to its full name.
 pub(crate) fn full_name<'de, D: serde::Deserializer<'de>>(json: D) -> Result<Option<String>, D::Error> {
     #[derive(Deserialize)]
     struct Repository {
@@ -101,14 +103,14 @@ pub(crate) fn full_name<'de, D: serde::Deserializer<'de>>(json: D) -> Result<Opt
 #[derive(Clone, Copy, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum Order {
-    /// When they were opened.
+    /// Time of creation.
     #[default]
     Created,
-    /// When something last happened.
+    /// Time of the last change.
     Updated,
-    /// How many comments they have.
+    /// Number of comments.
     Popularity,
-    /// Open for more than a month and active within the last.
+    /// Pull requests open for more than a month and active within the last month.
     LongRunning,
 }
 
@@ -118,9 +120,9 @@ pub(crate) struct ListPulls {
     repo: Repo,
     #[serde(default)]
     state: Listed,
-    /// Only from this branch, with its owner: `octo-org:fix-crash`.
+    /// Only pull requests from this branch, with its owner: `octo-org:fix-crash`.
     head: Option<String>,
-    /// Only into this branch: `main`.
+    /// Only pull requests into this branch: `main`.
     base: Option<String>,
     #[serde(default)]
     sort: Order,
@@ -156,14 +158,15 @@ pub(crate) struct PullNumber {
 }
 
 impl PullNumber {
-    /// Fills the number of a path that has one.
+    /// Fills in the pull request number of a path.
     pub(crate) fn fill(&self, request: Request) -> Request {
         request.path("pull_number", self.pull_number)
     }
 }
 
-/// Gets one pull request: text, branches, state, size, and whether it can be merged. What it changes is read by
-/// `list_pull_request_files` or `get_pull_request_diff`, how its checks went by `list_check_runs` with `head.sha`.
+/// Gets one pull request: text, branches, state, size and mergeability. Its changes are read by
+/// `list_pull_request_files` or `get_pull_request_diff`, the results of its checks by
+/// `list_check_runs` with `head.sha`.
 #[tool(
     read_only,
     idempotent,
@@ -175,17 +178,18 @@ pub(crate) fn get_pull_request(input: PullNumber) -> Result<PullRequest> {
     input.fill(input.repo.get("/pulls/{pull_number}")).send()?.json()
 }
 
-/// What a pull request changes.
+/// Diff of a pull request.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Diff {
-    /// In the form of `git diff`.
+    /// Diff in the format of `git diff`.
     diff: String,
-    /// Only the beginning is here; `list_pull_request_files` has the rest.
+    /// True if `diff` is only the beginning; `list_pull_request_files` has the rest.
     #[serde(skip_serializing_if = "is_false")]
     truncated: bool,
 }
 
-/// Gets what a pull request changes as one diff, cut after 200,000 bytes. For a large one use `list_pull_request_files`.
+/// Gets the changes of a pull request as one diff, cut after 200,000 bytes. For a large one use
+/// `list_pull_request_files`.
 #[tool(
     read_only,
     idempotent,
@@ -207,10 +211,10 @@ pub(crate) struct ChangedFile {
     status: String,
     additions: u64,
     deletions: u64,
-    /// What it was called before.
+    /// Name of the file before the change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     previous_filename: Option<String>,
-    /// The diff of this file; missing for binary and very large files.
+    /// Diff of this file; missing for binary and very large files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     patch: Option<String>,
 }
@@ -247,19 +251,19 @@ pub(crate) struct CreatePull {
 struct NewPull {
     #[schemars(length(min = 1))]
     title: String,
-    /// The branch with the changes, already pushed: `fix-crash`, or `octocat:fix-crash` in a fork.
+    /// Branch with the changes, already pushed: `fix-crash`, or `octocat:fix-crash` in a fork.
     #[schemars(length(min = 1))]
     head: String,
-    /// The branch to merge into: `main`.
+    /// Branch to merge into: `main`.
     #[schemars(length(min = 1))]
     base: String,
-    /// Text, in Markdown; `Closes #7` closes that issue at the merge.
+    /// Text, in Markdown; `Closes #7` closes that issue on merge.
     #[serde(skip_serializing_if = "Option::is_none")]
     body: Option<String>,
-    /// Not ready for review yet.
+    /// Opens it as a draft, not ready for review yet.
     #[serde(default, skip_serializing_if = "is_false")]
     draft: bool,
-    /// Whether maintainers may push to a branch in a fork.
+    /// Lets maintainers push to a branch in a fork.
     #[serde(skip_serializing_if = "Option::is_none")]
     maintainer_can_modify: Option<bool>,
 }
@@ -283,7 +287,7 @@ pub(crate) struct UpdatePull {
     changes: PullChanges,
 }
 
-/// What is missing stays as it is.
+/// Changes of a pull request. Fields that are left out stay unchanged.
 #[derive(Deserialize, Serialize, JsonSchema)]
 struct PullChanges {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -291,16 +295,16 @@ struct PullChanges {
     /// The whole new text, in Markdown.
     #[serde(skip_serializing_if = "Option::is_none")]
     body: Option<String>,
-    /// Closes the pull request without merging it, or opens it again.
+    /// New state: closes the pull request without merging it, or reopens it.
     #[serde(skip_serializing_if = "Option::is_none")]
     state: Option<State>,
-    /// Another branch to merge into.
+    /// New branch to merge into.
     #[serde(skip_serializing_if = "Option::is_none")]
     base: Option<String>,
 }
 
-/// Changes the title, text or target of a pull request, or closes it. Labels, assignees and milestone are changed by
-/// `update_issue` with the same number.
+/// Changes the title, text or target of a pull request, or closes or reopens it. Labels, assignees
+/// and milestone are changed by `update_issue` with the same number.
 #[tool(
     destructive,
     idempotent,
@@ -323,13 +327,13 @@ pub(crate) struct MergePull {
 struct Merge {
     #[serde(default)]
     merge_method: Method,
-    /// First line of the commit's message; left out: chosen by GitHub.
+    /// First line of the commit message. Omit it to let GitHub choose.
     #[serde(skip_serializing_if = "Option::is_none")]
     commit_title: Option<String>,
-    /// The rest of the message.
+    /// Rest of the commit message.
     #[serde(skip_serializing_if = "Option::is_none")]
     commit_message: Option<String>,
-    /// The commit that was looked at, `head.sha`: when the branch has moved on since, nothing is merged.
+    /// Commit that was reviewed, `head.sha`: if the branch has changed since, nothing is merged.
     #[serde(skip_serializing_if = "Option::is_none")]
     sha: Option<String>,
 }
@@ -340,23 +344,23 @@ enum Method {
     /// A merge commit.
     #[default]
     Merge,
-    /// All commits as one.
+    /// All commits squashed into one.
     Squash,
-    /// Each commit on top of the target.
+    /// Each commit rebased onto the target.
     Rebase,
 }
 
-/// What became of a merge.
+/// Result of a merge.
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Merged {
     merged: bool,
-    /// The commit in the target branch.
+    /// SHA of the commit in the target branch.
     sha: String,
     message: String,
 }
 
-/// Merges a pull request into its target branch. This cannot be undone. Look at `mergeable_state` of `get_pull_request` first, and
-/// pass its `head.sha` as `sha`.
+/// Merges a pull request into its target branch. This cannot be undone. Check `mergeable_state` of
+/// `get_pull_request` first, and pass its `head.sha` as `sha`.
 #[tool(
     destructive,
     scopes("repo"),

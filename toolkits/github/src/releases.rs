@@ -12,15 +12,15 @@ pub(crate) struct Release {
     tag: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     name: Option<String>,
-    /// The notes, in Markdown; in lists only the beginning of long ones, which then end in `…`.
+    /// Release notes, in Markdown; in lists long notes are cut and end in `…`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     body: Option<String>,
-    /// Only those who may write see it.
+    /// True if only users with write access see the release.
     #[serde(default, skip_serializing_if = "is_false")]
     draft: bool,
     #[serde(default, skip_serializing_if = "is_false")]
     prerelease: bool,
-    /// Login.
+    /// Login of the author.
     #[serde(default, deserialize_with = "login", skip_serializing_if = "Option::is_none")]
     author: Option<String>,
     /// Files to download.
@@ -28,7 +28,7 @@ pub(crate) struct Release {
     assets: Vec<Asset>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     published_at: Option<String>,
-    /// The page for people.
+    /// URL of the web page.
     #[serde(rename(deserialize = "html_url"))]
     url: String,
 }
@@ -37,11 +37,11 @@ pub(crate) struct Release {
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Asset {
     name: String,
-    /// Bytes.
+    /// Size in bytes.
     size: u64,
     #[serde(rename(deserialize = "download_count"))]
     downloads: u64,
-    /// Where to download it.
+    /// URL for the download.
     #[serde(rename(deserialize = "browser_download_url"))]
     url: String,
 }
@@ -64,11 +64,11 @@ pub(crate) fn list_releases(input: ListReleases) -> Result<Page<Release>> {
 pub(crate) struct ReleaseOf {
     #[serde(flatten)]
     repo: Repo,
-    /// Left out: the latest release that is neither a draft nor a prerelease.
+    /// Tag of the release. Defaults to the latest release that is neither a draft nor a prerelease.
     tag: Option<String>,
 }
 
-/// Gets the latest release of a repository, or the one of a tag, with its notes and files.
+/// Gets the latest release of a repository, or the release of a tag, with its notes and files.
 #[tool(
     read_only,
     idempotent,
@@ -94,29 +94,29 @@ pub(crate) struct CreateRelease {
 
 #[derive(Deserialize, Serialize, JsonSchema)]
 struct NewRelease {
-    /// Made when it does not exist.
+    /// Tag of the release; created if it does not exist.
     #[serde(rename(serialize = "tag_name"))]
     #[schemars(length(min = 1))]
     tag: String,
-    /// Branch or commit for a tag that does not exist; left out: the default branch.
+    /// Branch or commit for a new tag. Defaults to the default branch.
     #[serde(rename(serialize = "target_commitish"), skip_serializing_if = "Option::is_none")]
     target: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<String>,
-    /// The notes, in Markdown.
+    /// Release notes, in Markdown.
     #[serde(skip_serializing_if = "Option::is_none")]
     body: Option<String>,
-    /// GitHub writes notes from the merged pull requests and puts them after `body`.
+    /// Adds notes after `body` that GitHub generates from the merged pull requests.
     #[serde(default)]
     generate_release_notes: bool,
-    /// Keeps it from the public.
+    /// Creates a draft, which is not public.
     #[serde(default)]
     draft: bool,
     #[serde(default)]
     prerelease: bool,
 }
 
-/// Makes a release, and its tag when there is none. Published at once unless `draft`.
+/// Creates a release, and its tag if it does not exist. It is published at once unless `draft`.
 #[tool(
     scopes("repo"),
     example = r#"{"owner": "octo-org", "repo": "octo-repo", "tag": "v1.0.0", "generate_release_notes": true, "draft": true}"#
@@ -129,17 +129,17 @@ pub(crate) fn create_release(input: CreateRelease) -> Result<Release> {
 pub(crate) struct UploadAsset {
     #[serde(flatten)]
     repo: Repo,
-    /// `id` of the release, which `get_release` and `create_release` answer.
+    /// Id of the release, from `get_release` or `create_release`.
     release_id: u64,
-    /// The bytes. A release has at most one file of a name.
+    /// File to upload. Names of files are unique in a release.
     file: File,
-    /// Name to download it by; left out: that of the file.
+    /// Name for the download. Defaults to the name of the file.
     name: Option<String>,
-    /// Shown in place of the name.
+    /// Label shown instead of the name.
     label: Option<String>,
 }
 
-/// Adds a file to a release, for people to download. A name that the release has already is refused.
+/// Adds a file to a release for download. A name that the release already has is refused.
 #[tool(
     scopes("repo"),
     example = r#"{"owner": "octo-org", "repo": "octo-repo", "release_id": 1, "file": {"name": "app.zip", "mimetype": "application/zip", "s3key": "file_a1b2c3d4e5f6"}}"#

@@ -7,14 +7,14 @@ use crate::api::{API, Page, Part, Repo, is_false, list, word};
 /// A repository.
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Repository {
-    /// `OWNER/NAME`.
+    /// Full name: `OWNER/NAME`.
     full_name: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     description: Option<String>,
     private: bool,
     #[serde(default, skip_serializing_if = "is_false")]
     fork: bool,
-    /// Nothing can be changed in it any more.
+    /// True if the repository is read-only.
     #[serde(default, skip_serializing_if = "is_false")]
     archived: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -28,36 +28,36 @@ pub(crate) struct Repository {
     stars: Option<u64>,
     #[serde(rename(deserialize = "forks_count"), default, skip_serializing_if = "Option::is_none")]
     forks: Option<u64>,
-    /// Open issues and pull requests together.
+    /// Number of open issues and pull requests together.
     #[serde(rename(deserialize = "open_issues_count"), default, skip_serializing_if = "Option::is_none")]
     open_issues: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     license: Option<License>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     homepage: Option<String>,
-    /// What the connected account may do here.
+    /// Permissions of the connected account in this repository.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     permissions: Option<Permissions>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     created_at: Option<String>,
-    /// When a commit last arrived.
+    /// Time of the last push.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pushed_at: Option<String>,
-    /// The page for people.
+    /// URL of the web page.
     #[serde(rename(deserialize = "html_url"))]
     url: String,
 }
 
-/// A licence.
+/// A license.
 #[derive(Serialize, Deserialize, JsonSchema)]
 struct License {
     name: String,
-    /// Its SPDX identifier, for example `MIT`; `NOASSERTION` when GitHub does not know it.
+    /// SPDX identifier, for example `MIT`; `NOASSERTION` if GitHub does not know it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     spdx_id: Option<String>,
 }
 
-/// Rights in a repository.
+/// Permissions in a repository.
 #[derive(Serialize, Deserialize, JsonSchema)]
 struct Permissions {
     #[serde(default)]
@@ -68,7 +68,8 @@ struct Permissions {
     pull: bool,
 }
 
-/// Gets one repository: description, default branch, language, licence, counts, and what the connected account may do in it.
+/// Gets one repository: description, default branch, language, license, counts, and permissions of
+/// the connected account.
 #[tool(read_only, idempotent, scopes("repo"), example = r#"{"owner": "octo-org", "repo": "octo-repo"}"#)]
 pub(crate) fn get_repository(input: Repo) -> Result<Repository> {
     input.get("").send()?.json()
@@ -78,12 +79,12 @@ pub(crate) fn get_repository(input: Repo) -> Result<Repository> {
 #[serde(rename_all = "snake_case")]
 enum Order {
     Created,
-    /// When something in its settings or description changed.
+    /// Time of the last change of settings or description.
     Updated,
-    /// When a commit last arrived.
+    /// Time of the last push.
     #[default]
     Pushed,
-    /// By name.
+    /// Full name.
     FullName,
 }
 
@@ -106,7 +107,8 @@ pub(crate) struct ListMine {
     part: Part,
 }
 
-/// Lists the repositories that the connected account owns or may work in, private ones too, last pushed first.
+/// Lists the repositories that the connected account owns or has access to, including private ones,
+/// last pushed first.
 #[tool(read_only, idempotent, important, scopes("repo"), example = r#"{"visibility": "private", "limit": 10}"#)]
 pub(crate) fn list_my_repositories(input: ListMine) -> Result<Page<Repository>> {
     let request = API.get("/user/repos").query("visibility", word(input.visibility));
@@ -142,7 +144,7 @@ pub(crate) struct ListOfOrganization {
     part: Part,
 }
 
-/// Lists the repositories of an organization, as far as the connected account may see them.
+/// Lists the repositories of an organization that the connected account may see.
 #[tool(read_only, idempotent, scopes("repo"), example = r#"{"org": "octo-org"}"#)]
 pub(crate) fn list_organization_repositories(input: ListOfOrganization) -> Result<Page<Repository>> {
     let request = API.get("/orgs/{org}/repos").path("org", &input.org);
@@ -151,7 +153,7 @@ pub(crate) fn list_organization_repositories(input: ListOfOrganization) -> Resul
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct CreateRepository {
-    /// Login of the organization that shall own it; left out: the connected account.
+    /// Login of the organization that owns the repository. Defaults to the connected account.
     org: Option<String>,
     #[serde(flatten)]
     repository: NewRepository,
@@ -159,20 +161,21 @@ pub(crate) struct CreateRepository {
 
 #[derive(Deserialize, Serialize, JsonSchema)]
 struct NewRepository {
-    /// Letters, digits, `-`, `_` and `.`.
+    /// Name of letters, digits, `-`, `_` and `.`.
     #[schemars(length(min = 1, max = 100))]
     name: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     description: Option<String>,
     #[serde(default = "yes")]
     private: bool,
-    /// Begins with a README, and so with a branch; without it nothing can be branched from or put into it but by a push or `put_file`.
+    /// Starts the repository with a README, and so with a branch. Without it, branches and files
+    /// need a push or `put_file` first.
     #[serde(default)]
     auto_init: bool,
-    /// Begins with this `.gitignore`: `Rust`, `Python`.
+    /// Template of the `.gitignore` file: `Rust`, `Python`.
     #[serde(skip_serializing_if = "Option::is_none")]
     gitignore_template: Option<String>,
-    /// Begins with this licence: `mit`, `apache-2.0`.
+    /// Template of the license: `mit`, `apache-2.0`.
     #[serde(skip_serializing_if = "Option::is_none")]
     license_template: Option<String>,
 }
@@ -181,7 +184,7 @@ fn yes() -> bool {
     true
 }
 
-/// Makes a repository, private unless said otherwise, for the connected account or an organization.
+/// Creates a repository, private by default, for the connected account or an organization.
 #[tool(scopes("repo"), example = r#"{"name": "octo-repo", "description": "For tests.", "auto_init": true}"#)]
 pub(crate) fn create_repository(input: CreateRepository) -> Result<Repository> {
     let request = match &input.org {
@@ -201,18 +204,18 @@ pub(crate) struct Fork {
 
 #[derive(Deserialize, Serialize, JsonSchema)]
 struct NewFork {
-    /// Login of the organization that shall own the fork; left out: the connected account.
+    /// Login of the organization that owns the fork. Defaults to the connected account.
     #[serde(skip_serializing_if = "Option::is_none")]
     organization: Option<String>,
-    /// Another name.
+    /// Name of the fork, if it differs.
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<String>,
-    /// Takes only the default branch.
+    /// Copies only the default branch.
     #[serde(default)]
     default_branch_only: bool,
 }
 
-/// Forks a repository. GitHub copies it in the background: it may be empty for some minutes.
+/// Forks a repository. GitHub copies it in the background: the fork may be empty for some minutes.
 #[tool(
     idempotent,
     scopes("repo"),

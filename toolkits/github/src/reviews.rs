@@ -1,4 +1,4 @@
-//! Reviews of pull requests, and their comments on lines of code.
+//! Reviews of pull requests, and comments on lines of code.
 
 use toolkit_sdk::prelude::*;
 
@@ -22,12 +22,12 @@ pub(crate) struct Review {
     /// Text, in Markdown.
     #[serde(default)]
     body: String,
-    /// The commit that was reviewed.
+    /// SHA of the reviewed commit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     commit_id: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     submitted_at: Option<String>,
-    /// The page for people.
+    /// URL of the web page.
     #[serde(rename(deserialize = "html_url"))]
     url: String,
 }
@@ -35,9 +35,9 @@ pub(crate) struct Review {
 /// A comment on lines of code.
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct ReviewComment {
-    /// What `reply_to_review_comment` takes.
+    /// Id of the comment, for `reply_to_review_comment`.
     id: u64,
-    /// Login.
+    /// Login of the author.
     #[serde(
         rename(deserialize = "user"),
         default,
@@ -47,27 +47,27 @@ pub(crate) struct ReviewComment {
     author: Option<String>,
     /// Text, in Markdown.
     body: String,
-    /// The file.
+    /// Path of the file.
     path: String,
-    /// The last line it is about; missing when the code has changed since.
+    /// Last line of the comment's range; missing if the code has changed since.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     line: Option<u64>,
-    /// The first line, when there are several.
+    /// First line of a range of several lines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     start_line: Option<u64>,
-    /// `RIGHT`: the new code, `LEFT`: the old.
+    /// `RIGHT` for the new code, `LEFT` for the old code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     side: Option<String>,
-    /// The lines of the diff around it.
+    /// Lines of the diff around the comment.
     diff_hunk: String,
-    /// The comment it answers.
+    /// Id of the comment that this one replies to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     in_reply_to_id: Option<u64>,
-    /// The review it belongs to.
+    /// Id of the review with this comment.
     #[serde(rename(deserialize = "pull_request_review_id"), default, skip_serializing_if = "Option::is_none")]
     review_id: Option<u64>,
     created_at: String,
-    /// The page for people.
+    /// URL of the web page.
     #[serde(rename(deserialize = "html_url"))]
     url: String,
 }
@@ -80,7 +80,8 @@ pub(crate) struct ListReviews {
     part: Part,
 }
 
-/// Lists the reviews of a pull request, oldest first: who approved it, asked for changes or commented.
+/// Lists the reviews of a pull request, oldest first, with the reviewers and their verdicts:
+/// approved, changes requested or commented.
 #[tool(
     read_only,
     idempotent,
@@ -91,8 +92,8 @@ pub(crate) fn list_reviews(input: ListReviews) -> Result<Page<Review>> {
     list(input.pull.fill(input.pull.repo.get("/pulls/{pull_number}/reviews")), &input.part)
 }
 
-/// Lists the comments on lines of code in a pull request, oldest first. Those in its conversation are read by
-/// `list_issue_comments`.
+/// Lists the comments on lines of code in a pull request, oldest first. Comments in its
+/// conversation are read by `list_issue_comments`.
 #[tool(
     read_only,
     idempotent,
@@ -114,38 +115,38 @@ pub(crate) struct CreateReview {
 #[derive(Deserialize, Serialize, JsonSchema)]
 struct NewReview {
     event: Verdict,
-    /// Text, in Markdown; needed unless the verdict is `APPROVE`.
+    /// Text, in Markdown; required unless the verdict is `APPROVE`.
     #[serde(skip_serializing_if = "Option::is_none")]
     body: Option<String>,
     /// Comments on lines of code.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     comments: Vec<LineComment>,
-    /// The commit that was looked at, `head.sha`; left out: the newest.
+    /// Commit that was reviewed, `head.sha`. Defaults to the newest.
     #[serde(skip_serializing_if = "Option::is_none")]
     commit_id: Option<String>,
 }
 
-/// What the review comes to.
+/// Verdict of a review.
 #[derive(Clone, Copy, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 enum Verdict {
-    /// It may be merged.
+    /// Approves the pull request for merging.
     Approve,
-    /// It may not be merged yet.
+    /// Requests changes before the pull request is merged.
     RequestChanges,
-    /// Neither.
+    /// Neither approves nor requests changes.
     Comment,
 }
 
 /// A comment on one or more lines that the diff shows.
 #[derive(Deserialize, Serialize, JsonSchema)]
 struct LineComment {
-    /// The file, as `list_pull_request_files` names it.
+    /// Path of the file, as in `list_pull_request_files`.
     path: String,
-    /// The line, or the last of several, by its number in the file.
+    /// Line of the comment, or the last of several, by its number in the file.
     #[schemars(range(min = 1))]
     line: u64,
-    /// The first of several lines.
+    /// First of several lines.
     #[serde(skip_serializing_if = "Option::is_none")]
     start_line: Option<u64>,
     #[serde(default)]
@@ -154,7 +155,7 @@ struct LineComment {
     body: String,
 }
 
-/// Which state of the file the line number counts in.
+/// Version of the file to which a line number refers.
 #[derive(Clone, Copy, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
 enum Side {
@@ -165,7 +166,8 @@ enum Side {
     Left,
 }
 
-/// Reviews a pull request: approves it, asks for changes or comments, with comments on lines of code. All is published at once.
+/// Reviews a pull request: approves it, requests changes or comments, with comments on lines of
+/// code. Everything is published at once.
 #[tool(
     scopes("repo"),
     example = r#"{"owner": "octo-org", "repo": "octo-repo", "pull_number": 7, "event": "COMMENT", "body": "One question.", "comments": [{"path": "src/main.rs", "line": 12, "body": "Can this fail?"}]}"#
@@ -182,14 +184,15 @@ pub(crate) fn create_review(input: CreateReview) -> Result<Review> {
 pub(crate) struct Reply {
     #[serde(flatten)]
     pull: PullNumber,
-    /// The first comment of the thread, as `list_review_comments` answered it.
+    /// Id of the first comment of the thread, from `list_review_comments`.
     comment_id: u64,
     /// Text, in Markdown.
     #[schemars(length(min = 1))]
     body: String,
 }
 
-/// Answers a comment on lines of code. Takes the first comment of a thread: one without `in_reply_to_id`.
+/// Replies to a comment on lines of code. Takes the first comment of a thread: one without
+/// `in_reply_to_id`.
 #[tool(
     scopes("repo"),
     example = r#"{"owner": "octo-org", "repo": "octo-repo", "pull_number": 7, "comment_id": 1, "body": "Done."}"#
@@ -217,7 +220,7 @@ struct Reviewers {
     team_reviewers: Vec<String>,
 }
 
-/// Asks people or teams to review a pull request; they are told.
+/// Requests reviews of a pull request from users or teams, who are notified.
 #[tool(
     idempotent,
     scopes("repo"),

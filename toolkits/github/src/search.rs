@@ -1,4 +1,4 @@
-//! Search. GitHub answers the first 1,000 matches of a query, and allows few queries a minute.
+//! Search. GitHub returns the first 1,000 matches of a query and allows few queries per minute.
 
 use toolkit_sdk::prelude::*;
 
@@ -22,7 +22,7 @@ pub(crate) struct SearchRepositories {
     /// `pushed:>2026-01-01`, `archived:false`.
     #[schemars(length(min = 1, max = 256))]
     query: String,
-    /// Left out: best match first.
+    /// Order of the results. Defaults to the best match first.
     sort: Option<RepositoryOrder>,
     #[serde(default)]
     direction: Direction,
@@ -58,7 +58,7 @@ pub(crate) struct SearchIssues {
     /// `review-requested:@me`, `assignee:@me`, `no:assignee`, `updated:>2026-01-01`, `org:octo-org`.
     #[schemars(length(min = 1, max = 4096))]
     query: String,
-    /// Left out: best match first.
+    /// Order of the results. Defaults to the best match first.
     sort: Option<IssueOrder>,
     #[serde(default)]
     direction: Direction,
@@ -66,8 +66,8 @@ pub(crate) struct SearchIssues {
     part: Part,
 }
 
-/// Searches issues and pull requests, in one repository or in all that the account may see, by words, state, author, label,
-/// reviewer and dates. Say `is:issue` or `is:pr`.
+/// Searches issues and pull requests by words, state, author, label, reviewer and dates, in one
+/// repository or in all that the account may see. Include `is:issue` or `is:pr`.
 #[tool(
     read_only,
     idempotent,
@@ -85,37 +85,38 @@ pub(crate) fn search_issues(input: SearchIssues) -> Result<Counted<Issue>> {
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct SearchCode {
-    /// Words and qualifiers: `parse_header repo:octo-org/octo-repo`, `org:octo-org language:rust`, `path:src`, `filename:Cargo.toml`,
-    /// `extension:rs`. Needs at least one word.
+    /// Words and qualifiers: `parse_header repo:octo-org/octo-repo`, `org:octo-org language:rust`,
+    /// `path:src`, `filename:Cargo.toml`, `extension:rs`. At least one word is required.
     #[schemars(length(min = 1, max = 256))]
     query: String,
     #[serde(flatten)]
     part: Part,
 }
 
-/// A file that matches.
+/// A matching file.
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct CodeMatch {
     path: String,
-    /// `OWNER/NAME`.
+    /// Repository of the file: `OWNER/NAME`.
     #[serde(deserialize_with = "full_name")]
     repository: Option<String>,
-    /// Pieces of the file around the matches.
+    /// Fragments of the file around the matches.
     #[serde(rename(deserialize = "text_matches"), default)]
     fragments: Vec<Fragment>,
-    /// The page for people.
+    /// URL of the web page.
     #[serde(rename(deserialize = "html_url"))]
     url: String,
 }
 
-/// A piece of a file.
+/// A fragment of a file.
 #[derive(Serialize, Deserialize, JsonSchema)]
 struct Fragment {
     #[serde(rename(deserialize = "fragment"), default)]
     text: String,
 }
 
-/// Searches the code of default branches, in files below 384 KB, and answers the pieces that match. Read a file with `get_file`.
+/// Searches the code of default branches, in files below 384 KB, and returns the matching
+/// fragments. Read a file with `get_file`.
 #[tool(
     read_only,
     idempotent,
@@ -138,19 +139,20 @@ pub(crate) struct SearchUsers {
     part: Part,
 }
 
-/// A user or organization that matches.
+/// A matching user or organization.
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct UserMatch {
     login: String,
     /// `User`, `Organization` or `Bot`.
     #[serde(rename = "type")]
     kind: String,
-    /// The page for people.
+    /// URL of the web page.
     #[serde(rename(deserialize = "html_url"))]
     url: String,
 }
 
-/// Searches users and organizations by name, place, language and followers. `get_user` tells more about one.
+/// Searches users and organizations by name, location, language and followers. `get_user` returns
+/// more about one.
 #[tool(read_only, idempotent, open_world, example = r#"{"query": "ada in:name", "limit": 5}"#)]
 pub(crate) fn search_users(input: SearchUsers) -> Result<Counted<UserMatch>> {
     count(API.get("/search/users").query("q", &input.query), &input.part)

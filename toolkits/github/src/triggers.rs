@@ -1,13 +1,13 @@
-//! News that the toolkit asks for.
+//! Polling triggers of the toolkit.
 
 use toolkit_sdk::prelude::*;
 
 use crate::api::Repo;
 use crate::issues::Issue;
 
-/// Issues that one poll looks at: more cannot have been opened between two polls.
+/// Max number of issues that one poll reads. More are not expected to be opened between two polls.
 const MOST: usize = 1000;
-/// Issues that one poll reports; the next follows at once.
+/// Max number of issues that one poll reports. The next poll follows at once.
 const BATCH: usize = 50;
 
 #[derive(Deserialize, JsonSchema)]
@@ -17,18 +17,19 @@ pub(crate) struct Config {
     /// Only issues that have all of these labels when they are first seen.
     #[serde(default)]
     labels: Vec<String>,
-    /// Only issues that this login opened.
+    /// Only issues opened by the user with this login.
     creator: Option<String>,
 }
 
-/// Where the last poll stood.
+/// Position of the last poll.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Cursor {
-    /// The highest number seen; numbers only grow.
+    /// Highest issue number seen. Numbers only grow.
     highest: u64,
 }
 
-/// Fires for each new issue of a repository, oldest first; not for pull requests. Choose labels or an author to narrow it.
+/// Fires for each new issue of a repository, oldest first; not for pull requests. Can be limited to
+/// labels or to an author.
 #[trigger(poll, scopes("repo"))]
 pub(crate) fn new_issue(config: Config, cursor: Option<Cursor>) -> Result<Polled<Issue, Cursor>> {
     let Some(Cursor { highest }) = cursor else {
@@ -45,7 +46,7 @@ pub(crate) fn new_issue(config: Config, cursor: Option<Cursor>) -> Result<Polled
     Ok(Polled::new(Cursor { highest }).events(opened).more(more))
 }
 
-/// The newest issues and pull requests first, open or not.
+/// Returns the issues and pull requests in any state, newest first.
 fn newest(config: &Config, most: usize) -> http::Items<Issue> {
     let request = config.repo.get("/issues").query("state", "all").query_list("labels", &config.labels, ",");
     let request = request.query_opt("creator", config.creator.as_ref()).query("sort", "created");

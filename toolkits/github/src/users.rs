@@ -30,12 +30,13 @@ pub(crate) struct User {
     #[serde(default)]
     following: u64,
     created_at: String,
-    /// The page for people.
+    /// URL of the web page.
     #[serde(rename(deserialize = "html_url"))]
     url: String,
 }
 
-/// Tells who the connected account is: its login and profile. Use it to find the account's own repositories and issues.
+/// Gets the connected account: its login and profile. Use it to find the account's own repositories
+/// and issues.
 #[tool(read_only, idempotent, important, scopes("read:user"), example = r#"{}"#)]
 pub(crate) fn get_me() -> Result<User> {
     API.get("/user").send()?.json()
@@ -43,7 +44,7 @@ pub(crate) fn get_me() -> Result<User> {
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Username {
-    /// Login.
+    /// Login of the user or organization.
     #[schemars(length(min = 1))]
     username: String,
 }

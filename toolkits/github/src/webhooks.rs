@@ -1,5 +1,5 @@
-//! News that GitHub sends. A webhook of the repository or organization sends it, with content type `application/json` and a secret,
-//! by which GitHub signs each delivery.
+//! Webhook triggers. A webhook of the repository or organization sends the events with content type
+//! `application/json`. GitHub signs each delivery with the secret of the webhook.
 
 use data_encoding::HEXLOWER_PERMISSIVE;
 use hmac::{Hmac, KeyInit, Mac};
@@ -13,99 +13,102 @@ use crate::pulls::{PullRequest, full_name};
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Config {
-    /// The secret of the webhook, as entered at GitHub: Settings, Webhooks. Choose a long random text.
+    /// Secret of the webhook, as entered at GitHub: Settings, Webhooks. Choose a long random text.
     #[schemars(length(min = 16), extend("writeOnly" = true))]
     secret: String,
-    /// Only events of this repository, `OWNER/NAME`; left out: of all that send here.
+    /// Only events of this repository, `OWNER/NAME`. Defaults to all repositories that send to this
+    /// trigger.
     repository: Option<String>,
 }
 
-/// Where an event happened and who did it.
+/// Repository in which an event happened.
 #[derive(Deserialize)]
 struct Place {
     #[serde(default, deserialize_with = "full_name")]
     repository: Option<String>,
 }
 
-/// Something that happened to an issue.
+/// An event of an issue.
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct IssueEvent {
     /// `opened`, `edited`, `closed`, `reopened`, `labeled`, `assigned`, `deleted` and so on.
     action: String,
-    /// `OWNER/NAME`.
+    /// Repository of the issue: `OWNER/NAME`.
     #[serde(default, deserialize_with = "full_name")]
     repository: Option<String>,
-    /// Login of who did it.
+    /// Login of the user who caused the event.
     #[serde(default, deserialize_with = "login", skip_serializing_if = "Option::is_none")]
     sender: Option<String>,
     issue: Issue,
 }
 
-/// Fires when an issue is opened, edited, closed, labelled, assigned and so on. Needs a webhook at GitHub with the event Issues,
-/// this trigger's address, the content type `application/json` and the same secret.
+/// Fires when an issue is opened, edited, closed, labeled, assigned and so on. Needs a webhook at
+/// GitHub with the event Issues, the URL of this trigger, the content type `application/json` and
+/// the same secret.
 #[trigger(webhook)]
 pub(crate) fn issue_changed(config: Config, request: Inbound) -> Result<Received<IssueEvent>> {
     receive(&config, &request, "issues")
 }
 
-/// Something that happened to a pull request.
+/// An event of a pull request.
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct PullRequestEvent {
     /// `opened`, `edited`, `closed` (see `merged`), `reopened`, `synchronize` (new commits), `review_requested`, `labeled` and so on.
     action: String,
-    /// `OWNER/NAME`.
+    /// Repository of the pull request: `OWNER/NAME`.
     #[serde(default, deserialize_with = "full_name")]
     repository: Option<String>,
-    /// Login of who did it.
+    /// Login of the user who caused the event.
     #[serde(default, deserialize_with = "login", skip_serializing_if = "Option::is_none")]
     sender: Option<String>,
     pull_request: PullRequest,
 }
 
-/// Fires when a pull request is opened, edited, merged, closed, gets new commits and so on. Needs a webhook at GitHub with the event
-/// Pull requests, this trigger's address, the content type `application/json` and the same secret.
+/// Fires when a pull request is opened, edited, merged, closed, gets new commits and so on. Needs a
+/// webhook at GitHub with the event Pull requests, the URL of this trigger, the content type
+/// `application/json` and the same secret.
 #[trigger(webhook)]
 pub(crate) fn pull_request_changed(config: Config, request: Inbound) -> Result<Received<PullRequestEvent>> {
     receive(&config, &request, "pull_request")
 }
 
-/// Commits that arrived, or a branch or tag that was made, moved or deleted.
+/// A push of commits, or the creation, move or deletion of a branch or tag.
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct PushEvent {
     /// `refs/heads/BRANCH` or `refs/tags/TAG`.
     #[serde(rename = "ref")]
     reference: String,
-    /// The newest commit before; all zeros when the branch is new.
+    /// SHA of the newest commit before the push; all zeros if the branch is new.
     before: String,
-    /// The newest commit now; all zeros when the branch was deleted.
+    /// SHA of the newest commit after the push; all zeros if the branch was deleted.
     after: String,
     #[serde(default, skip_serializing_if = "is_false")]
     created: bool,
     #[serde(default, skip_serializing_if = "is_false")]
     deleted: bool,
-    /// Commits of the branch were dropped or replaced.
+    /// True if commits of the branch were dropped or replaced.
     #[serde(default, skip_serializing_if = "is_false")]
     forced: bool,
-    /// `OWNER/NAME`.
+    /// Repository of the push: `OWNER/NAME`.
     #[serde(default, deserialize_with = "full_name")]
     repository: Option<String>,
-    /// Login of who pushed.
+    /// Login of the user who pushed.
     #[serde(default, deserialize_with = "login", skip_serializing_if = "Option::is_none")]
     sender: Option<String>,
-    /// The commits that arrived, oldest first, at most 2,048.
+    /// Pushed commits, oldest first, at most 2,048.
     commits: Vec<PushedCommit>,
-    /// The page that compares before and after, for people.
+    /// URL of the web page that compares before and after.
     #[serde(rename(deserialize = "compare"))]
     url: String,
 }
 
-/// A commit that arrived.
+/// A pushed commit.
 #[derive(Serialize, Deserialize, JsonSchema)]
 struct PushedCommit {
     #[serde(rename(deserialize = "id"))]
     sha: String,
     message: String,
-    /// Paths.
+    /// Paths of added files.
     #[serde(default)]
     added: Vec<String>,
     #[serde(default)]
@@ -115,14 +118,16 @@ struct PushedCommit {
     url: String,
 }
 
-/// Fires when commits are pushed, or a branch or tag is made or deleted. Needs a webhook at GitHub with the event Pushes, this
-/// trigger's address, the content type `application/json` and the same secret.
+/// Fires when commits are pushed, or a branch or tag is created or deleted. Needs a webhook at
+/// GitHub with the event Pushes, the URL of this trigger, the content type `application/json` and
+/// the same secret.
 #[trigger(webhook)]
 pub(crate) fn commits_pushed(config: Config, request: Inbound) -> Result<Received<PushEvent>> {
     receive(&config, &request, "push")
 }
 
-/// Reports a delivery of the wanted event; a ping, other events and other repositories are heard and dropped.
+/// Reports a delivery of the given event. Pings, other events and other repositories are
+/// acknowledged and dropped.
 fn receive<T: DeserializeOwned>(config: &Config, request: &Inbound, event: &str) -> Result<Received<T>> {
     verify(config, request)?;
     match request.header("x-github-event") {
@@ -144,7 +149,8 @@ fn receive<T: DeserializeOwned>(config: &Config, request: &Inbound, event: &str)
     Ok(Received::event(delivery, request.json()?))
 }
 
-/// Checks that who sent this knows the secret: HMAC-SHA256 over the bytes as they came, compared in constant time.
+/// Verifies the signature of a delivery: HMAC-SHA256 with the secret over the raw body, compared in
+/// constant time.
 fn verify(config: &Config, request: &Inbound) -> Result<()> {
     let hint = "enter the same secret at GitHub and here";
     let Some(signature) = request.header("x-hub-signature-256").and_then(|text| text.strip_prefix("sha256=")) else {

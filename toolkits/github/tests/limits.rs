@@ -1,4 +1,5 @@
-//! What case files cannot say: how long to wait after a refusal, and how many issues one poll reports.
+//! Tests that case files cannot express: the wait after a rate limit, and the number of issues that
+//! one poll reports.
 
 #![expect(clippy::unwrap_used, reason = "what goes wrong in a helper of a test fails the test")]
 
@@ -7,10 +8,10 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use toolkit_sdk::testing::{self, Case, Exchange};
 
-/// 2026-01-01T00:00:00Z, when tests happen.
+/// 2026-01-01T00:00:00Z, the current time in tests.
 const NOW: u64 = 1_767_225_600;
 
-/// How long the tool says to wait when GitHub answers this.
+/// Returns the wait that the tool reports for this response of GitHub.
 fn wait(status: u16, message: &str, headers: Value) -> Option<Duration> {
     let exchange: Exchange = serde_json::from_value(json!({
         "request": { "method": "GET", "url": "https://api.github.com/user" },

@@ -1,31 +1,32 @@
-//! Answers made from the description: its own examples, and values of its schemas, with all properties and with as few as may be.
+//! Responses generated from the API description: its own examples, and values of its schemas with
+//! all properties and with as few as possible.
 
 use serde_json::{Map, Value};
 
 use crate::document::{Answer, Document};
 use crate::schemas::Schemas;
 
-/// Schemas nested deeper than this are left out where they may be.
+/// Max depth of nested schemas. Deeper optional properties are left out.
 const DEEPEST: usize = 12;
-/// Branches of a choice that are tried.
+/// Number of branches of a choice that are tried.
 const BRANCHES: usize = 4;
-/// Values that mean something to GitHub although their schemas take any text.
+/// Values with a meaning for GitHub although their schemas accept any text.
 const WORDS: [(&str, &str); 2] = [("encoding", "base64"), ("content", ENCODED)];
-/// Examples have dots in its place.
+/// Base64 text that replaces the dots in the examples.
 const ENCODED: &str = "SGVsbG8=";
 
-/// How much of a schema is made.
+/// Parts of a schema to generate.
 #[derive(Clone, Copy)]
 struct Plan {
-    /// Properties that may be left out too.
+    /// Generates optional properties too.
     all: bool,
-    /// Null where that is allowed.
+    /// Generates null where it is allowed.
     nulls: bool,
-    /// Which branch of each choice, counted around.
+    /// Index of the branch of each choice, modulo the number of branches.
     branch: usize,
 }
 
-/// The answers to try; none when GitHub answers nothing.
+/// Returns the responses to try, or none if GitHub returns no body.
 pub(crate) fn possible(document: &Document, schemas: &mut Schemas, answer: &Answer<'_>) -> Vec<Value> {
     let (Some(content), Some(place)) = (answer.content, answer.schema()) else { return Vec::new() };
     let mut found = examples(document, content);
@@ -35,7 +36,7 @@ pub(crate) fn possible(document: &Document, schemas: &mut Schemas, answer: &Answ
     for branch in 0..BRANCHES {
         for (all, nulls) in [(true, false), (true, true), (false, false), (false, true)] {
             let value = make(document, schema, "", Plan { all, nulls, branch }, 0);
-            // Where nothing is required, the least answer says nothing.
+            // If no property is required, the smallest response is empty and tests nothing.
             if value != Value::Object(Map::new()) && !found.contains(&value) {
                 found.push(value);
             }
@@ -51,7 +52,7 @@ fn examples(document: &Document, content: &Value) -> Vec<Value> {
     let mut found: Vec<Value> = Vec::new();
     for example in given {
         let example = document.follow(String::new(), example).1;
-        // Some examples hold another example as a whole.
+        // Some examples contain another example as a whole.
         let inner = example.get("x-github-breaking-changes").and_then(|_| example.get("value"));
         let mut example = inner.unwrap_or(example).clone();
         if example["encoding"] == "base64" {
@@ -112,7 +113,7 @@ fn object(document: &Document, schema: &Value, plan: Plan, depth: usize) -> Valu
     Value::Object(made)
 }
 
-/// One value that has what both have.
+/// Merges two values into one with the members of both.
 fn together(first: Value, second: Value) -> Value {
     match (first, second) {
         (Value::Object(mut first), Value::Object(second)) => {

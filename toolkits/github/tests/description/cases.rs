@@ -1,4 +1,4 @@
-//! The case files, as far as they tell what is sent and answered.
+//! The case files: the requests and responses they describe.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,7 @@ use percent_encoding::percent_decode_str;
 use serde_json::Value;
 
 pub(crate) struct Given {
-    /// For example `get_issue/open`.
+    /// Name of the case, for example `get_issue/open`.
     pub(crate) name: String,
     pub(crate) tool: String,
     pub(crate) arguments: Value,
@@ -19,7 +19,7 @@ pub(crate) struct Given {
 pub(crate) struct Exchange {
     pub(crate) method: String,
     pub(crate) url: String,
-    /// Decoded.
+    /// Query parameters, percent-decoded.
     pub(crate) query: Vec<(String, String)>,
     pub(crate) body: Option<Value>,
     pub(crate) status: u16,
@@ -32,7 +32,7 @@ impl Given {
     }
 }
 
-/// All cases, of tools and of triggers.
+/// Reads all cases, of tools and of triggers.
 pub(crate) fn all() -> Vec<Given> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("cases");
     let entries = |folder: &Path| {
@@ -60,7 +60,7 @@ fn read(root: &Path, file: &Path) -> Given {
 
 fn exchange(given: &Value, files: &[Value]) -> Exchange {
     let (request, response) = (&given["request"], &given["response"]);
-    // `{"blob": id}` stands for what is in a file.
+    // `{"blob": id}` stands for the content of a file.
     let in_file = |body: &Value| files.iter().find(|file| file["id"] == body["blob"]).map(|file| file["text"].clone());
     let text = |key: &str| request[key].as_str().expect("a request has method and address").to_owned();
     let url = text("url");

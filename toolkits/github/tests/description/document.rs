@@ -1,4 +1,4 @@
-//! GitHub's description of its REST API (OpenAPI 3.0, MIT licence), as Octokit publishes it.
+//! GitHub's description of its REST API (OpenAPI 3.0, MIT license), as published by Octokit.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -14,9 +14,9 @@ const PACKAGE: &str = "@octokit/openapi";
 const VERSION: &str = "23.0.2";
 const FILE: &str = "package/generated/api.github.com.json";
 const API: &str = "https://api.github.com";
-/// Where the description sends what is no JSON.
+/// Base URL of uploads in the description.
 const UPLOADS: &str = "https://uploads.github.com";
-/// Parameters whose values may have several segments.
+/// Path parameters whose values may have several segments.
 const PATHS: [&str; 2] = ["path", "ref"];
 
 pub(crate) struct Document {
@@ -24,7 +24,7 @@ pub(crate) struct Document {
 }
 
 impl Document {
-    /// Fetched at the first use.
+    /// Returns the description, which is fetched at the first use.
     pub(crate) fn get() -> &'static Self {
         static DOCUMENT: OnceLock<Document> = OnceLock::new();
         DOCUMENT.get_or_init(|| {
@@ -33,7 +33,8 @@ impl Document {
         })
     }
 
-    /// The operation that a request asks for: the one whose path has the most fixed segments.
+    /// Finds the operation of a request. If several paths match, the one with the most fixed
+    /// segments wins.
     pub(crate) fn operation(&self, method: &str, url: &str) -> Option<Operation<'_>> {
         let path = url.split('?').next()?;
         let path = path.strip_prefix(API).or_else(|| path.strip_prefix(UPLOADS))?;
@@ -50,7 +51,7 @@ impl Document {
         fitting.max_by_key(|(fixed, _)| *fixed).map(|(_, operation)| operation)
     }
 
-    /// Follows references; answers the pointer too.
+    /// Follows references and returns the final JSON pointer with the value.
     pub(crate) fn follow<'a>(&'a self, mut place: String, mut value: &'a Value) -> (String, &'a Value) {
         while let Some(reference) = value.get("$ref").and_then(Value::as_str) {
             reference.strip_prefix('#').expect("references stay inside").clone_into(&mut place);
@@ -60,7 +61,7 @@ impl Document {
     }
 }
 
-/// One operation, asked for with these values in its path.
+/// One operation with the values of its path parameters.
 pub(crate) struct Operation<'a> {
     document: &'a Document,
     place: String,
@@ -68,7 +69,7 @@ pub(crate) struct Operation<'a> {
     pub(crate) path: Vec<(String, String)>,
 }
 
-/// A schema, by its JSON pointer.
+/// JSON pointer of a schema.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Place(pub(crate) String);
 
@@ -78,20 +79,20 @@ impl Operation<'_> {
         list.map(|(index, value)| self.document.follow(format!("{}/parameters/{index}", self.place), value))
     }
 
-    /// The schema of a parameter.
+    /// Returns the schema of a parameter.
     pub(crate) fn parameter(&self, kind: &str, name: &str) -> Option<Place> {
         let mut parameters = self.parameters();
         let (place, _) = parameters.find(|(_, value)| value["in"] == kind && value["name"] == name)?;
         Some(Place(format!("{place}/schema")))
     }
 
-    /// Query parameters that must be there.
+    /// Returns the names of the required query parameters.
     pub(crate) fn required(&self) -> Vec<String> {
         let needed = self.parameters().filter(|(_, value)| value["in"] == "query" && value["required"] == true);
         needed.filter_map(|(_, value)| Some(value["name"].as_str()?.to_owned())).collect()
     }
 
-    /// The schema of the body, and whether there must be one.
+    /// Returns the schema of the request body, and true if the body is required.
     pub(crate) fn body(&self) -> Option<(Place, bool)> {
         let body = self.value.get("requestBody")?;
         let (place, body) = self.document.follow(format!("{}/requestBody", self.place), body);
@@ -102,7 +103,7 @@ impl Operation<'_> {
         Some((Place(place), body["required"] == true))
     }
 
-    /// What is answered with this status.
+    /// Returns the response with this status.
     pub(crate) fn answer(&self, status: u16) -> Option<Answer<'_>> {
         let place = format!("{}/responses/{status}", self.place);
         let (place, value) = self.document.follow(place, self.value["responses"].get(status.to_string())?);
@@ -111,7 +112,7 @@ impl Operation<'_> {
     }
 }
 
-/// An answer as JSON, if it is any.
+/// A response, with its content if that is JSON.
 pub(crate) struct Answer<'a> {
     place: String,
     pub(crate) content: Option<&'a Value>,
@@ -124,7 +125,7 @@ impl Answer<'_> {
     }
 }
 
-/// The values that a path has in the places of a template.
+/// Matches a path against a template and returns the values of its parameters.
 fn fit(template: &[&str], given: &[&str]) -> Option<Vec<(String, String)>> {
     let Some((first, rest)) = template.split_first() else { return given.is_empty().then(Vec::new) };
     let Some(name) = first.strip_prefix('{').and_then(|name| name.strip_suffix('}')) else {
@@ -138,12 +139,12 @@ fn fit(template: &[&str], given: &[&str]) -> Option<Vec<(String, String)>> {
     })
 }
 
-/// One step of a JSON pointer.
+/// Escapes one step of a JSON pointer.
 fn escaped(step: &str) -> String {
     step.replace('~', "~0").replace('/', "~1")
 }
 
-/// The bytes of the description: from the target folder, or else from npm.
+/// Returns the bytes of the description, from the target folder or else from npm.
 fn kept() -> Vec<u8> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let kept = folder.join(format!("api.github.com-{VERSION}.json"));

@@ -1,5 +1,5 @@
-//! The toolkit against GitHub's own description of its API: what it sends must be what GitHub takes, and what GitHub may answer
-//! must be what it reads.
+//! Checks the toolkit against GitHub's own description of its API: GitHub must accept every request
+//! of the cases, and the toolkit must read every response that GitHub may send.
 //!
 //! The description is fetched by npm once and kept in the target folder.
 
@@ -17,8 +17,9 @@ use cases::{Exchange, Given, all};
 use document::{Document, Operation};
 use schemas::Schemas;
 
-/// Cases that know better than the description, which leaves out that a value may be null: the repository of a pull request whose
-/// fork was deleted, the line of a comment on code that has changed, and a gist's file that is to be deleted.
+/// Cases that are right although they contradict the description, which does not say that a value
+/// may be null: the repository of a pull request whose fork was deleted, the line of a comment on
+/// code that has changed, and a gist's file to be deleted.
 const BETTER: [&str; 3] =
     ["get_pull_request/fork_is_gone", "list_review_comments/on_old_code", "update_gist/file_dropped"];
 
@@ -49,7 +50,7 @@ fn request_problems(operation: &Operation<'_>, exchange: &Exchange, schemas: &mu
         }
     }
     for (name, value) in &operation.path {
-        // Some paths leave a parameter to the reader.
+        // Some paths do not declare all their parameters.
         if let Some(parameter) = operation.parameter("path", name) {
             problems.extend(schemas.problems_of_text(&parameter, value));
         }
@@ -79,7 +80,7 @@ fn answers_in_cases_are_ones_that_github_gives() {
             let Some(operation) = document.operation(&exchange.method, &exchange.url) else { continue };
             let found = match (operation.answer(exchange.status), &exchange.answer) {
                 (None, _) => vec![format!("GitHub does not answer {}", exchange.status)],
-                // A text stands for another media type, which the request asked for.
+                // A text stands for another media type that the request asked for.
                 (Some(_), None | Some(Value::String(_))) => Vec::new(),
                 (Some(answer), Some(body)) => match answer.schema() {
                     Some(schema) => schemas.problems_of_part(&schema, body),
@@ -121,7 +122,8 @@ fn every_answer_that_github_may_give_is_read() {
     assert!(tried > 300, "only {tried} answers were tried");
 }
 
-/// Runs the tool of a case with this as the last answer, or says how it panicked.
+/// Runs the tool of a case with `last` as the last response. Returns the message of a panic as an
+/// error.
 fn call(case: &Given, last: &Value) -> Result<toolkit_sdk::Result<Value>, String> {
     let count = case.exchanges.len();
     let host = case.exchanges.iter().enumerate().fold(testing::host(), |host, (number, exchange)| {

@@ -1,4 +1,4 @@
-//! Checking values against the schemas of the description.
+//! Validation of values against the schemas of the description.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::document::{Document, Place};
 
 const WHOLE: &str = "https://description.example/whole.json";
-/// The same, in which nothing is required: for answers that are written down in part.
+/// The same schemas with no required properties, for responses that are written down in part.
 const PART: &str = "https://description.example/part.json";
 
 pub(crate) struct Schemas {
@@ -27,17 +27,17 @@ impl Schemas {
         Self { compiler, schemas: boon::Schemas::new(), known: HashMap::new() }
     }
 
-    /// What is wrong with a value.
+    /// Validates a value.
     pub(crate) fn problems(&mut self, schema: &Place, value: &Value) -> Vec<String> {
         self.check(format!("{WHOLE}#{}", schema.0), value)
     }
 
-    /// What is wrong with those parts of a value that are there.
+    /// Validates a value that may lack required properties.
     pub(crate) fn problems_of_part(&mut self, schema: &Place, value: &Value) -> Vec<String> {
         self.check(format!("{PART}#{}", schema.0), value)
     }
 
-    /// What is wrong with the text of a parameter, which may stand for a number or a truth value.
+    /// Validates the text of a parameter, which may stand for a number or a boolean.
     pub(crate) fn problems_of_text(&mut self, schema: &Place, text: &str) -> Vec<String> {
         let problems = self.problems(schema, &Value::from(text));
         match serde_json::from_str::<Value>(text) {
@@ -46,7 +46,7 @@ impl Schemas {
         }
     }
 
-    /// What is wrong with a value under a schema that is not of the description.
+    /// Validates a value against a schema from outside the description.
     pub(crate) fn problems_of_other(&mut self, name: &str, schema: &Value, value: &Value) -> Vec<String> {
         let address = format!("https://toolkit.example/{name}");
         if !self.known.contains_key(&address) {
@@ -69,7 +69,7 @@ impl Schemas {
     }
 }
 
-/// OpenAPI 3.0 says `nullable`, JSON Schema says `null`.
+/// Converts OpenAPI 3.0 schemas to JSON Schema: `nullable` becomes a choice with `null`.
 fn as_json_schema(value: Value) -> Value {
     each(value, &|mut members| {
         let nullable = members.get("nullable") == Some(&Value::Bool(true));
@@ -83,7 +83,7 @@ fn optional(value: Value) -> Value {
         if members.get("required").is_some_and(Value::is_array) {
             members.remove("required");
         }
-        // Without what is required, more than one branch may fit.
+        // Without required properties, more than one branch may match.
         if let Some(branches) = members.remove("oneOf") {
             members.insert("anyOf".to_owned(), branches);
         }
@@ -91,7 +91,7 @@ fn optional(value: Value) -> Value {
     })
 }
 
-/// Changes every object, the inner ones first.
+/// Changes every object, inner ones first.
 fn each(value: Value, change: &dyn Fn(serde_json::Map<String, Value>) -> Value) -> Value {
     match value {
         Value::Array(items) => items.into_iter().map(|item| each(item, change)).collect(),
