@@ -1,4 +1,4 @@
-//! The case files, as far as they tell what is sent and answered.
+//! The case files: the requests and responses they describe.
 
 use std::fs;
 use std::path::Path;
@@ -8,35 +8,35 @@ use serde_json::Value;
 
 /// One case.
 pub struct Given {
-    /// For example `get_event/with_people`.
+    /// Name of the case, for example `get_event/with_people`.
     pub name: String,
-    /// The function, or the slug's part after the toolkit's.
+    /// Name of the tool's function, or the tool's part of the slug.
     pub tool: String,
-    /// Of the call.
+    /// Arguments of the call.
     pub arguments: Value,
-    /// In order.
+    /// Requests and responses, in order.
     pub exchanges: Vec<Exchange>,
     /// Files of the caller.
     pub files: Vec<Value>,
-    /// The time, in milliseconds since 1970.
+    /// Current time in the case, in milliseconds since 1970.
     pub now: Option<u64>,
-    /// Whether it ends with data.
+    /// True if the case ends with data.
     pub succeeds: bool,
 }
 
-/// A request and its answer.
+/// A request and its response.
 pub struct Exchange {
-    /// In upper case.
+    /// Method in upper case.
     pub method: String,
-    /// With its query.
+    /// URL with its query.
     pub url: String,
-    /// Decoded.
+    /// Query parameters, percent-decoded.
     pub query: Vec<(String, String)>,
-    /// JSON.
+    /// Request body, JSON.
     pub body: Option<Value>,
-    /// Of the answer.
+    /// Status of the response.
     pub status: u16,
-    /// JSON.
+    /// Response body, JSON.
     pub answer: Option<Value>,
 }
 
@@ -46,10 +46,10 @@ impl Exchange {
     }
 }
 
-/// All cases in a folder, of tools and of triggers.
+/// Reads all cases in a folder, of tools and of triggers.
 ///
 /// # Panics
-/// When they cannot be read.
+/// If they cannot be read.
 #[must_use]
 pub fn all(root: &Path) -> Vec<Given> {
     let entries = |folder: &Path| {

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::cases::decoded;
 
-/// Where `tests/setup` puts them.
+/// Folder to which `tests/setup` fetches the documents.
 const FOLDER: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
     "/../../target/descriptions/google-api-python-client-2.202.0/googleapiclient/discovery_cache/documents"
@@ -19,10 +19,10 @@ pub struct Document {
 }
 
 impl Document {
-    /// The document of this name: `calendar.v3`.
+    /// Reads the document with this name: `calendar.v3`.
     ///
     /// # Panics
-    /// When it was not fetched.
+    /// If it was not fetched.
     #[must_use]
     pub fn get(name: &str) -> Self {
         let file = Path::new(FOLDER).join(format!("{name}.json"));
@@ -31,7 +31,8 @@ impl Document {
         Self { json: serde_json::from_slice(&bytes).expect("the document is JSON") }
     }
 
-    /// The method that a request asks for: the one whose path has the most fixed segments.
+    /// Finds the method of a request. If several paths match, the one with the most fixed segments
+    /// wins.
     pub(crate) fn method(&self, verb: &str, url: &str) -> Option<Method<'_>> {
         let root = self.json["rootUrl"].as_str()?;
         let path = url.split('?').next()?.strip_prefix(root)?;
@@ -54,7 +55,7 @@ impl Document {
     }
 }
 
-/// One method, asked for with these values in its path.
+/// One method with the values of its path parameters.
 pub(crate) struct Method<'a> {
     document: &'a Document,
     value: &'a Value,
@@ -62,29 +63,29 @@ pub(crate) struct Method<'a> {
 }
 
 impl<'a> Method<'a> {
-    /// What is said about a parameter.
+    /// Returns the description of a parameter.
     pub(crate) fn parameter(&self, name: &str) -> Option<&'a Value> {
         [self.value, &self.document.json].into_iter().find_map(|place| place["parameters"].get(name))
     }
 
-    /// The parameters without which Google does not take it.
+    /// Returns the names of the required parameters.
     pub(crate) fn required(&self) -> impl Iterator<Item = &'a String> {
         let own = self.value["parameters"].as_object().into_iter().flatten();
         own.filter(|(_, about)| about["required"] == true).map(|(name, _)| name)
     }
 
-    /// Name of the schema of the body.
+    /// Returns the name of the schema of the request body.
     pub(crate) fn request(&self) -> Option<&'a str> {
         self.value["request"]["$ref"].as_str()
     }
 
-    /// Name of the schema of the answer.
+    /// Returns the name of the schema of the response.
     pub(crate) fn response(&self) -> Option<&'a str> {
         self.value["response"]["$ref"].as_str()
     }
 }
 
-/// The values that a path has in the places of a template.
+/// Matches a path against a template and returns the values of its parameters.
 fn fit(template: &[&str], given: &[&str]) -> Option<Vec<(String, String)>> {
     if template.len() != given.len() {
         return None;

@@ -1,8 +1,9 @@
-//! Holds the cases of a toolkit against Google's own description of its API, for tests.
+//! Checks the cases of a toolkit against Google's own description of its API, in tests.
 //!
-//! Cases are written by people: that Google takes what they send, and answers as they say, has to come from Google. Its Discovery
-//! documents travel in a package for Python, which `tests/setup` fetches. Objects are closed here: a parameter, a member or a word
-//! that the document does not know is a mistake.
+//! Cases are written by hand, so only Google's description can show that Google accepts their
+//! requests and sends their responses. Google's Discovery documents are in a Python package, which
+//! `tests/setup` fetches. Objects are closed here: an unknown parameter, member or enum value is a
+//! mistake.
 
 mod cases;
 mod document;
@@ -20,7 +21,8 @@ pub use document::Document;
 use document::Method;
 use schemas::Schemas;
 
-/// What Google would not take of what the cases in a folder send; empty when all is well.
+/// Returns the problems of requests in the cases that Google would not accept. The list is empty if
+/// there are none.
 #[must_use]
 pub fn refused(document: &Document, cases: &[Given]) -> Vec<String> {
     let mut schemas = Schemas::new(document);
@@ -60,7 +62,7 @@ fn request_problems(method: &Method<'_>, exchange: &Exchange, schemas: &mut Sche
     problems
 }
 
-/// A change says of what shall go that it is nothing.
+/// Removes null members. In a change, null deletes a member, which the schemas do not describe.
 fn without_nulls(value: &Value) -> Value {
     match value {
         Value::Object(members) => {
@@ -71,7 +73,8 @@ fn without_nulls(value: &Value) -> Value {
     }
 }
 
-/// What Google would not answer of what the cases say it does; empty when all is well.
+/// Returns the problems of responses in the cases that Google would not send. The list is empty if
+/// there are none.
 #[must_use]
 pub fn invented(document: &Document, cases: &[Given]) -> Vec<String> {
     let mut schemas = Schemas::new(document);
@@ -91,8 +94,9 @@ pub fn invented(document: &Document, cases: &[Given]) -> Vec<String> {
     problems
 }
 
-/// What the toolkit's own tools cannot read of what Google may answer: the last answer of each success with everything in it that
-/// the document knows. Whoever asks for more has read it.
+/// Returns the problems of responses that Google may send and the toolkit's own tools cannot read.
+/// Each successful case is run with a last response that has every member of its schema. A tool
+/// that then sends a further request has read that response.
 #[must_use]
 pub fn unread(document: &Document, cases: &[Given], toolkit: &Toolkit) -> Vec<String> {
     let mut schemas = Schemas::new(document);
@@ -117,7 +121,8 @@ pub fn unread(document: &Document, cases: &[Given], toolkit: &Toolkit) -> Vec<St
     problems
 }
 
-/// Runs the tool of a case with this as the last answer, or says how it panicked.
+/// Runs the tool of a case with `last` as the last response. Returns the message of a panic as an
+/// error.
 fn call(toolkit: &Toolkit, case: &Given, last: &Value) -> Result<toolkit_sdk::Result<Value>, String> {
     let count = case.exchanges.len();
     let mut host = testing::host();

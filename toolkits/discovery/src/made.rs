@@ -1,13 +1,13 @@
-//! Answers with everything in them that the document knows.
+//! Generated responses with every member of their schemas.
 
 use serde_json::{Map, Value};
 
 use crate::document::Document;
 
-/// Schemas nested deeper than this are left out.
+/// Max depth of nested schemas. Deeper ones are left out.
 const DEEPEST: usize = 8;
 
-/// A value of a schema.
+/// Generates a value of a schema.
 pub(crate) fn whole(document: &Document, name: &str) -> Value {
     make(document, &document.json["schemas"][name], 0)
 }

@@ -1,4 +1,4 @@
-//! Checking values against the schemas of a document.
+//! Validation of values against the schemas of a document.
 
 use std::collections::HashMap;
 
@@ -24,12 +24,12 @@ impl Schemas {
         Self { compiler, schemas: boon::Schemas::new(), known: HashMap::new() }
     }
 
-    /// What is wrong with a value under a schema of the document.
+    /// Validates a value against a schema of the document.
     pub(crate) fn problems(&mut self, name: &str, value: &Value) -> Vec<String> {
         self.check(format!("{WHOLE}#/$defs/{name}"), value)
     }
 
-    /// What is wrong with the text of a parameter, which may stand for a number or a truth value.
+    /// Validates the text of a parameter, which may stand for a number or a boolean.
     pub(crate) fn problems_of_text(&mut self, schema: &Value, text: &str) -> Vec<String> {
         let kind = schema["type"].as_str().unwrap_or("string");
         let value =
@@ -43,7 +43,7 @@ impl Schemas {
         self.problems_of_other(&schema.to_string(), &schema, &value)
     }
 
-    /// What is wrong with a value under a schema that is not of the document.
+    /// Validates a value against a schema from outside the document.
     pub(crate) fn problems_of_other(&mut self, name: &str, schema: &Value, value: &Value) -> Vec<String> {
         let address = format!(
             "https://other.example/{}",
@@ -69,7 +69,7 @@ impl Schemas {
     }
 }
 
-/// A schema in the words of JSON Schema, in which nothing else may be there than what is told.
+/// Converts a schema to JSON Schema that forbids unknown members.
 fn closed(schema: &Value) -> Value {
     if let Some(name) = schema["$ref"].as_str() {
         return json!({ "$ref": format!("#/$defs/{name}") });

@@ -1,4 +1,5 @@
-//! Files of mails. Google gives them in base64 within JSON; they pass through in pieces, since they may be large.
+//! Attachments of mails. Google returns them in base64 within JSON. They are decoded in chunks,
+//! since they may be large.
 
 use data_encoding::BASE64URL_NOPAD;
 use toolkit_sdk::prelude::*;
@@ -7,9 +8,9 @@ use crate::API;
 use crate::message::{Attachment, Body, bytes};
 use crate::messages::whole;
 
-/// Bytes that are read at a time.
+/// Number of bytes read at a time.
 const CHUNK: u32 = 1 << 20;
-/// Where the bytes begin, for an answer that has nothing else in it.
+/// Marker before the base64 text in a response that has no other member.
 const BEGIN: &[u8] = b"\"data\"";
 
 #[derive(Deserialize, JsonSchema)]
@@ -17,7 +18,7 @@ pub(crate) struct GetAttachment {
     /// Id of the mail.
     #[schemars(length(min = 1))]
     message_id: String,
-    /// Which file of it: `part_id` among its `attachments`.
+    /// Id of the attachment: `part_id` in `attachments` of the mail.
     part_id: String,
 }
 
@@ -26,7 +27,7 @@ pub(crate) struct Got {
     file: File,
 }
 
-/// Gets a file that is attached to a mail; `get_email` tells which there are.
+/// Gets a file that is attached to a mail; `get_email` lists the attachments.
 #[tool(
     read_only,
     idempotent,
@@ -45,7 +46,7 @@ pub(crate) fn get_attachment(input: GetAttachment) -> Result<Got> {
     Ok(Got { file: fetch(&input.message_id, &attachment, body)? })
 }
 
-/// The file of a part of a mail.
+/// Fetches the content of an attachment as a file.
 pub(crate) fn fetch(message: &str, attachment: &Attachment, body: &Body) -> Result<File> {
     let file = File::create(&attachment.filename, &attachment.mimetype)?;
     match (&body.attachment_id, &body.data) {
@@ -80,7 +81,8 @@ fn decode(answer: &File, file: &File) -> Result<()> {
         }
         let is_letter = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'-' || *byte == b'_';
         let end = rest.iter().position(|byte| !is_letter(byte));
-        // Four letters are three bytes; what is left over waits for more, unless there is none.
+        // Four base64 characters are three bytes. A remainder waits for the next chunk unless the
+        // text has ended.
         let whole = end.unwrap_or(rest.len() / 4 * 4);
         let decoded = BASE64URL_NOPAD.decode(&rest[..whole]).map_err(|_| unreadable(&file.name))?;
         file.append(&decoded)?;

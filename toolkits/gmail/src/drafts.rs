@@ -9,12 +9,12 @@ use crate::messages::{Id, existing, ten};
 use crate::mime::{Message, text};
 use crate::send::{Sent, headers_of, place_after, prefixed, receivers};
 
-/// Bytes of the text of a draft that is read alone.
+/// Max size of the text of a single draft, in bytes.
 const LONGEST: usize = 100_000;
-/// What is asked for of each draft in a list.
+/// Fields requested for each draft in a list.
 const SUMMARY: &str = "id,message(id,threadId,labelIds,snippet,internalDate,payload/headers)";
 
-/// A draft as Google tells it.
+/// A draft in Google's format.
 #[derive(Deserialize)]
 struct Kept {
     id: String,
@@ -25,20 +25,20 @@ struct Kept {
 /// A draft.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Draft {
-    /// Names it to `update_draft` and `send_draft`.
+    /// Id of the draft, for `update_draft` and `send_draft`.
     draft_id: String,
     message: Email,
 }
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct List {
-    /// As in Gmail's search box: `to:ada@example.com`. Left out: all.
+    /// Query in the syntax of Gmail's search box: `to:ada@example.com`. Defaults to all drafts.
     query: Option<String>,
-    /// How many to answer.
+    /// Max number of drafts to return.
     #[serde(default = "ten")]
     #[schemars(range(min = 1, max = 40))]
     limit: u32,
-    /// Reads on; `next_page_token` of the answer before.
+    /// Token of the next page: `next_page_token` of the previous response.
     page_token: Option<String>,
 }
 
@@ -52,14 +52,14 @@ struct Listed {
 
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Found {
-    /// Newest first, without their texts.
+    /// Drafts, newest first, without their texts.
     items: Vec<Draft>,
-    /// The `page_token` to read on with; missing at the end.
+    /// `page_token` of the next request; missing on the last page.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_page_token: Option<String>,
 }
 
-/// Lists drafts: to whom, about what, and how each begins.
+/// Lists drafts with recipients, subject and the beginning of the text.
 #[tool(
     read_only,
     idempotent,
@@ -99,10 +99,10 @@ pub(crate) fn get_draft(input: DraftId) -> Result<Draft> {
     Ok(Draft { draft_id: id, message: message.whole(LONGEST) })
 }
 
-/// What was kept.
+/// A draft that was saved.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Made {
-    /// Names it to `update_draft` and `send_draft`.
+    /// Id of the draft, for `update_draft` and `send_draft`.
     draft_id: String,
     message_id: String,
     /// Id of the conversation.
@@ -119,15 +119,16 @@ impl From<Kept> for Made {
 pub(crate) struct Create {
     #[serde(flatten)]
     mail: Mail,
-    /// Id of a mail that this answers: puts it into the conversation, and what is not given (`to`, `subject`) is as in an answer.
+    /// Id of a mail to reply to: puts the draft into its conversation and fills in `to` and
+    /// `subject` if they are not given.
     reply_to_message_id: Option<String>,
-    /// With `reply_to_message_id`: also to all others who got that mail.
+    /// With `reply_to_message_id`: also addresses all other recipients of that mail.
     #[serde(default)]
     reply_all: bool,
 }
 
-/// Writes a mail and keeps it as a draft, for a person to look at and send, or for `send_draft`. Also for an answer, with
-/// `reply_to_message_id`.
+/// Writes a mail and saves it as a draft, to be reviewed and sent by the user, or for `send_draft`.
+/// Also for replies, with `reply_to_message_id`.
 #[tool(
     important,
     scopes("https://www.googleapis.com/auth/gmail.compose", "https://www.googleapis.com/auth/gmail.readonly"),
@@ -170,7 +171,7 @@ pub(crate) struct Update {
     mail: Mail,
 }
 
-/// Writes a draft anew. All of it is replaced, its files too; it stays in its conversation.
+/// Replaces the content of a draft, including its attachments. It stays in its conversation.
 #[tool(
     destructive,
     idempotent,
@@ -186,12 +187,12 @@ pub(crate) fn update_draft(input: Update) -> Result<Made> {
     keep(Target::Draft(&input.draft_id), &input.mail, Place { thread_id, headers })
 }
 
-/// Ids of mails, one a line.
+/// Formats the ids of mails for a header, one per line.
 fn references(value: &str) -> String {
     value.split_whitespace().map(text).collect::<Vec<_>>().join("\r\n ")
 }
 
-/// Sends a draft as it is. It is a draft no longer then.
+/// Sends a draft as it is. The draft becomes a sent mail.
 #[tool(
     open_world,
     important,

@@ -1,10 +1,10 @@
-//! Putting labels on mail and taking them off. What people call the inbox, read and unread, stars, spam and bin are labels, too.
+//! Labels of mail. The inbox, read and unread, stars, spam and trash are labels, too.
 
 use toolkit_sdk::prelude::*;
 
 use crate::API;
 
-/// Labels that every mailbox has; their ids are their names.
+/// Labels that every mailbox has. Their ids are their names.
 const SYSTEM: [&str; 12] = [
     "CATEGORY_FORUMS",
     "CATEGORY_PERSONAL",
@@ -19,17 +19,18 @@ const SYSTEM: [&str; 12] = [
     "TRASH",
     "UNREAD",
 ];
-/// Names that are told when one is unknown.
+/// Max number of label names in the error for an unknown label.
 const MOST_TOLD: usize = 50;
 
-/// Labels by their ids, or by their names in any case.
+/// Labels to add and remove, by id, or by name in any case.
 #[derive(Deserialize, JsonSchema)]
 struct Changes {
-    /// Labels to put on: names such as `Clients/Acme`, ids, or `INBOX`, `STARRED`, `IMPORTANT`, `UNREAD`, `SPAM`.
+    /// Labels to add: names such as `Clients/Acme`, ids, or `INBOX`, `STARRED`, `IMPORTANT`,
+    /// `UNREAD`, `SPAM`.
     #[serde(default)]
     #[schemars(length(max = 100))]
     add: Vec<String>,
-    /// Labels to take off. `UNREAD` marks as read, `INBOX` archives.
+    /// Labels to remove. Removing `UNREAD` marks as read, removing `INBOX` archives.
     #[serde(default)]
     #[schemars(length(max = 100))]
     remove: Vec<String>,
@@ -47,7 +48,7 @@ struct Labels {
     labels: Vec<Label>,
 }
 
-/// Which labels were changed, by their ids.
+/// Ids of the labels that were added and removed.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Changed {
     added: Vec<String>,
@@ -55,7 +56,7 @@ pub(crate) struct Changed {
 }
 
 impl Changes {
-    /// The ids of all labels. Google is asked for names only when there are some.
+    /// Returns the ids of all labels. Requests the names from Google only if a label is not an id.
     fn ids(&self) -> Result<Changed> {
         if self.add.is_empty() && self.remove.is_empty() {
             return Err(ToolError::invalid_input("nothing is to be changed; give `add` or `remove`"));
@@ -92,8 +93,8 @@ pub(crate) struct Emails {
     changes: Changes,
 }
 
-/// Puts labels on mails and takes labels off. Marks as read (remove `UNREAD`) or unread, archives (remove `INBOX`), stars, moves to
-/// spam, files under own labels.
+/// Adds labels to mails and removes labels from them. Marks as read (remove `UNREAD`) or unread,
+/// archives (remove `INBOX`), stars, moves to spam, files under custom labels.
 #[tool(
     destructive,
     idempotent,
@@ -117,7 +118,7 @@ pub(crate) struct Thread {
     changes: Changes,
 }
 
-/// The same for a whole conversation: all its mails get the labels, or lose them.
+/// Adds labels to all mails of a conversation, or removes labels from them.
 #[tool(
     destructive,
     idempotent,
@@ -144,12 +145,12 @@ pub(crate) struct Rename {
     /// As `list_labels` tells it: `Label_7`.
     #[schemars(length(min = 1))]
     label_id: String,
-    /// The new name, for example `Clients/Acme`.
+    /// New name, for example `Clients/Acme`.
     #[schemars(length(min = 1))]
     name: String,
 }
 
-/// Renames a label of the person's own; `/` in the name nests it.
+/// Renames a custom label; `/` in the name nests it.
 #[tool(
     idempotent,
     scopes("https://www.googleapis.com/auth/gmail.labels"),

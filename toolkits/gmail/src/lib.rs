@@ -1,5 +1,6 @@
-//! Gmail, through its REST API. Labels, filters and the bin are imported as Google describes them (`import.json`, `overlay.toml`);
-//! mail itself is written here, since Google takes and gives it as MIME in base64.
+//! Gmail, through its REST API. The tools for labels, filters and trash are imported from Google's
+//! description (`import.json`, `overlay.toml`). The tools for mail itself are written here, since
+//! Google exchanges mail as MIME in base64.
 
 mod attachments;
 mod drafts;
@@ -40,7 +41,7 @@ toolkit! {
     ],
     egress: ["gmail.googleapis.com/gmail/v1/users/me/", "POST,PUT gmail.googleapis.com/upload/gmail/v1/users/me/"],
     import: true,
-    // A mail of 25 MB takes its time.
+    // A mail of 25 MB takes long to send.
     limits: { wall_ms: 120_000 },
     tools: [
         messages::search_emails, messages::get_email, attachments::get_attachment,

@@ -1,4 +1,4 @@
-//! A mail as agents write it, and the way it goes to Google.
+//! Mails as written by agents, and their delivery to Google.
 
 use std::time::Duration;
 
@@ -10,41 +10,43 @@ use crate::mime::{Message, addresses, text};
 use crate::text::to_html;
 
 const UPLOAD: Client = Client::new("https://gmail.googleapis.com/upload/gmail/v1/users/me");
-/// Larger messages go as a file: a request from memory has at most 4 MiB, and base64 adds a third.
+/// Max size of a message sent in memory, in bytes. A larger message is sent as a file: a request
+/// from memory has at most 4 MiB, and base64 adds a third.
 const LARGEST_IN_MEMORY: u64 = 2_900_000;
-/// Gmail takes no larger ones.
+/// Max size of a message that Gmail accepts, in bytes.
 const LARGEST: u64 = 35_000_000;
-/// How long a message that goes as a file may take.
+/// Timeout of a request that sends a message as a file.
 const UPLOAD_TIME: Duration = Duration::from_secs(100);
-/// Stands between the parts of such a request; no line of a message begins so, see [`crate::mime`].
+/// Boundary between the parts of such a request. No line of a message begins with it, see
+/// [`crate::mime`].
 const BOUNDARY: &str = "=_upload";
 
-/// What is said, and what goes along.
+/// Text and attachments of a mail.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Content {
-    /// The text, in Markdown unless `format` says otherwise.
+    /// Text of the mail, in the given `format`, Markdown by default.
     pub(crate) body: String,
     #[serde(default)]
     pub(crate) format: Format,
-    /// Files, together at most 25 MB.
+    /// Attachments, together at most 25 MB.
     #[serde(default)]
     #[schemars(length(max = 20))]
     pub(crate) attachments: Vec<File>,
 }
 
-/// How the text is written.
+/// Format of the text.
 #[derive(Clone, Copy, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Format {
-    /// Sent as HTML, and as it is for readers without HTML.
+    /// Sent as HTML, and unchanged as plain text for mail programs without HTML.
     #[default]
     Markdown,
-    /// Sent as it is.
+    /// Sent unchanged.
     Text,
     Html,
 }
 
-/// What a mail says, as text, as HTML, or as both.
+/// Text of a mail as plain text, as HTML, or as both.
 pub(crate) struct Texts {
     pub(crate) plain: Option<String>,
     pub(crate) html: Option<String>,
@@ -61,17 +63,17 @@ impl Content {
     }
 }
 
-/// A mail to people.
+/// A mail with its recipients.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Mail {
-    /// Who gets it: `ada@example.com` or `Ada Lovelace <ada@example.com>`.
+    /// Recipients: `ada@example.com` or `Ada Lovelace <ada@example.com>`.
     #[serde(default)]
     #[schemars(length(max = 500))]
     pub(crate) to: Vec<String>,
     #[serde(default)]
     #[schemars(length(max = 500))]
     pub(crate) cc: Vec<String>,
-    /// Who gets it without the others seeing it.
+    /// Recipients that the other recipients do not see.
     #[serde(default)]
     #[schemars(length(max = 500))]
     pub(crate) bcc: Vec<String>,
@@ -79,15 +81,15 @@ pub(crate) struct Mail {
     pub(crate) subject: String,
     #[serde(flatten)]
     pub(crate) content: Content,
-    /// The sender, when not the mailbox itself: an address that `list_send_as` tells, with or without a name.
+    /// Sender, if not the mailbox itself: an address from `list_send_as`, with or without a name.
     pub(crate) from: Option<String>,
-    /// Where answers go, when not to the sender.
+    /// Addresses for replies, if not the sender.
     #[serde(default)]
     pub(crate) reply_to: Vec<String>,
 }
 
 impl Mail {
-    /// The headers, as far as people write them.
+    /// Returns the headers for sender, recipients and subject.
     pub(crate) fn headers(&self) -> Result<Vec<(&'static str, String)>> {
         let mut headers = Vec::new();
         let from: Vec<String> = self.from.iter().cloned().collect();
@@ -102,7 +104,7 @@ impl Mail {
         Ok(headers)
     }
 
-    /// Refuses a mail that nobody would get.
+    /// Refuses a mail without recipients.
     pub(crate) fn check_receivers(&self) -> Result<()> {
         if self.to.is_empty() && self.cc.is_empty() && self.bcc.is_empty() {
             return Err(ToolError::invalid_input("nobody would get this mail; give `to`, `cc` or `bcc`"));
@@ -111,15 +113,15 @@ impl Mail {
     }
 }
 
-/// The conversation that a mail belongs to.
+/// Position of a mail in a conversation.
 #[derive(Default)]
 pub(crate) struct Place {
     pub(crate) thread_id: Option<String>,
-    /// `In-Reply-To` and `References`, by which other mail programs find it.
+    /// `In-Reply-To` and `References`, by which other mail programs find the conversation.
     pub(crate) headers: Vec<(&'static str, String)>,
 }
 
-/// Where a message goes.
+/// Destination of a message.
 #[derive(Clone, Copy)]
 pub(crate) enum Target<'a> {
     Send,
@@ -136,7 +138,7 @@ impl Target<'_> {
         }
     }
 
-    /// What Google calls a message there.
+    /// Wraps a message in the body that Google expects for this destination.
     fn body(self, message: Value) -> Value {
         match self {
             Self::Send => message,
@@ -145,7 +147,7 @@ impl Target<'_> {
     }
 }
 
-/// Sends a message or keeps it as a draft.
+/// Sends a message or saves it as a draft.
 pub(crate) fn deliver<T: serde::de::DeserializeOwned>(
     target: Target<'_>,
     thread_id: Option<&String>,

@@ -1,4 +1,4 @@
-//! A mail as agents read it, made of what Google tells.
+//! Mails in the form returned to agents, converted from Google's format.
 
 use data_encoding::BASE64URL_NOPAD;
 use jiff::Timestamp;
@@ -6,9 +6,9 @@ use toolkit_sdk::prelude::*;
 
 use crate::text::{cut, to_markdown};
 
-/// Headers that are told; in lists Google is asked for these alone.
+/// Headers that are returned. In lists, only these are requested from Google.
 pub(crate) const HEADERS: [&str; 6] = ["From", "To", "Cc", "Reply-To", "Subject", "Date"];
-/// Parts of parts, and so on.
+/// Max depth of nested parts.
 const DEEPEST: usize = 20;
 
 /// A mail.
@@ -17,7 +17,7 @@ pub(crate) struct Email {
     pub(crate) id: String,
     /// Id of the conversation.
     thread_id: String,
-    /// `Ada Lovelace <ada@example.com>`.
+    /// Sender: `Ada Lovelace <ada@example.com>`.
     #[serde(skip_serializing_if = "Option::is_none")]
     from: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -28,32 +28,32 @@ pub(crate) struct Email {
     reply_to: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     subject: Option<String>,
-    /// When Gmail received or sent it, RFC 3339.
+    /// Time at which Gmail received or sent it, RFC 3339.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) date: Option<String>,
     /// Ids of labels: `INBOX`, `UNREAD`, `STARRED`, `SENT`, `Label_7` and so on.
     labels: Vec<String>,
-    /// How the text begins; only where `text` is not told.
+    /// Beginning of the text; only if `text` is missing.
     #[serde(skip_serializing_if = "Option::is_none")]
     snippet: Option<String>,
-    /// The text; of a mail that has only HTML, as Markdown.
+    /// Text of the mail; converted to Markdown if the mail has only HTML.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) text: Option<String>,
-    /// The text is longer than what is told.
+    /// True if the text was cut.
     #[serde(skip_serializing_if = "is_false")]
     truncated: bool,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     attachments: Vec<Attachment>,
 }
 
-/// A file of a mail.
+/// An attachment of a mail.
 #[derive(Serialize, JsonSchema, Clone)]
 pub(crate) struct Attachment {
-    /// Names it to `get_attachment`.
+    /// Id of the attachment, for `get_attachment`.
     pub(crate) part_id: String,
     pub(crate) filename: String,
     pub(crate) mimetype: String,
-    /// Bytes.
+    /// Size in bytes.
     size: u64,
 }
 
@@ -61,7 +61,7 @@ pub(crate) fn is_false(value: &bool) -> bool {
     !value
 }
 
-/// A mail as Google tells it.
+/// A mail in Google's format.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(crate) struct Told {
@@ -73,7 +73,7 @@ pub(crate) struct Told {
     payload: Part,
 }
 
-/// A part of a mail, or the whole of it.
+/// A part of a mail, or the whole mail.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(crate) struct Part {
@@ -101,20 +101,20 @@ pub(crate) struct Body {
 }
 
 impl Told {
-    /// The value of a header; an empty one is none.
+    /// Returns the value of a header, or `None` if it is empty.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         let mut headers = self.payload.headers.iter();
         let found = headers.find(|header| header.name.eq_ignore_ascii_case(name))?;
         Some(found.value.trim()).filter(|value| !value.is_empty())
     }
 
-    /// The mail without its text, as lists tell it.
+    /// Converts to a mail without its text, for lists.
     pub(crate) fn summary(self) -> Email {
         let snippet = Some(unescaped(&self.snippet)).filter(|snippet| !snippet.is_empty());
         Email { snippet, ..self.bare() }
     }
 
-    /// The mail with at most so many bytes of its text.
+    /// Converts to a mail with at most `most` bytes of its text.
     pub(crate) fn whole(self, most: usize) -> Email {
         let (text, truncated) = cut(self.text(), most);
         let attachments = self.attachments();
@@ -142,7 +142,7 @@ impl Told {
         }
     }
 
-    /// The text, of the HTML when there is no other.
+    /// Returns the plain text, or the HTML as Markdown if the mail has no plain text.
     pub(crate) fn text(&self) -> String {
         match self.body("text/plain") {
             Some(plain) if !plain.trim().is_empty() => plain.replace("\r\n", "\n").trim_end().to_owned(),
@@ -154,7 +154,7 @@ impl Told {
         self.body("text/html")
     }
 
-    /// All texts of this kind that are no attachments, one after the other.
+    /// Returns all texts of this media type that are not attachments, joined by line breaks.
     fn body(&self, kind: &str) -> Option<String> {
         let texts = self.parts().into_iter().filter(|part| part.mime_type == kind && part.filename.is_empty());
         let texts: Vec<String> = texts.filter_map(|part| decoded(part.body.data.as_deref()?)).collect();
@@ -166,13 +166,13 @@ impl Told {
         files.map(Part::attachment).collect()
     }
 
-    /// A part by its id.
+    /// Finds an attachment by its part id.
     pub(crate) fn file(&self, part_id: &str) -> Option<(Attachment, &Body)> {
         let part = self.parts().into_iter().find(|part| part.part_id == part_id && part.is_file())?;
         Some((part.attachment(), &part.body))
     }
 
-    /// All parts in their order.
+    /// Returns all parts in their order.
     fn parts(&self) -> Vec<&Part> {
         let mut open = vec![(&self.payload, 0)];
         let mut all = Vec::new();
@@ -197,7 +197,7 @@ impl Part {
     }
 }
 
-/// Base64 as Google writes it, with or without `=` at its end; Google gives all texts in UTF-8.
+/// Decodes Google's base64, with or without `=` at its end. Google returns all texts in UTF-8.
 pub(crate) fn bytes(data: &str) -> Option<Vec<u8>> {
     BASE64URL_NOPAD.decode(data.trim_end_matches('=').as_bytes()).ok()
 }
@@ -206,7 +206,7 @@ fn decoded(data: &str) -> Option<String> {
     bytes(data).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Snippets come with the entities of HTML.
+/// Decodes the HTML entities of a snippet.
 fn unescaped(text: &str) -> String {
     let text = text.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&#39;", "'");
     text.replace("&amp;", "&")

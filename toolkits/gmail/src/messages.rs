@@ -1,30 +1,31 @@
-//! Finding and reading mail.
+//! Search and reading of mail.
 
 use toolkit_sdk::prelude::*;
 
 use crate::API;
 use crate::message::{Email, HEADERS, Told};
 
-/// Bytes of the text of a mail that is read alone.
+/// Max size of the text of a single mail, in bytes.
 const LONGEST: usize = 100_000;
-/// What is asked for of each mail in a list.
+/// Fields requested for each mail in a list.
 const SUMMARY: &str = "id,threadId,labelIds,snippet,internalDate,payload/headers";
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Search {
-    /// As in Gmail's search box: `from:ada@example.com is:unread newer_than:7d has:attachment subject:(invoice)`. Left out: all mail.
+    /// Query in the syntax of Gmail's search box: `from:ada@example.com is:unread newer_than:7d
+    /// has:attachment subject:(invoice)`. Defaults to all mail.
     query: Option<String>,
-    /// Ids of labels that all must be on it: `INBOX`, `UNREAD`, `STARRED`, `Label_7`.
+    /// Ids of labels that the mail must all have: `INBOX`, `UNREAD`, `STARRED`, `Label_7`.
     #[serde(default)]
     label_ids: Vec<String>,
-    /// Also mail in spam and bin.
+    /// Includes mail in spam and trash.
     #[serde(default)]
     include_spam_and_trash: bool,
-    /// How many to answer.
+    /// Max number of mails to return.
     #[serde(default = "ten")]
     #[schemars(range(min = 1, max = 40))]
     limit: u32,
-    /// Reads on; `next_page_token` of the answer before.
+    /// Token of the next page: `next_page_token` of the previous response.
     page_token: Option<String>,
 }
 
@@ -32,17 +33,17 @@ pub(crate) fn ten() -> u32 {
     10
 }
 
-/// A part of what was found.
+/// One page of search results.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Found {
-    /// Newest first, without their texts.
+    /// Mails, newest first, without their texts.
     items: Vec<Email>,
-    /// The `page_token` to read on with; missing at the end.
+    /// `page_token` of the next request; missing on the last page.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_page_token: Option<String>,
 }
 
-/// A thing of which Google tells nothing but its id.
+/// An object in a response of which only the id is read.
 #[derive(Deserialize)]
 pub(crate) struct Id {
     pub(crate) id: String,
@@ -56,8 +57,8 @@ struct Listed {
     next_page_token: Option<String>,
 }
 
-/// Finds mail by Gmail's own search words, or lists the newest: sender, subject, date, labels and how each begins. `get_email` reads
-/// one, `search_threads` finds whole conversations.
+/// Finds mail with Gmail's search operators, or lists the newest: sender, subject, date, labels and
+/// the beginning of the text. `get_email` reads one, `search_threads` finds whole conversations.
 #[tool(
     read_only,
     idempotent,
@@ -74,13 +75,13 @@ pub(crate) fn search_emails(input: Search) -> Result<Found> {
     Ok(Found { items: told.into_iter().map(Told::summary).collect(), next_page_token })
 }
 
-/// A request for the headers of a mail or a thread.
+/// Builds a request for the headers of a mail or a thread.
 pub(crate) fn summary_of(path: &str, id: &str, fields: &str) -> Request {
     let request = API.get(path).path("id", id).query("format", "metadata").query_each("metadataHeaders", HEADERS);
     request.query("fields", fields)
 }
 
-/// What is still there of what was listed a moment ago.
+/// Sends the requests and skips items that were deleted after they were listed.
 pub(crate) fn existing<T: serde::de::DeserializeOwned>(requests: impl IntoIterator<Item = Request>) -> Result<Vec<T>> {
     let mut found = Vec::new();
     for answer in http::send_all(requests) {
@@ -95,13 +96,14 @@ pub(crate) fn existing<T: serde::de::DeserializeOwned>(requests: impl IntoIterat
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct MessageId {
-    /// Id of the mail, as `search_emails` tells it.
+    /// Id of the mail, from `search_emails`.
     #[schemars(length(min = 1))]
     message_id: String,
 }
 
-/// Reads one mail: people, subject, the whole text, and which files are attached (`get_attachment` gets one). Reading does not mark
-/// it as read; `change_labels` does, by removing `UNREAD`.
+/// Reads one mail: sender, recipients, subject, the whole text, and the list of attachments
+/// (`get_attachment` gets one). Reading does not mark it as read; `change_labels` does, by removing
+/// `UNREAD`.
 #[tool(
     read_only,
     idempotent,
@@ -113,7 +115,7 @@ pub(crate) fn get_email(input: MessageId) -> Result<Email> {
     Ok(whole(&input.message_id)?.whole(LONGEST))
 }
 
-/// A mail with everything in it but its attachments.
+/// Fetches a mail with everything but its attachments.
 pub(crate) fn whole(id: &str) -> Result<Told> {
     API.get("/messages/{id}").path("id", id).query("format", "full").send()?.json()
 }

@@ -1,21 +1,21 @@
-//! Writing mail: MIME (RFC 2045 to 2047, 2183, 2231, 5322).
+//! MIME output (RFC 2045 to 2047, 2183, 2231, 5322).
 //!
-//! All bodies are base64, so that no line is too long, no letter is lost, and no boundary can stand in a body: none begins a line
-//! with `=_`. Nothing that is written into a header can end it.
+//! All bodies are base64, so that no line is too long, no character is lost, and no body contains a
+//! boundary: no base64 line begins with `=_`. No value can end the header it is written into.
 
 use data_encoding::{BASE64, BASE64_MIME};
 use toolkit_sdk::prelude::*;
 
-/// Bytes of a file that are encoded at a time: whole lines.
+/// Number of bytes of a file encoded at a time. A multiple of 57 gives whole lines.
 const CHUNK: u32 = 57 * 16_384;
-/// Bytes of a header's text that go into one encoded word, which has at most 75 letters.
+/// Max number of bytes of header text in one encoded word, which has at most 75 characters.
 const WORD: usize = 42;
-/// Letters of a header that stay on one line; RFC 5322 allows 998.
+/// Max number of characters of a header on one line. RFC 5322 allows 998.
 const LINE: usize = 900;
 
 /// A whole message.
 pub(crate) struct Message<'a> {
-    /// In order, ready to be written.
+    /// Header names and encoded values, in order.
     pub(crate) headers: Vec<(&'static str, String)>,
     pub(crate) plain: Option<String>,
     pub(crate) html: Option<String>,
@@ -23,7 +23,7 @@ pub(crate) struct Message<'a> {
 }
 
 impl Message<'_> {
-    /// About how many bytes it has.
+    /// Estimates the size in bytes.
     pub(crate) fn size(&self) -> Result<u64> {
         let texts = self.plain.iter().chain(&self.html).map(|text| text.len() as u64).sum::<u64>();
         let headers = self.headers.iter().map(|(name, value)| name.len() + value.len() + 4).sum::<usize>() as u64;
@@ -31,11 +31,12 @@ impl Message<'_> {
         for file in self.attachments {
             bytes += file.size()?;
         }
-        // Four letters for three bytes, a line end for each 57 bytes, and what stands around each part.
+        // Base64 has four characters for three bytes and a line end for each 57 bytes. Each part
+        // adds headers and a boundary.
         Ok(headers + bytes * 79 / 57 + 500 * (3 + self.attachments.len() as u64))
     }
 
-    /// Writes it piece by piece.
+    /// Writes the message piece by piece.
     pub(crate) fn write(&self, out: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
         let mut head = String::new();
         for (name, value) in &self.headers {
@@ -93,7 +94,7 @@ fn write_file(file: &File, out: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<(
     }
 }
 
-/// The name of a file as a parameter (RFC 2231 where ASCII does not do).
+/// Formats a file name as a header parameter, with RFC 2231 for names that are not plain ASCII.
 fn filename(name: &str) -> String {
     if name.chars().all(|letter| letter == ' ' || letter.is_ascii_graphic() && !"\"\\".contains(letter)) {
         return format!("filename=\"{name}\"");
@@ -109,7 +110,8 @@ fn filename(name: &str) -> String {
     format!("filename*=UTF-8''{encoded}")
 }
 
-/// A text as the value of a header: as it is, or in encoded words (RFC 2047). What would end the header becomes a space.
+/// Encodes a text as the value of a header: unchanged, or in encoded words (RFC 2047). Control
+/// characters, which could end the header, become spaces.
 pub(crate) fn text(text: &str) -> String {
     let line: String = text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
     let line = line.trim();
@@ -126,10 +128,11 @@ pub(crate) fn text(text: &str) -> String {
     words.join("\r\n ")
 }
 
-/// Addresses as the value of a header, one a line: `ada@example.com` and `Ada Lovelace <ada@example.com>`.
+/// Encodes addresses as the value of a header, one per line: `ada@example.com` and `Ada Lovelace
+/// <ada@example.com>`.
 ///
 /// # Errors
-/// When one of them is none.
+/// `invalid_input` if one of them is not an address.
 pub(crate) fn addresses(argument: &str, all: &[String]) -> Result<String> {
     let written: Result<Vec<String>> = all.iter().map(|one| address(argument, one)).collect();
     Ok(written?.join(",\r\n "))
@@ -148,17 +151,18 @@ fn address(argument: &str, given: &str) -> Result<String> {
         return Ok(address.to_owned());
     }
     let encoded = text(name);
-    // A quoted string, unless it is in encoded words.
+    // The name becomes a quoted string, unless it is in encoded words.
     let name = if encoded == name.trim() { format!("\"{}\"", name.replace(['"', '\\'], "'")) } else { encoded };
     Ok(format!("{name} <{address}>"))
 }
 
-/// Whether mail can be sent there. Headers also have groups such as `undisclosed-recipients:;`.
+/// Returns true if a mail can be sent to this address. Headers also have groups such as
+/// `undisclosed-recipients:;`.
 pub(crate) fn is_address(given: &str) -> bool {
     address("", given).is_ok()
 }
 
-/// Name and address of `Ada Lovelace <ada@example.com>`; the name may be missing.
+/// Splits `Ada Lovelace <ada@example.com>` into name and address. The name may be missing.
 pub(crate) fn split(given: &str) -> (&str, &str) {
     match given.trim().strip_suffix('>').and_then(|inner| inner.rsplit_once('<')) {
         Some((name, address)) => (name.trim().trim_matches('"'), address.trim()),
@@ -166,7 +170,7 @@ pub(crate) fn split(given: &str) -> (&str, &str) {
     }
 }
 
-/// The same of `ada@example.com (Ada Lovelace)`, as some programs still write it.
+/// Splits the older form `ada@example.com (Ada Lovelace)`, which some programs still write.
 fn commented(given: &str) -> (&str, &str) {
     match given.strip_suffix(')').and_then(|inner| inner.split_once('(')) {
         Some((address, name)) => (name.trim(), address.trim()),
@@ -174,7 +178,7 @@ fn commented(given: &str) -> (&str, &str) {
     }
 }
 
-/// The addresses of a header, told apart by commas that stand in no quotes, brackets or comments.
+/// Splits the addresses of a header at commas outside of quotes, brackets and comments.
 pub(crate) fn listed(header: &str) -> Vec<String> {
     let (mut all, mut one, mut quoted, mut deep) = (Vec::new(), String::new(), false, 0_i32);
     for letter in header.chars() {

@@ -1,4 +1,4 @@
-//! Sending, answering and forwarding.
+//! Sending, replying and forwarding.
 
 use toolkit_sdk::prelude::*;
 
@@ -10,9 +10,10 @@ use crate::messages::whole;
 use crate::mime::{Message, addresses, is_address, listed, split, text};
 use crate::text::escaped;
 
-/// Files of a mail that are forwarded with it: a call makes at most 32, two for each of them and one for the message.
+/// Max number of attachments of a forwarded mail. A call makes at most 32 requests: two for each
+/// attachment and one for the message.
 const MOST_FILES: usize = 15;
-/// Mails that an answer refers to; the newest say enough.
+/// Max number of mails in `References` of a reply. The newest are kept.
 const MOST_REFERENCES: usize = 30;
 
 /// A mail that was sent.
@@ -25,8 +26,9 @@ pub(crate) struct Sent {
     thread_id: String,
 }
 
-/// Sends a mail, now. The text is Markdown and arrives as HTML. To answer a mail use `reply_to_email`, so that it stays in the
-/// conversation; to let a person look first use `create_draft`.
+/// Sends a mail immediately. The text is Markdown and arrives as HTML. To reply to a mail use
+/// `reply_to_email`, so that it stays in the conversation; to let the user review it first use
+/// `create_draft`.
 #[tool(
     open_world,
     important,
@@ -42,22 +44,23 @@ pub(crate) fn send_email(input: Mail) -> Result<Sent> {
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Reply {
-    /// Id of the mail that is answered.
+    /// Id of the mail to reply to.
     #[schemars(length(min = 1))]
     message_id: String,
     #[serde(flatten)]
     content: Content,
-    /// Also to all others who got it.
+    /// Also sends the reply to all other recipients.
     #[serde(default)]
     reply_all: bool,
-    /// Who gets it besides.
+    /// Additional recipients.
     #[serde(default)]
     cc: Vec<String>,
-    /// The sender, when not the mailbox itself: an address that `list_send_as` tells.
+    /// Sender, if not the mailbox itself: an address from `list_send_as`.
     from: Option<String>,
 }
 
-/// Answers a mail in its conversation: the sender gets it, and with `reply_all` all others who got the mail. Give only the new text.
+/// Replies to a mail in its conversation: to the sender, and with `reply_all` to all other
+/// recipients. Give only the new text.
 #[tool(
     open_world,
     important,
@@ -84,14 +87,14 @@ pub(crate) fn reply_to_email(input: Reply) -> Result<Sent> {
     deliver(Target::Send, place.thread_id.as_ref(), &message)
 }
 
-/// The headers of a mail that matter to an answer.
+/// Fetches the headers of a mail that a reply needs.
 pub(crate) fn headers_of(id: &str) -> Result<Told> {
     let request = API.get("/messages/{id}").path("id", id).query("format", "metadata");
     let wanted = ["From", "Reply-To", "To", "Cc", "Subject", "Message-ID", "References"];
     request.query_each("metadataHeaders", wanted).query("fields", "id,threadId,labelIds,payload/headers").send()?.json()
 }
 
-/// Where an answer to a mail stands.
+/// Returns the position of a reply to a mail in its conversation.
 pub(crate) fn place_after(original: &Told) -> Place {
     let mut headers = Vec::new();
     if let Some(id) = original.header("Message-ID") {
@@ -109,13 +112,14 @@ pub(crate) fn place_after(original: &Told) -> Place {
     Place { thread_id: Some(original.thread_id.clone()), headers }
 }
 
-/// Who gets an answer.
+/// Recipients of a reply.
 pub(crate) struct Receivers {
     pub(crate) to: Vec<String>,
     pub(crate) cc: Vec<String>,
 }
 
-/// The one who wrote, or to whom an own mail went; with `all` everybody else who got it, without the mailbox itself.
+/// Returns the recipients of a reply: the sender, or the original recipients of a mail that the
+/// mailbox sent. With `all`, adds the other recipients without the mailbox itself.
 pub(crate) fn receivers(original: &Told, all: bool, from: Option<&str>) -> Result<Receivers> {
     let of = |name: &str| {
         let all = original.header(name).map(listed).unwrap_or_default();
@@ -162,7 +166,7 @@ fn own_address() -> Result<String> {
     Ok(profile.email_address)
 }
 
-/// `Re: Offer` of `Offer`, and of `Re: Offer`.
+/// Prefixes a subject, unless it has the prefix: `Offer` and `Re: Offer` both give `Re: Offer`.
 pub(crate) fn prefixed(prefix: &str, subject: Option<&str>) -> String {
     let subject = subject.unwrap_or_default();
     let has = subject.get(..prefix.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(prefix));
@@ -171,18 +175,18 @@ pub(crate) fn prefixed(prefix: &str, subject: Option<&str>) -> String {
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Forward {
-    /// Id of the mail that is forwarded.
+    /// Id of the mail to forward.
     #[schemars(length(min = 1))]
     message_id: String,
-    /// Who gets it: `ada@example.com` or `Ada Lovelace <ada@example.com>`.
+    /// Recipients: `ada@example.com` or `Ada Lovelace <ada@example.com>`.
     #[schemars(length(min = 1, max = 500))]
     to: Vec<String>,
     #[serde(default)]
     cc: Vec<String>,
-    /// What to say above it, in Markdown.
+    /// Text above the forwarded mail, in Markdown.
     #[serde(default)]
     note: String,
-    /// With its files.
+    /// Forwards the attachments too.
     #[serde(default = "yes")]
     with_attachments: bool,
 }
@@ -191,7 +195,7 @@ fn yes() -> bool {
     true
 }
 
-/// Forwards a mail with its text and files to somebody else, with a note above it.
+/// Forwards a mail with its text and attachments to other recipients, with a note above it.
 #[tool(
     open_world,
     scopes("https://www.googleapis.com/auth/gmail.send", "https://www.googleapis.com/auth/gmail.readonly"),

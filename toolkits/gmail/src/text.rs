@@ -1,4 +1,4 @@
-//! Texts of mails, in both directions: Markdown that becomes HTML, and HTML that becomes Markdown.
+//! Conversion of mail texts from Markdown to HTML and from HTML to Markdown.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -7,11 +7,12 @@ use htmd::options::{BulletListMarker, Options as Style};
 use htmd::{HtmlToMarkdown, Node};
 use pulldown_cmark::{Options, Parser, html};
 
-/// Higher than mails that people write; the converter calls itself once per level.
+/// Max height of a tree that is converted at once. Real mails stay below, and the converter
+/// recurses once per level.
 const HIGHEST: usize = 64;
 const NOT_CONTENT: [&str; 9] = ["head", "script", "style", "template", "noscript", "iframe", "object", "svg", "title"];
 
-/// Markdown as HTML. HTML in it stays as it is: the sender writes it.
+/// Converts Markdown to HTML. HTML inside stays as it is, since the sender writes it.
 pub(crate) fn to_html(markdown: &str) -> String {
     let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
     let mut out = String::with_capacity(markdown.len() * 3 / 2);
@@ -19,20 +20,21 @@ pub(crate) fn to_html(markdown: &str) -> String {
     out
 }
 
-/// Text as HTML that looks like it.
+/// Escapes plain text as HTML with the same appearance.
 pub(crate) fn escaped(text: &str) -> String {
     let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
     text.replace("\r\n", "\n").replace('\n', "<br>\n")
 }
 
-/// HTML as Markdown, which is shorter and easier to read. Of HTML that nests too deep each part that does not is told by itself.
+/// Converts HTML to Markdown, which is shorter and easier to read. If the tree is too high,
+/// converts each part of it that is not too high.
 pub(crate) fn to_markdown(html: &str) -> String {
     let style = Style { bullet_list_marker: BulletListMarker::Dash, ul_bullet_spacing: 1, ..Style::default() };
     let converter = HtmlToMarkdown::builder().options(style).skip_tags(NOT_CONTENT.to_vec()).build();
     let Ok(tree) = converter.html_to_tree(html) else { return String::new() };
     let heights = heights(&tree);
     let mut parts = Vec::new();
-    // A node that is dropped takes all below it apart: the tree stays.
+    // `tree` stays alive: dropping a node would take its subtree apart.
     let mut open = vec![Rc::clone(&tree)];
     while let Some(node) = open.pop() {
         if heights.get(&Rc::as_ptr(&node)).is_none_or(|height| *height <= HIGHEST) {
@@ -44,7 +46,7 @@ pub(crate) fn to_markdown(html: &str) -> String {
     tidy(&parts.join("\n"))
 }
 
-/// How many levels each node has below it.
+/// Computes the number of levels below each node.
 fn heights(tree: &Rc<Node>) -> HashMap<*const Node, usize> {
     let mut order = vec![Rc::clone(tree)];
     let mut next = 0;
@@ -53,7 +55,7 @@ fn heights(tree: &Rc<Node>) -> HashMap<*const Node, usize> {
         next += 1;
     }
     let mut heights = HashMap::new();
-    // Children stand behind their parents.
+    // In reverse order, children come before their parents.
     for node in order.iter().rev() {
         let children = node.children.borrow();
         let below = children.iter().filter_map(|child| heights.get(&Rc::as_ptr(child))).max();
@@ -62,7 +64,8 @@ fn heights(tree: &Rc<Node>) -> HashMap<*const Node, usize> {
     heights
 }
 
-/// Mails are laid out with tables and invisible letters: without empty lines in a row and spaces at the end of lines.
+/// Removes invisible characters, repeated empty lines and spaces at line ends, which come from the
+/// table layout of mails.
 fn tidy(text: &str) -> String {
     let invisible = |letter: char| matches!(letter, '\u{200b}'..='\u{200f}' | '\u{034f}' | '\u{00ad}' | '\u{feff}');
     let mut out = String::with_capacity(text.len());
@@ -79,7 +82,8 @@ fn tidy(text: &str) -> String {
     out.trim().to_owned()
 }
 
-/// Cuts a text to at most so many bytes, at the end of a line unless that is far away; says whether it did.
+/// Cuts a text to at most `most` bytes, at the end of a line unless that drops half of the text.
+/// Returns true if it was cut.
 pub(crate) fn cut(mut text: String, most: usize) -> (String, bool) {
     if text.len() <= most {
         return (text, false);

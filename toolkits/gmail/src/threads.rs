@@ -6,25 +6,26 @@ use crate::API;
 use crate::message::{Email, Told};
 use crate::messages::{Id, existing, summary_of, ten};
 
-/// Bytes of the text of each mail of a conversation.
+/// Max size of the text of each mail of a conversation, in bytes.
 const LONGEST: usize = 20_000;
-/// Mails of a conversation that are told at a time.
+/// Max number of mails of a conversation in one response.
 const MOST: usize = 50;
-/// What is asked for of each conversation in a list.
+/// Fields requested for each conversation in a list.
 const SUMMARY: &str = "id,messages(id,threadId,labelIds,snippet,internalDate,payload/headers)";
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Search {
-    /// As in Gmail's search box: `subject:offer from:ada@example.com`. Left out: all.
+    /// Query in the syntax of Gmail's search box: `subject:offer from:ada@example.com`. Defaults to
+    /// all conversations.
     query: Option<String>,
-    /// Ids of labels that all must be on it: `INBOX`, `UNREAD`, `Label_7`.
+    /// Ids of labels that the conversation must all have: `INBOX`, `UNREAD`, `Label_7`.
     #[serde(default)]
     label_ids: Vec<String>,
-    /// How many to answer.
+    /// Max number of conversations to return.
     #[serde(default = "ten")]
     #[schemars(range(min = 1, max = 40))]
     limit: u32,
-    /// Reads on; `next_page_token` of the answer before.
+    /// Token of the next page: `next_page_token` of the previous response.
     page_token: Option<String>,
 }
 
@@ -36,7 +37,7 @@ struct Listed {
     next_page_token: Option<String>,
 }
 
-/// A conversation as Google tells it.
+/// A conversation in Google's format.
 #[derive(Deserialize)]
 struct Conversation {
     #[serde(default)]
@@ -49,24 +50,24 @@ struct Conversation {
 #[derive(Serialize, JsonSchema)]
 struct Summary {
     id: String,
-    /// Mails in it.
+    /// Number of mails in the conversation.
     message_count: usize,
-    /// The newest mail, without its text.
+    /// Newest mail, without its text.
     #[serde(skip_serializing_if = "Option::is_none")]
     newest: Option<Email>,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Found {
-    /// Newest first.
+    /// Conversations, newest first.
     items: Vec<Summary>,
-    /// The `page_token` to read on with; missing at the end.
+    /// `page_token` of the next request; missing on the last page.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_page_token: Option<String>,
 }
 
-/// Finds conversations by Gmail's own search words, or lists the newest: how many mails each has and its newest one. `get_thread` reads
-/// one.
+/// Finds conversations with Gmail's search operators, or lists the newest: the number of mails and
+/// the newest mail of each. `get_thread` reads one.
 #[tool(
     read_only,
     idempotent,
@@ -89,7 +90,7 @@ pub(crate) fn search_threads(input: Search) -> Result<Found> {
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct ThreadId {
-    /// Id of the conversation: `thread_id` of a mail, or an id that `search_threads` tells.
+    /// Id of the conversation: `thread_id` of a mail, or an id from `search_threads`.
     #[schemars(length(min = 1))]
     thread_id: String,
 }
@@ -98,9 +99,9 @@ pub(crate) struct ThreadId {
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Thread {
     id: String,
-    /// Oldest first; of a very long conversation the newest 50.
+    /// Mails, oldest first; of a very long conversation only the newest 50.
     messages: Vec<Email>,
-    /// Older mails that are not told; `search_emails` finds them.
+    /// Number of older mails that are left out; `search_emails` finds them.
     #[serde(skip_serializing_if = "is_zero")]
     left_out: usize,
 }
@@ -109,8 +110,8 @@ fn is_zero(count: &usize) -> bool {
     *count == 0
 }
 
-/// Reads a conversation: all its mails, oldest first, with their texts. Use it to understand what was said before answering with
-/// `reply_to_email`.
+/// Reads a conversation: all its mails, oldest first, with their texts. Use it to understand the
+/// conversation before replying with `reply_to_email`.
 #[tool(
     read_only,
     idempotent,

@@ -1,4 +1,4 @@
-//! News of a mailbox, which the toolkit asks for.
+//! Polling trigger for a mailbox.
 
 use toolkit_sdk::prelude::*;
 
@@ -6,14 +6,16 @@ use crate::API;
 use crate::message::{Email, Told};
 use crate::messages::existing;
 
-/// Mails that one poll reads; the next follows at once. A poll may send 50 requests.
+/// Max number of mails that one poll reads. The next poll follows at once. A poll may send 50
+/// requests.
 const BATCH: usize = 40;
-/// Bytes of the text of each.
+/// Max size of the text of each mail, in bytes.
 const LONGEST: usize = 20_000;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Config {
-    /// Id of a label that the mail must have: `INBOX`, `STARRED`, `Label_7`; `list_labels` tells them.
+    /// Id of a label that the mail must have: `INBOX`, `STARRED`, `Label_7`; `list_labels` returns
+    /// them.
     #[serde(default = "inbox")]
     label_id: String,
     /// Only mail whose sender has this in name or address: `ada@example.com`, `@example.com`.
@@ -24,14 +26,14 @@ fn inbox() -> String {
     "INBOX".to_owned()
 }
 
-/// Where the last poll stood.
+/// Position of the last poll.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Cursor {
-    /// What happened to the mailbox after this is news.
+    /// Id of the last change of the mailbox that was reported.
     history_id: String,
 }
 
-/// What happened to a mailbox.
+/// Changes of a mailbox.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct History {
@@ -54,8 +56,8 @@ struct Added {
     message: Told,
 }
 
-/// Fires for each new mail, in the inbox or under another label, with its text and people; drafts and what is sent are none. Name a
-/// sender to narrow it.
+/// Fires for each new mail, in the inbox or under another label, with its text, sender and
+/// recipients; not for drafts and sent mail. Can be limited to a sender.
 #[trigger(poll, scopes("https://www.googleapis.com/auth/gmail.readonly"))]
 pub(crate) fn new_email(config: Config, cursor: Option<Cursor>) -> Result<Polled<Email, Cursor>> {
     let Some(Cursor { history_id }) = cursor else { return begin() };
@@ -71,7 +73,8 @@ pub(crate) fn new_email(config: Config, cursor: Option<Cursor>) -> Result<Polled
     let History { history, history_id: newest, next_page_token } = response.json()?;
     let (mut ids, mut last, mut more) = (Vec::new(), None, next_page_token.is_some());
     for happened in history {
-        // What happened at once is reported at once, or the rest of it would be lost.
+        // All mails of one history entry are reported in the same poll, because the cursor cannot
+        // point into an entry.
         if !ids.is_empty() && ids.len() + happened.messages_added.len() > BATCH {
             more = true;
             break;
@@ -95,13 +98,13 @@ impl Config {
     fn wants(&self, mail: &Told) -> bool {
         let own = mail.label_ids.iter().any(|label| label == "DRAFT" || label == "SENT" && self.label_id != "SENT");
         let from = mail.header("From").unwrap_or_default().to_lowercase();
-        // A mail to oneself is sent and received.
+        // A mail to the own address has the labels of both sent and received mail.
         let received = !own || mail.label_ids.iter().any(|label| label == "INBOX");
         received && self.from.as_ref().is_none_or(|wanted| from.contains(&wanted.to_lowercase()))
     }
 }
 
-/// From now on.
+/// Starts at the current state of the mailbox.
 fn begin() -> Result<Polled<Email, Cursor>> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]

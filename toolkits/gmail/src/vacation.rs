@@ -1,4 +1,4 @@
-//! The automatic answer of somebody who is away.
+//! Automatic reply during an absence.
 
 use jiff::Timestamp;
 use toolkit_sdk::prelude::*;
@@ -9,7 +9,7 @@ use crate::text::{to_html, to_markdown};
 
 const PATH: &str = "/settings/vacation";
 
-/// The answer as Google keeps it.
+/// Settings of the automatic reply in Google's format.
 #[derive(Default, Deserialize, Serialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Kept {
@@ -28,26 +28,26 @@ struct Kept {
     end_time: Option<String>,
 }
 
-/// The automatic answer.
+/// Settings of the automatic reply.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Reply {
-    /// It is sent.
+    /// True if the reply is turned on.
     enabled: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     subject: Option<String>,
-    /// As Markdown.
+    /// Text in Markdown.
     #[serde(skip_serializing_if = "Option::is_none")]
     body: Option<String>,
-    /// RFC 3339.
+    /// Start time, RFC 3339.
     #[serde(skip_serializing_if = "Option::is_none")]
     from: Option<String>,
-    /// RFC 3339.
+    /// End time, RFC 3339.
     #[serde(skip_serializing_if = "Option::is_none")]
     until: Option<String>,
-    /// Only people among the contacts get it.
+    /// True if only contacts get the reply.
     #[serde(skip_serializing_if = "is_false")]
     contacts_only: bool,
-    /// Only people of the own organization get it.
+    /// True if only members of the same organization get the reply.
     #[serde(skip_serializing_if = "is_false")]
     domain_only: bool,
 }
@@ -71,7 +71,7 @@ impl From<Kept> for Reply {
     }
 }
 
-/// Tells the automatic answer of somebody who is away: whether it is on, its text and its time.
+/// Gets the automatic reply for absences: its state, text and period.
 #[tool(read_only, idempotent, scopes("https://www.googleapis.com/auth/gmail.readonly"), example = "{}")]
 pub(crate) fn get_vacation_reply() -> Result<Reply> {
     Ok(API.get(PATH).send()?.json::<Kept>()?.into())
@@ -79,22 +79,23 @@ pub(crate) fn get_vacation_reply() -> Result<Reply> {
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Change {
-    /// Turns it on or off.
+    /// Turns the reply on or off.
     enabled: bool,
     subject: Option<String>,
-    /// The text, in Markdown.
+    /// Text of the reply, in Markdown.
     body: Option<String>,
-    /// From when on, `2026-03-01T00:00:00+01:00`.
+    /// Start time: `2026-03-01T00:00:00+01:00`.
     from: Option<String>,
-    /// Until when.
+    /// End time, written like `from`.
     until: Option<String>,
-    /// Answer only people among the contacts.
+    /// Replies only to contacts.
     contacts_only: Option<bool>,
-    /// Answer only people of the own organization.
+    /// Replies only to members of the same organization.
     domain_only: Option<bool>,
 }
 
-/// Turns the automatic answer on or off, and sets its text and its time. What is not given stays as it is.
+/// Turns the automatic reply on or off, and sets its text and period. Fields that are left out stay
+/// unchanged.
 #[tool(
     destructive,
     idempotent,

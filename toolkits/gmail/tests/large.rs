@@ -1,4 +1,4 @@
-//! What case files are too small for: mails and files of several megabytes.
+//! Tests with mails and files of several megabytes, which are too large for case files.
 
 #![expect(clippy::unwrap_used, reason = "what goes wrong in a helper of a test fails the test")]
 
@@ -9,7 +9,7 @@ use toolkit_sdk::testing::{self, Host};
 const API: &str = "https://gmail.googleapis.com/gmail/v1/users/me";
 const UPLOAD: &str = "https://gmail.googleapis.com/upload/gmail/v1/users/me";
 
-/// Bytes of which no two pieces are alike.
+/// Generates bytes in which no two pieces are equal.
 fn bytes(count: usize) -> Vec<u8> {
     (0..count).map(|place| (place % 251) as u8 ^ (place / 7919) as u8).collect()
 }
@@ -57,7 +57,7 @@ fn what_gmail_would_not_take_is_not_sent() {
     assert_eq!(error.kind(), "invalid_input", "{error}");
 }
 
-/// The file that the tool makes of an attachment with this in its answer.
+/// Returns the content of the file that the tool creates from an attachment with this data.
 fn fetched(data: &str) -> Vec<u8> {
     let part = json!({ "partId": "1", "mimeType": "application/pdf", "filename": "a.pdf", "body": { "attachmentId": "x", "size": 1 } });
     let mail = json!({ "id": "m1", "threadId": "t1", "payload": { "partId": "", "parts": [part] } });

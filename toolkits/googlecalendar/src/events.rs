@@ -1,4 +1,4 @@
-//! Events: reading, planning and changing them.
+//! Reading, creating and changing events.
 
 use std::collections::BTreeMap;
 
@@ -13,9 +13,10 @@ use crate::times::{Length, When, Zone, zone_of};
 
 pub(crate) const EVENTS: &str = "/calendars/{calendar}/events";
 pub(crate) const EVENT: &str = "/calendars/{calendar}/events/{event}";
-/// A longer text is cut in lists: an agent that wants one whole asks for the event.
+/// Max size of a description in a list, in bytes. A longer one is cut; a request for the single
+/// event returns it whole.
 const LONGEST_IN_LIST: usize = 500;
-/// What an event lasts of which nobody says it.
+/// Default duration of an event.
 const USUAL_MINUTES: i64 = 60;
 
 /// An event.
@@ -23,41 +24,41 @@ const USUAL_MINUTES: i64 = 60;
 #[serde(rename_all(deserialize = "camelCase"))]
 pub(crate) struct Event {
     pub(crate) id: String,
-    /// `confirmed`, `tentative` or, when it was deleted, `cancelled`.
+    /// `confirmed`, `tentative` or, for a deleted event, `cancelled`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) status: Option<String>,
-    /// The title.
+    /// Title of the event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) summary: Option<String>,
-    /// May have HTML in it; in lists only the beginning of a long one, which then ends in `…`.
+    /// Text, which may contain HTML; in lists a long text is cut and ends in `…`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     description: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     location: Option<String>,
-    /// When it begins, with the offset of its time zone; a date alone when it is all day.
+    /// Start time, with the offset of its time zone; only a date for an all-day event.
     #[serde(default, deserialize_with = "moment", skip_serializing_if = "Option::is_none")]
     pub(crate) start: Option<String>,
-    /// When it ends; of an all-day event the day after its last.
+    /// End time; for an all-day event the day after its last day.
     #[serde(default, deserialize_with = "moment", skip_serializing_if = "Option::is_none")]
     end: Option<String>,
-    /// Address of whose event it is.
+    /// Email address of the organizer.
     #[serde(default, deserialize_with = "mail", skip_serializing_if = "Option::is_none")]
     organizer: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) attendees: Vec<Attendee>,
-    /// There are more attendees than are told.
+    /// True if attendees are missing from the list.
     #[serde(default, skip_serializing_if = "is_false")]
     attendees_omitted: bool,
-    /// How it repeats: lines of RFC 5545 such as `RRULE:FREQ=WEEKLY`. Only in the series itself.
+    /// Recurrence rules: lines of RFC 5545 such as `RRULE:FREQ=WEEKLY`. Only in the series itself.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     recurrence: Vec<String>,
-    /// Id of the series that this is one occurrence of.
+    /// Id of the series to which this occurrence belongs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     recurring_event_id: Option<String>,
-    /// Where the video meeting is.
+    /// URL of the video meeting.
     #[serde(rename(deserialize = "hangoutLink"), default, skip_serializing_if = "Option::is_none")]
     meeting_url: Option<String>,
-    /// Does not block the time.
+    /// True if the event does not block the time.
     #[serde(
         rename(deserialize = "transparency"),
         default,
@@ -65,7 +66,7 @@ pub(crate) struct Event {
         skip_serializing_if = "is_false"
     )]
     free: bool,
-    /// `public`, `private` or `confidential`; missing: as is usual in the calendar.
+    /// `public`, `private` or `confidential`; if missing, the default of the calendar.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     visibility: Option<String>,
     /// `default`, `outOfOffice`, `focusTime`, `workingLocation`, `birthday` or `fromGmail`.
@@ -75,12 +76,12 @@ pub(crate) struct Event {
     color_id: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     updated: Option<String>,
-    /// The page for people.
+    /// URL of the web page.
     #[serde(rename(deserialize = "htmlLink"), default, skip_serializing_if = "Option::is_none")]
     url: Option<String>,
 }
 
-/// A time as Google tells it.
+/// A time in Google's format.
 #[derive(Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Told {
@@ -117,19 +118,19 @@ impl Event {
     }
 }
 
-/// A part of a list of events.
+/// One page of a list of events.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Page {
     items: Vec<Event>,
-    /// The zone of the calendar.
+    /// Time zone of the calendar.
     #[serde(skip_serializing_if = "Option::is_none")]
     time_zone: Option<String>,
-    /// The `page_token` to read on with; missing at the end.
+    /// `page_token` of the next request; missing on the last page.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_page_token: Option<String>,
 }
 
-/// Events as Google lists them.
+/// A list of events in Google's format.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Listed {
@@ -144,7 +145,7 @@ fn page(request: Request) -> Result<Page> {
     Ok(Page { items: items.into_iter().map(Event::shortened).collect(), time_zone, next_page_token })
 }
 
-/// RFC 3339, as Google asks for it.
+/// Formats a time as RFC 3339 in UTC, as Google expects it.
 pub(crate) fn written(moment: Timestamp) -> String {
     moment.display_with_offset(Offset::UTC).to_string().replace("+00:00", "Z")
 }
@@ -155,23 +156,26 @@ pub(crate) fn primary() -> String {
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct ListEvents {
-    /// Id of the calendar, as `list_calendars` tells it; `primary` is the person's own.
+    /// Id of the calendar, from `list_calendars`; `primary` is the main calendar of the account.
     #[serde(default = "primary")]
     calendar_id: String,
-    /// Only events that end after this: `2026-03-01T09:00:00+01:00`, `2026-03-01T09:00`, or `2026-03-01` for its beginning. Left
-    /// out: now.
+    /// Only events that end after this time: `2026-03-01T09:00:00+01:00`, `2026-03-01T09:00`, or
+    /// `2026-03-01` for the start of the day. Defaults to now.
     from: Option<String>,
-    /// Only events that begin before this; a date means its beginning. Left out: without end.
+    /// Only events that begin before this time; a date means the start of the day. Defaults to no
+    /// limit.
     to: Option<String>,
-    /// Only events with these words in title, description, place or people.
+    /// Only events with these words in title, description, location or attendees.
     query: Option<String>,
-    /// Zone of `from` and `to` where they name no offset, and of the answer: `Europe/Berlin`. Left out: the calendar's.
+    /// Time zone of `from` and `to` without an offset, and of the response: `Europe/Berlin`.
+    /// Defaults to the time zone of the calendar.
     time_zone: Option<String>,
-    /// How many to answer.
+    /// Max number of events to return.
     #[serde(default = "fifty")]
     #[schemars(range(min = 1, max = 250))]
     limit: u32,
-    /// Reads on; `next_page_token` of the answer before, all else being the same.
+    /// Token of the next page: `next_page_token` of the previous response. All other arguments must
+    /// be the same.
     page_token: Option<String>,
 }
 
@@ -179,8 +183,9 @@ fn fifty() -> u32 {
     50
 }
 
-/// Lists the events of a calendar in the order in which they begin, from now on or in a span of time, or finds some by words. Of a
-/// series each occurrence is told. Use it for "what is on my calendar tomorrow" and to find the id of an event.
+/// Lists the events of a calendar by start time, from now on or in a period, or finds some by
+/// words. Each occurrence of a series is listed. Use it for "what is on my calendar tomorrow" and
+/// to find the id of an event.
 #[tool(
     read_only,
     idempotent,
@@ -201,19 +206,20 @@ pub(crate) fn list_events(input: ListEvents) -> Result<Page> {
     page(request.query("maxResults", input.limit.clamp(1, 250)).query_opt("pageToken", input.page_token))
 }
 
-/// The time, to the second.
+/// Returns the current time, to the second.
 pub(crate) fn now() -> String {
     let seconds = i64::try_from(clock::now() / 1000).unwrap_or(i64::MAX);
     written(Timestamp::from_second(seconds).unwrap_or(Timestamp::MAX))
 }
 
-/// An event of a calendar.
+/// An event, by its id.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct EventId {
-    /// Id of the calendar, as `list_calendars` tells it; `primary` is the person's own.
+    /// Id of the calendar, from `list_calendars`; `primary` is the main calendar of the account.
     #[serde(default = "primary")]
     pub(crate) calendar_id: String,
-    /// Id of the event, as `list_events` tells it. Of a series: the id of one occurrence, or `recurring_event_id` for all.
+    /// Id of the event, from `list_events`. For a series: the id of one occurrence, or
+    /// `recurring_event_id` for all.
     #[schemars(length(min = 1))]
     pub(crate) event_id: String,
 }
@@ -224,7 +230,7 @@ impl EventId {
     }
 }
 
-/// Gets one event with its whole description, people, place and meeting address.
+/// Gets one event with its whole description, attendees, location and meeting URL.
 #[tool(
     read_only,
     idempotent,
@@ -240,22 +246,22 @@ pub(crate) fn get_event(input: EventId) -> Result<Event> {
 pub(crate) struct Instances {
     #[serde(flatten)]
     event: EventId,
-    /// Only occurrences that end after this moment; a date means its beginning.
+    /// Only occurrences that end after this time; a date means the start of the day.
     from: Option<String>,
-    /// Only occurrences that begin before this moment.
+    /// Only occurrences that begin before this time.
     to: Option<String>,
-    /// Also those that were deleted.
+    /// Includes deleted occurrences.
     #[serde(default)]
     include_cancelled: bool,
     #[serde(default = "fifty")]
     #[schemars(range(min = 1, max = 250))]
     limit: u32,
-    /// Reads on; `next_page_token` of the answer before.
+    /// Token of the next page: `next_page_token` of the previous response.
     page_token: Option<String>,
 }
 
-/// Lists the occurrences of a recurring event, by the id of its series. Each has an id of its own, by which it alone can be changed
-/// or deleted.
+/// Lists the occurrences of a recurring event, by the id of its series. Each has its own id, which
+/// changes or deletes only that occurrence.
 #[tool(
     read_only,
     idempotent,
@@ -274,23 +280,25 @@ pub(crate) fn list_event_instances(input: Instances) -> Result<Page> {
     page(request.query("maxResults", input.limit.clamp(1, 250)).query_opt("pageToken", input.page_token))
 }
 
-/// What an event is, apart from title, time and people.
+/// Properties of an event, apart from title, time and attendees.
 #[derive(Deserialize, JsonSchema)]
 struct Details {
-    /// Text; simple HTML is shown as such.
+    /// Text; simple HTML is shown formatted.
     description: Option<String>,
     /// An address, or the name of a room.
     location: Option<String>,
-    /// Makes it repeat: lines of RFC 5545, for example `["RRULE:FREQ=WEEKLY;BYDAY=MO;COUNT=10"]`, without DTSTART.
+    /// Recurrence rules: lines of RFC 5545, for example `["RRULE:FREQ=WEEKLY;BYDAY=MO;COUNT=10"]`,
+    /// without DTSTART.
     #[schemars(length(max = 20))]
     recurrence: Option<Vec<String>>,
-    /// Minutes before the event at which it reminds; `[]` for not at all. Left out: as is usual in the calendar.
+    /// Minutes before the event for reminders; `[]` for none. Defaults to the reminders of the
+    /// calendar.
     #[schemars(length(max = 5))]
     reminder_minutes: Option<Vec<u32>>,
     /// Does not block the time.
     free: Option<bool>,
     visibility: Option<Visibility>,
-    /// A number that `get_colors` tells.
+    /// Id of a color, from `get_colors`.
     color_id: Option<String>,
 }
 
@@ -298,13 +306,13 @@ struct Details {
 #[serde(rename_all = "lowercase")]
 enum Visibility {
     Default,
-    /// Everybody who sees the calendar sees the details.
+    /// Details are visible to all who see the calendar.
     Public,
-    /// Only who is invited sees the details.
+    /// Details are visible only to attendees.
     Private,
 }
 
-/// The body of a request: what is given, as Google calls it.
+/// Body of a request: the given members under Google's names.
 type Body = BTreeMap<&'static str, Value>;
 
 impl Details {
@@ -328,36 +336,38 @@ impl Details {
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct CreateEvent {
-    /// Id of the calendar, as `list_calendars` tells it; `primary` is the person's own.
+    /// Id of the calendar, from `list_calendars`; `primary` is the main calendar of the account.
     #[serde(default = "primary")]
     calendar_id: String,
-    /// The title.
+    /// Title of the event.
     summary: String,
-    /// When it begins: `2026-03-01T09:00` by the clocks of `time_zone`, `2026-03-01T09:00:00+01:00`, or `2026-03-01` for an all-day
-    /// event.
+    /// Start time: `2026-03-01T09:00` in `time_zone`, `2026-03-01T09:00:00+01:00`, or `2026-03-01`
+    /// for an all-day event.
     start: String,
-    /// When it ends, written like `start`; of an all-day event the day after its last. Or give `duration_minutes`; without both it
-    /// lasts an hour, an all-day event one day.
+    /// End time, written like `start`; for an all-day event the day after its last day.
+    /// Alternatively give `duration_minutes`. Defaults to one hour, or one day for an all-day
+    /// event.
     end: Option<String>,
     #[schemars(range(min = 1, max = 525600))]
     duration_minutes: Option<u32>,
-    /// Zone of times without an offset, and in which the event repeats: `Europe/Berlin`. Left out: the calendar's.
+    /// Time zone of times without an offset, and of the recurrence: `Europe/Berlin`. Defaults to
+    /// the time zone of the calendar.
     time_zone: Option<String>,
     #[serde(flatten)]
     details: Details,
-    /// Mail addresses of who is invited.
+    /// Email addresses of the attendees.
     #[serde(default)]
     #[schemars(length(max = 200))]
     attendees: Vec<String>,
-    /// Makes a Google Meet meeting; its address comes back as `meeting_url`.
+    /// Creates a Google Meet meeting; its URL is returned as `meeting_url`.
     #[serde(default)]
     video_meeting: bool,
     #[serde(default)]
     notify: Notify,
 }
 
-/// Puts an event on a calendar: a meeting with invited people and a video link, an all-day event, or a series. Look for free time
-/// first with `find_free_time`.
+/// Creates an event on a calendar: a meeting with attendees and a video link, an all-day event, or
+/// a series. Look for free time first with `find_free_time`.
 #[tool(
     open_world,
     important,
@@ -386,19 +396,20 @@ pub(crate) fn create_event(input: CreateEvent) -> Result<Event> {
     meeting(request, input.video_meeting, &mut body).json(&body).send()?.json()
 }
 
-/// Asks for a meeting room on the web.
+/// Adds a request for a video meeting.
 fn meeting(request: Request, wanted: bool, body: &mut Body) -> Request {
     if !wanted {
         return request;
     }
-    // Tells one wish from the next; the same one twice is one meeting.
+    // Identifies the meeting request: Google creates one meeting for repeated requests with the
+    // same id.
     let id = format!("meeting-{}", clock::now());
     let wish = json!({ "requestId": id, "conferenceSolutionKey": { "type": "hangoutsMeet" } });
     body.insert("conferenceData", json!({ "createRequest": wish }));
     request.query("conferenceDataVersion", 1)
 }
 
-/// When an event ends, of which beginning and one of end, duration and usual length are known.
+/// Returns the end of an event from its start and one of end, duration and default duration.
 fn end(start: When, end: Option<&str>, minutes: Option<u32>, usual: Option<Length>) -> Result<When> {
     let found = match (end, minutes) {
         (Some(_), Some(_)) => return Err(ToolError::invalid_input("give `end` or `duration_minutes`, not both")),
@@ -422,22 +433,23 @@ fn end(start: When, end: Option<&str>, minutes: Option<u32>, usual: Option<Lengt
 pub(crate) struct UpdateEvent {
     #[serde(flatten)]
     event: EventId,
-    /// The new title.
+    /// New title.
     summary: Option<String>,
-    /// When it begins now, written as for `create_event`. Without a new end it lasts as long as before.
+    /// New start time, written as for `create_event`. Without a new end the duration stays the
+    /// same.
     start: Option<String>,
-    /// When it ends now.
+    /// New end time.
     end: Option<String>,
     #[schemars(range(min = 1, max = 525600))]
     duration_minutes: Option<u32>,
-    /// Zone of times without an offset. Left out: the event's own.
+    /// Time zone of times without an offset. Defaults to the time zone of the event.
     time_zone: Option<String>,
     #[serde(flatten)]
     details: Details,
-    /// Mail addresses of who is invited besides those who are.
+    /// Email addresses of attendees to add.
     #[serde(default)]
     add_attendees: Vec<String>,
-    /// Mail addresses of who is no longer invited.
+    /// Email addresses of attendees to remove.
     #[serde(default)]
     remove_attendees: Vec<String>,
     /// Adds a Google Meet meeting.
@@ -447,7 +459,7 @@ pub(crate) struct UpdateEvent {
     notify: Notify,
 }
 
-/// What is there before a change.
+/// Properties of the event before a change.
 #[derive(Deserialize)]
 struct Before {
     #[serde(default)]
@@ -458,8 +470,9 @@ struct Before {
     attendees: Vec<Value>,
 }
 
-/// Changes an event: moves it, renames it, invites people or takes them off. Give only what shall change. The id of one occurrence
-/// changes that one alone, the id of the series all. To accept or decline an invitation use `respond_to_event`.
+/// Changes an event: moves it, renames it, adds or removes attendees. Give only the fields to
+/// change. The id of one occurrence changes only that one, the id of the series changes all. To
+/// accept or decline an invitation use `respond_to_event`.
 #[tool(
     destructive,
     open_world,
@@ -509,7 +522,7 @@ fn retime(input: &UpdateEvent, before: &Before, body: &mut Body) -> Result<()> {
     Ok(())
 }
 
-/// The attendees with some more and some less; what is known of those who stay is kept.
+/// Adds and removes attendees. All properties of the remaining attendees are kept.
 fn invited(mut attendees: Vec<Value>, add: &[String], remove: &[String]) -> Value {
     let is = |attendee: &Value, address: &String| {
         attendee["email"].as_str().is_some_and(|email| email.eq_ignore_ascii_case(address))

@@ -1,4 +1,4 @@
-//! When people are busy, and when they are all free.
+//! Busy times of people and rooms, and times at which all of them are free.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::API;
 use crate::events::written;
 use crate::times::{When, zone};
 
-/// Days that one search looks at.
+/// Max length of the searched period, in days.
 const MOST_DAYS: i32 = 92;
 
 fn own() -> Vec<String> {
@@ -20,19 +20,21 @@ fn own() -> Vec<String> {
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Span {
-    /// Ids of calendars: mail addresses of people and rooms, or `primary` for the person's own.
+    /// Ids of calendars: email addresses of people and rooms, or `primary` for the main calendar of
+    /// the account.
     #[serde(default = "own")]
     #[schemars(length(min = 1, max = 50))]
     calendars: Vec<String>,
-    /// From when on: `2026-03-02T09:00:00+01:00`, or without an offset together with `time_zone`; a date means its beginning.
+    /// Start of the period: `2026-03-02T09:00:00+01:00`, or without an offset together with
+    /// `time_zone`; a date means the start of the day.
     from: String,
-    /// Until when; a date means its beginning.
+    /// End of the period; a date means the start of the day.
     to: String,
-    /// Zone of times without an offset, and of the answer: `Europe/Berlin`.
+    /// Time zone of times without an offset, and of the response: `Europe/Berlin`.
     time_zone: Option<String>,
 }
 
-/// A span of time as moments.
+/// A period as timestamps.
 struct Moments {
     from: Timestamp,
     to: Timestamp,
@@ -57,7 +59,7 @@ impl Span {
     }
 }
 
-/// What Google knows about who is busy.
+/// Response to a free/busy request in Google's format.
 #[derive(Deserialize)]
 struct Answer {
     #[serde(default)]
@@ -77,7 +79,7 @@ struct Reason {
     reason: String,
 }
 
-/// From then until then.
+/// A period with start and end.
 #[derive(Serialize, Deserialize, JsonSchema, Clone)]
 struct Period {
     start: String,
@@ -93,12 +95,13 @@ fn ask(span: &Span, moments: &Moments) -> Result<Answer> {
     API.post("/freeBusy").json(&body).send()?.json()
 }
 
-/// When a calendar is busy.
+/// Busy times of a calendar.
 #[derive(Serialize, JsonSchema)]
 struct Busy {
     calendar: String,
     busy: Vec<Period>,
-    /// Why nothing is known: `notFound` when there is no such calendar or the person may not see it.
+    /// Reason for missing data: `notFound` if the calendar does not exist or the account may not
+    /// see it.
     #[serde(skip_serializing_if = "Option::is_none")]
     problem: Option<String>,
 }
@@ -108,7 +111,8 @@ pub(crate) struct AllBusy {
     calendars: Vec<Busy>,
 }
 
-/// Tells when people or rooms are busy, without saying with what. For times at which all of them are free use `find_free_time`.
+/// Gets the busy times of people or rooms, without the events themselves. For times at which all of
+/// them are free use `find_free_time`.
 #[tool(
     read_only,
     idempotent,
@@ -134,16 +138,16 @@ pub(crate) struct Search {
     span: Span,
     #[schemars(range(min = 1, max = 1440))]
     duration_minutes: u32,
-    /// Not before this time of day in `time_zone`.
+    /// Earliest time of day, in `time_zone`.
     #[serde(default = "morning")]
     day_start: String,
-    /// Not after this time of day in `time_zone`.
+    /// Latest time of day, in `time_zone`.
     #[serde(default = "evening")]
     day_end: String,
-    /// Also Saturdays and Sundays.
+    /// Includes Saturdays and Sundays.
     #[serde(default)]
     weekends: bool,
-    /// How many spans to answer.
+    /// Max number of free periods to return.
     #[serde(default = "ten")]
     #[schemars(range(min = 1, max = 100))]
     limit: usize,
@@ -161,17 +165,17 @@ fn ten() -> usize {
     10
 }
 
-/// When all are free.
+/// Periods in which all calendars are free.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Free {
-    /// Whole spans, earliest first; each has room for at least the duration.
+    /// Whole periods, earliest first; each is at least as long as the duration.
     free: Vec<Period>,
-    /// There are more.
+    /// True if more periods were found than returned.
     truncated: bool,
 }
 
-/// Finds times at which all the given people and rooms are free long enough, within working hours. Use it before `create_event` to
-/// propose or book a meeting.
+/// Finds times at which all the given people and rooms are free long enough, within working hours.
+/// Use it before `create_event` to propose or book a meeting.
 #[tool(
     read_only,
     idempotent,
@@ -223,7 +227,7 @@ fn read(moment: &str) -> Result<Timestamp> {
     moment.parse().map_err(|_| ToolError::upstream(format!("Google answered `{moment}`, which is no moment")))
 }
 
-/// The hours of each day that may be used, within the span.
+/// Returns the usable hours of each day within the period.
 fn windows(moments: &Moments, (open, close): (Time, Time), weekends: bool) -> Result<Vec<(Timestamp, Timestamp)>> {
     let day = |moment: Timestamp| Zoned::new(moment, moments.zone.clone()).date();
     let (mut at, last) = (day(moments.from), day(moments.to));
@@ -243,7 +247,7 @@ fn windows(moments: &Moments, (open, close): (Time, Time), weekends: bool) -> Re
     Err(ToolError::invalid_input(format!("the span has more than {MOST_DAYS} days; search in parts of it")))
 }
 
-/// What is left of the windows when the busy times, which are in order, are taken out.
+/// Subtracts the busy times, which must be sorted, from the windows.
 fn gaps(windows: &[(Timestamp, Timestamp)], busy: &[(Timestamp, Timestamp)]) -> Vec<(Timestamp, Timestamp)> {
     let mut gaps = Vec::new();
     for (start, end) in windows {

@@ -1,5 +1,6 @@
-//! Google Calendar, through its REST API. What Google's description says well enough is imported (`import.json`, `overlay.toml`); what
-//! agents do with events, times and free time is written here.
+//! Google Calendar, through its REST API. Tools that need no changes are imported from Google's
+//! description (`import.json`, `overlay.toml`). The tools for events, times and free time are
+//! written here.
 
 mod events;
 mod free;

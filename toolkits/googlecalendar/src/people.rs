@@ -1,4 +1,4 @@
-//! Who is invited, who is told, and what they answered.
+//! Attendees, their responses, and notifications.
 
 use serde::Deserializer;
 use toolkit_sdk::prelude::*;
@@ -6,7 +6,7 @@ use toolkit_sdk::prelude::*;
 use crate::API;
 use crate::events::{EVENT, Event, EventId, is_false};
 
-/// Somebody who is invited.
+/// An attendee of an event.
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all(deserialize = "camelCase"))]
 pub(crate) struct Attendee {
@@ -17,21 +17,21 @@ pub(crate) struct Attendee {
     /// `needsAction`, `accepted`, `declined` or `tentative`.
     #[serde(rename(deserialize = "responseStatus"), default, skip_serializing_if = "Option::is_none")]
     response: Option<String>,
-    /// What they wrote with their answer.
+    /// Note that the attendee sent with the response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     comment: Option<String>,
-    /// Need not come.
+    /// True if attendance is optional.
     #[serde(default, skip_serializing_if = "is_false")]
     optional: bool,
-    /// It is the person whose calendar this is.
+    /// True if the attendee is the owner of this calendar.
     #[serde(rename(deserialize = "self"), default, skip_serializing_if = "is_false")]
     you: bool,
-    /// A room or a thing.
+    /// True if the attendee is a room or other resource.
     #[serde(default, skip_serializing_if = "is_false")]
     resource: bool,
 }
 
-/// Somebody, of whom only the address is kept.
+/// Deserializes a person to the email address.
 pub(crate) fn mail<'de, D: Deserializer<'de>>(json: D) -> Result<Option<String>, D::Error> {
     #[derive(Deserialize)]
     struct Person {
@@ -40,16 +40,16 @@ pub(crate) fn mail<'de, D: Deserializer<'de>>(json: D) -> Result<Option<String>,
     Ok(Option::<Person>::deserialize(json)?.and_then(|person| person.email))
 }
 
-/// Who gets a mail about it.
+/// Recipients of an email about the change.
 #[derive(Clone, Copy, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum Notify {
-    /// Everybody who is invited.
+    /// All attendees.
     #[default]
     All,
-    /// Only who does not use Google Calendar.
+    /// Only attendees that do not use Google Calendar.
     ExternalOnly,
-    /// Nobody.
+    /// No recipients.
     None,
 }
 
@@ -68,7 +68,7 @@ pub(crate) struct Respond {
     #[serde(flatten)]
     event: EventId,
     response: Answer,
-    /// A note to the organizer.
+    /// Note to the organizer.
     comment: Option<String>,
     #[serde(default)]
     notify: Notify,
@@ -82,8 +82,8 @@ enum Answer {
     Tentative,
 }
 
-/// Answers an invitation for the person whose calendar it is: accepts, declines, or says perhaps. The id of one occurrence answers
-/// for that one alone, the id of the series for all.
+/// Responds to an invitation for the owner of the calendar: accepts, declines, or tentatively
+/// accepts. The id of one occurrence responds for only that one, the id of the series for all.
 #[tool(
     idempotent,
     open_world,
@@ -104,7 +104,7 @@ pub(crate) fn respond_to_event(input: Respond) -> Result<Event> {
     if let Some(comment) = input.comment {
         answer["comment"] = comment.into();
     }
-    // Marked so, the list leaves all others as they are.
+    // With `attendeesOmitted`, Google leaves all other attendees unchanged.
     let body = json!({ "attendeesOmitted": true, "attendees": [answer] });
     input.event.fill(API.patch(EVENT)).query("sendUpdates", input.notify.word()).json(&body).send()?.json()
 }

@@ -1,4 +1,4 @@
-//! Who sees a calendar.
+//! Sharing of calendars.
 
 use toolkit_sdk::prelude::*;
 
@@ -7,15 +7,15 @@ use crate::events::primary;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Share {
-    /// Id of the calendar, as `list_calendars` tells it; `primary` is the person's own.
+    /// Id of the calendar, from `list_calendars`; `primary` is the main calendar of the account.
     #[serde(default = "primary")]
     calendar_id: String,
-    /// With whom: the mail address of a person or group, or the name of a domain such as `example.com`.
+    /// Email address of a user or group, or name of a domain such as `example.com`.
     #[schemars(length(min = 1))]
     with: String,
     kind: Kind,
     role: Role,
-    /// Send the person a mail about it.
+    /// Sends an email about it.
     #[serde(default = "yes")]
     notify: bool,
 }
@@ -29,20 +29,20 @@ fn yes() -> bool {
 enum Kind {
     User,
     Group,
-    /// Everybody of a domain.
+    /// All users of a domain.
     Domain,
 }
 
 #[derive(Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum Role {
-    /// Sees when the calendar is busy, and nothing else.
+    /// Sees the busy times of the calendar, and nothing else.
     SeeFreeBusy,
     /// Sees the events.
     See,
     /// Sees and changes the events.
     Edit,
-    /// All that, and decides who sees the calendar.
+    /// Sees and changes the events, and manages the sharing of the calendar.
     Own,
 }
 
@@ -57,17 +57,17 @@ impl Role {
     }
 }
 
-/// Somebody who sees a calendar.
+/// A sharing rule of a calendar.
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Shared {
-    /// Names the rule to `stop_sharing_calendar`.
+    /// Id of the rule, for `stop_sharing_calendar`.
     #[serde(rename(serialize = "rule_id"))]
     id: String,
     /// `freeBusyReader`, `reader`, `writer` or `owner`.
     role: String,
 }
 
-/// Shares a calendar with a person, a group or a domain, or changes what they may do with it.
+/// Shares a calendar with a user, a group or a domain, or changes their role.
 #[tool(
     idempotent,
     open_world,

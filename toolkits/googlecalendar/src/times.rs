@@ -1,4 +1,5 @@
-//! Times as agents write them and as Google takes them: a day, a time of day somewhere, or a moment.
+//! Conversion of times from the text of agents to Google's format: a day, a local time, or an exact
+//! time.
 
 use jiff::civil::{Date, DateTime};
 use jiff::fmt::temporal::Pieces;
@@ -8,18 +9,18 @@ use toolkit_sdk::prelude::*;
 
 use crate::API;
 
-/// When something begins or ends.
+/// Start or end of an event.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) enum When {
-    /// `2026-03-01`: an all-day event.
+    /// All-day: `2026-03-01`.
     Day(Date),
-    /// `2026-03-01T09:00`: by the clocks of a time zone.
+    /// Local time in a time zone: `2026-03-01T09:00`.
     Local(DateTime),
-    /// `2026-03-01T09:00+01:00`.
+    /// Time with an offset: `2026-03-01T09:00+01:00`.
     Exact(Timestamp, Offset),
 }
 
-/// How long something lasts.
+/// Duration of an event.
 #[derive(Clone, Copy)]
 pub(crate) enum Length {
     Days(i32),
@@ -27,7 +28,7 @@ pub(crate) enum Length {
 }
 
 impl When {
-    /// Reads an argument.
+    /// Parses an argument.
     pub(crate) fn read(argument: &str, text: &str) -> Result<Self> {
         let wrong = || {
             ToolError::invalid_input(format!(
@@ -46,7 +47,7 @@ impl When {
         }
     }
 
-    /// So much later.
+    /// Adds a duration.
     pub(crate) fn after(self, length: Length) -> Result<Self> {
         let far = |_| ToolError::invalid_input("the event would end past the end of the calendar; shorten it");
         match (self, length) {
@@ -66,7 +67,7 @@ impl When {
         }
     }
 
-    /// How long it is until `end`, when both are of one kind.
+    /// Returns the duration until `end`, if both are of the same kind.
     pub(crate) fn until(self, end: Self) -> Option<Length> {
         match (self, end) {
             (Self::Day(start), Self::Day(end)) => Some(Length::Days(start.until(end).ok()?.get_days())),
@@ -79,7 +80,8 @@ impl When {
         matches!(self, Self::Day(_))
     }
 
-    /// As Google takes it. A change says of what it is not that it is nothing, so that a day can become a time.
+    /// Converts to Google's format. In a change, the member of the other kind is set to null, so
+    /// that an all-day event can get a time and vice versa.
     pub(crate) fn json(self, zone: Option<&str>, change: bool) -> Value {
         let mut json = match self {
             Self::Day(day) => json!({ "date": day.to_string() }),
@@ -97,7 +99,7 @@ impl When {
         json
     }
 
-    /// The moment, by the clocks of a zone where it does not say.
+    /// Returns the timestamp. A time without an offset is read in the given time zone.
     pub(crate) fn moment(self, zone: &TimeZone) -> Result<Timestamp> {
         let time = match self {
             Self::Exact(moment, _) => return Ok(moment),
@@ -109,14 +111,14 @@ impl When {
     }
 }
 
-/// The time zone of this name.
+/// Returns the time zone with this name.
 pub(crate) fn zone(name: &str) -> Result<TimeZone> {
     TimeZone::get(name).map_err(|_| {
         ToolError::invalid_input(format!("there is no time zone `{name}`; write one such as `Europe/Berlin` or `UTC`"))
     })
 }
 
-/// The time zone of a calendar, which Google tells with its events.
+/// Returns the time zone of a calendar, which Google sends with its events.
 pub(crate) fn zone_of(calendar: &str) -> Result<String> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -128,7 +130,7 @@ pub(crate) fn zone_of(calendar: &str) -> Result<String> {
     Ok(found.time_zone)
 }
 
-/// The zone in which times without one are meant: the given one, else the calendar's.
+/// Time zone for times without an offset: the given one, or else that of the calendar.
 pub(crate) struct Zone<'a> {
     given: Option<&'a str>,
     calendar: &'a str,
@@ -140,7 +142,8 @@ impl<'a> Zone<'a> {
         Self { given, calendar, asked: None }
     }
 
-    /// The moment that an argument means. The calendar is asked at most once, and only if need be.
+    /// Parses an argument to a timestamp. The time zone of the calendar is requested at most once,
+    /// and only if needed.
     pub(crate) fn moment(&mut self, argument: &str, text: &str) -> Result<Timestamp> {
         match When::read(argument, text)? {
             When::Exact(moment, _) => Ok(moment),

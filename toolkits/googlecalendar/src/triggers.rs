@@ -1,4 +1,4 @@
-//! News of a calendar, which the toolkit asks for.
+//! Polling triggers for a calendar.
 
 use jiff::{SignedDuration, Timestamp};
 use toolkit_sdk::prelude::*;
@@ -6,33 +6,34 @@ use toolkit_sdk::prelude::*;
 use crate::API;
 use crate::events::{EVENTS, Event, now, primary, written};
 
-/// Events in one page: of news that are reported whole, and of a beginning of which only the end matters.
+/// Number of events in one page: for reported changes, and for the initial listing, of which only
+/// the final sync token is needed.
 const NEWS: u32 = 50;
 const SKIPPED: u32 = 2500;
-/// Pages that one poll skips through; the next goes on.
+/// Max number of pages that one poll skips. The next poll continues.
 const MOST_PAGES: u32 = 40;
-/// Events that one poll looks at for those that begin.
+/// Max number of events that one poll checks for their start.
 const MOST_STARTING: usize = 1000;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Config {
-    /// Id of the calendar, as `list_calendars` tells it; `primary` is the person's own.
+    /// Id of the calendar, from `list_calendars`; `primary` is the main calendar of the account.
     #[serde(default = "primary")]
     calendar_id: String,
 }
 
-/// Where the last poll stood.
+/// Position of the last poll.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Cursor {
-    /// What changed after this is news; missing as long as the beginning is not read.
+    /// Token after which changes are reported; missing until the initial listing is complete.
     #[serde(skip_serializing_if = "Option::is_none")]
     sync_token: Option<String>,
-    /// The page to read on with.
+    /// Token of the next page to read.
     #[serde(skip_serializing_if = "Option::is_none")]
     page_token: Option<String>,
 }
 
-/// A page of events, or of what changed.
+/// A page of events or changes.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Page {
@@ -42,7 +43,7 @@ struct Page {
     next_sync_token: Option<String>,
 }
 
-/// An event in one of its states.
+/// An event at one of its versions.
 #[derive(Deserialize)]
 struct Changed {
     etag: String,
@@ -50,7 +51,8 @@ struct Changed {
     event: Event,
 }
 
-/// Fires when an event of a calendar is made, changed, answered or deleted. A deleted one has the status `cancelled` and little else.
+/// Fires when an event of a calendar is created, changed, answered or deleted. A deleted one has
+/// the status `cancelled` and little else.
 #[trigger(poll, scopes("https://www.googleapis.com/auth/calendar.events.readonly"))]
 pub(crate) fn event_changed(config: Config, cursor: Option<Cursor>) -> Result<Polled<Event, Cursor>> {
     let Some(Cursor { sync_token: Some(token), page_token }) = cursor else {
@@ -68,7 +70,8 @@ pub(crate) fn event_changed(config: Config, cursor: Option<Cursor>) -> Result<Po
     let Page { items, next_page_token, next_sync_token } = response.json()?;
     let more = next_page_token.is_some();
     let cursor = Cursor { sync_token: next_sync_token.or(Some(token)), page_token: next_page_token };
-    // The same state of an event comes once, whenever it is read.
+    // The id is unique for a version of an event, so a version that is read again is not reported
+    // twice.
     let news = items
         .into_iter()
         .map(|changed| (format!("{} {}", changed.event.id, changed.etag.trim_matches('"')), changed.event));
@@ -79,7 +82,7 @@ fn list(config: &Config) -> Request {
     API.get(EVENTS).path("calendar", &config.calendar_id)
 }
 
-/// Reads to the end of all events, where Google says from where on a change is news.
+/// Reads all events to the end, where Google returns the token for later changes.
 fn begin(config: &Config, mut page_token: Option<String>) -> Result<Polled<Event, Cursor>> {
     for _ in 0..MOST_PAGES {
         let request = list(config).query_opt("pageToken", page_token).query("maxResults", SKIPPED);
@@ -96,10 +99,10 @@ fn begin(config: &Config, mut page_token: Option<String>) -> Result<Polled<Event
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Starting {
-    /// Id of the calendar, as `list_calendars` tells it; `primary` is the person's own.
+    /// Id of the calendar, from `list_calendars`; `primary` is the main calendar of the account.
     #[serde(default = "primary")]
     calendar_id: String,
-    /// How many minutes before its beginning an event is reported.
+    /// Number of minutes before its start at which an event is reported.
     #[serde(default = "ten")]
     #[schemars(range(min = 0, max = 10080))]
     minutes_before: u32,
@@ -109,20 +112,21 @@ fn ten() -> u32 {
     10
 }
 
-/// Until when beginnings are reported.
+/// Time up to which starting events were reported.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Reported {
     until: String,
 }
 
-/// Fires some minutes before an event begins, once for each occurrence; for one that is planned later than that, at once. Not for
-/// all-day events.
+/// Fires some minutes before an event starts, once for each occurrence; at once for an event that
+/// is created later than that. Not for all-day events.
 #[trigger(poll, scopes("https://www.googleapis.com/auth/calendar.events.readonly"))]
 pub(crate) fn event_starting(config: Starting, cursor: Option<Reported>) -> Result<Polled<Event, Reported>> {
     let now: Timestamp = now().parse().map_err(|_| ToolError::internal("the clock shows no time"))?;
     let ahead = SignedDuration::from_mins(config.minutes_before.into());
     let until = now.checked_add(ahead).map_err(|_| ToolError::invalid_input("`minutes_before` is too large"))?;
-    // Also what began since the last poll. What was reported then comes again: the platform knows it by its id.
+    // Includes events that started since the last poll. The platform drops events that were already
+    // reported, by their ids.
     let from = cursor.and_then(|reported| reported.until.parse().ok()).map_or(now, |until: Timestamp| until.min(now));
     let request = API.get(EVENTS).path("calendar", &config.calendar_id).query("singleEvents", true);
     let request =
@@ -132,7 +136,8 @@ pub(crate) fn event_starting(config: Starting, cursor: Option<Reported>) -> Resu
     for event in request.items::<Event>(paging, MOST_STARTING) {
         let event = event?;
         let Some(start) = event.start.clone() else { continue };
-        // Google lists what has not ended, so also what began long ago. A date alone is no moment.
+        // Google lists all events that have not ended, including those that started long ago. A
+        // date without a time is not a timestamp.
         if start.parse::<Timestamp>().is_ok_and(|moment| moment >= from) {
             polled = polled.event(format!("{} {start}", event.id), event);
         }

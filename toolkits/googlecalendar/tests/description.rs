@@ -1,5 +1,5 @@
-//! The toolkit against Google's own description of its API: what it sends must be what Google takes, and what Google may answer must
-//! be what it reads.
+//! Checks the toolkit against Google's own description of its API: Google must accept every request
+//! of the cases, and the toolkit must read every response that Google may send.
 
 use std::path::Path;
 
