@@ -1,4 +1,4 @@
-//! Dates: reading, writing, adding, and the time between two.
+//! Dates: parsing, formatting, addition, and differences.
 
 use jiff::civil::Time;
 use jiff::fmt::{rfc2822, strtime, temporal::Pieces};
@@ -6,7 +6,8 @@ use jiff::tz::TimeZone;
 use jiff::{Span, SpanTotal, Timestamp, Unit, Zoned, ZonedDifference};
 use toolkit_sdk::prelude::*;
 
-/// Seconds since 1970 have fewer digits until the year 5138; longer numbers are milliseconds.
+/// Max length of a number of seconds since 1970, valid until the year 5138. Longer numbers are
+/// milliseconds.
 const LONGEST_SECONDS: usize = 11;
 
 #[derive(Deserialize, JsonSchema)]
@@ -14,29 +15,30 @@ pub(crate) struct DateText {
     /// RFC 3339 (`2026-11-21T09:30:00+01:00`), a date (`2026-11-21`), a date and time without offset, RFC 2822 (mail
     /// headers), seconds or milliseconds since 1970, or `now`.
     date: String,
-    /// How `date` is written when it is none of these, with `%` directives, for example `%d.%m.%Y %H:%M`.
+    /// Format of `date` if it is in none of these forms, with `%` directives, for example `%d.%m.%Y
+    /// %H:%M`.
     format: Option<String>,
-    /// IANA name, for example `Europe/Berlin`. A date without offset is taken in it, one with an offset is shown in it.
-    /// Left out: the offset of the date, else UTC.
+    /// IANA name, for example `Europe/Berlin`. A date without offset is read in this zone, one with
+    /// an offset is converted to it. Defaults to the offset of the date, or else UTC.
     time_zone: Option<String>,
 }
 
-/// One moment, in the forms that are usually needed.
+/// A point in time in the usual forms.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Moment {
     /// RFC 3339, for example `2026-11-21T09:30:00+01:00`.
     rfc3339: String,
-    /// `YYYY-MM-DD`.
+    /// Date: `YYYY-MM-DD`.
     date: String,
-    /// `HH:MM:SS`, with fractions when there are any.
+    /// Time: `HH:MM:SS`, with fractions if there are any.
     time: String,
-    /// English name.
+    /// English name of the weekday.
     weekday: String,
-    /// 1 to 366.
+    /// Day of the year, 1 to 366.
     day_of_year: i16,
-    /// ISO 8601, for example `2026-W47`.
+    /// Week in ISO 8601, for example `2026-W47`.
     week: String,
-    /// IANA name, or an offset.
+    /// IANA name of the time zone, or an offset.
     time_zone: String,
     unix_seconds: i64,
 }
@@ -58,8 +60,8 @@ impl From<&Zoned> for Moment {
     }
 }
 
-/// Reads a date in almost any spelling and answers it as RFC 3339, with weekday, week number and Unix time. Use it also to
-/// move a date to another time zone.
+/// Parses a date in almost any form and returns it as RFC 3339, with weekday, week number and Unix
+/// time. Use it also to convert a date to another time zone.
 #[tool(
     read_only,
     idempotent,
@@ -74,16 +76,19 @@ pub(crate) fn parse_date(input: DateText) -> Result<Moment> {
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Addition {
-    /// RFC 3339, a date, a date and time, RFC 2822, seconds or milliseconds since 1970, or `now`.
+    /// Date: RFC 3339, a date, a date and time, RFC 2822, seconds or milliseconds since 1970, or
+    /// `now`.
     date: String,
-    /// How much: words (`1 month 2 days`, `-3 hours`, `2 weeks ago`) or ISO 8601 (`P1M2D`, `-PT3H`).
+    /// Duration to add: words (`1 month 2 days`, `-3 hours`, `2 weeks ago`) or ISO 8601 (`P1M2D`,
+    /// `-PT3H`).
     add: String,
-    /// IANA name. Days and longer units keep the wall-clock time of this zone across summer time.
+    /// IANA name. Days and longer units keep the local time of this zone across daylight saving
+    /// changes.
     time_zone: Option<String>,
 }
 
-/// Adds a duration to a date, or subtracts it when it is negative. Calendar rules apply: a month after 31 January is the last
-/// day of February.
+/// Adds a duration to a date, or subtracts a negative one. Calendar rules apply: a month after
+/// January 31 is the last day of February.
 #[tool(read_only, idempotent, example = r#"{"date": "2026-01-31", "add": "1 month"}"#)]
 pub(crate) fn add_to_date(input: Addition) -> Result<Moment> {
     let date = read(&input.date, None, input.time_zone.as_deref())?;
@@ -93,7 +98,7 @@ pub(crate) fn add_to_date(input: Addition) -> Result<Moment> {
     Ok(Moment::from(&sum))
 }
 
-/// The largest unit that a difference is told in.
+/// Largest unit of a difference.
 #[derive(Clone, Copy, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum Largest {
@@ -123,11 +128,13 @@ impl From<Largest> for Unit {
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Interval {
-    /// The earlier date: RFC 3339, a date, a date and time, RFC 2822, seconds or milliseconds since 1970, or `now`.
+    /// Earlier date: RFC 3339, a date, a date and time, RFC 2822, seconds or milliseconds since
+    /// 1970, or `now`.
     from: String,
-    /// The later date, in the same forms.
+    /// Later date, in the same forms.
     to: String,
-    /// IANA name for dates without offset, and for what a day is; left out: UTC.
+    /// IANA name of the time zone for dates without offset and for the length of days. Defaults to
+    /// UTC.
     time_zone: Option<String>,
     #[serde(default)]
     largest_unit: Largest,
@@ -135,16 +142,16 @@ pub(crate) struct Interval {
 
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Difference {
-    /// ISO 8601, for example `P3DT2H`; negative when `to` is before `from`.
+    /// Difference in ISO 8601, for example `P3DT2H`; negative if `to` is before `from`.
     iso: String,
-    /// In words, for example `3d 2h`.
+    /// Difference in words, for example `3d 2h`.
     text: String,
-    /// In days of the time zone, with a fraction.
+    /// Difference in days of the time zone, with a fraction.
     days: f64,
     seconds: i64,
 }
 
-/// Tells how long it is from one date to another, in the units asked for, in days and in seconds.
+/// Computes the time between two dates, in the requested units, in days and in seconds.
 #[tool(read_only, idempotent, example = r#"{"from": "2026-01-31", "to": "2026-11-21", "largest_unit": "month"}"#)]
 pub(crate) fn compare_dates(input: Interval) -> Result<Difference> {
     let zone = input.time_zone.as_deref().unwrap_or("UTC");
@@ -159,12 +166,13 @@ pub(crate) fn compare_dates(input: Interval) -> Result<Difference> {
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Formatting {
-    /// RFC 3339, a date, a date and time, RFC 2822, seconds or milliseconds since 1970, or `now`.
+    /// Date: RFC 3339, a date, a date and time, RFC 2822, seconds or milliseconds since 1970, or
+    /// `now`.
     date: String,
-    /// `%` directives: `%Y` year, `%m` month, `%d` day, `%H:%M:%S` time, `%A` weekday, `%B` month name, `%j` day of the
-    /// year, `%V` week, `%z` offset, `%Q` zone name.
+    /// Format with `%` directives: `%Y` year, `%m` month, `%d` day, `%H:%M:%S` time, `%A` weekday,
+    /// `%B` month name, `%j` day of the year, `%V` week, `%z` offset, `%Q` zone name.
     format: String,
-    /// IANA name to show the date in.
+    /// IANA name of the time zone of the output.
     time_zone: Option<String>,
 }
 
@@ -173,7 +181,7 @@ pub(crate) struct Formatted {
     text: String,
 }
 
-/// Writes a date the way a format says, for example `Saturday, 21 November 2026`.
+/// Formats a date, for example as `Saturday, 21 November 2026`.
 #[tool(read_only, idempotent, example = r#"{"date": "2026-11-21", "format": "%A, %d %B %Y"}"#)]
 pub(crate) fn format_date(input: Formatting) -> Result<Formatted> {
     let date = read(&input.date, None, input.time_zone.as_deref())?;

@@ -6,7 +6,7 @@ use sha1::Sha1;
 use sha2::{Digest, Sha256, Sha512};
 use toolkit_sdk::prelude::*;
 
-/// Bytes of a file that are read into memory.
+/// Max size of a file in bytes. Files are read into memory.
 const LARGEST: u64 = 20_000_000;
 
 #[derive(Clone, Copy, Default, Deserialize, Serialize, JsonSchema)]
@@ -19,7 +19,7 @@ enum Algorithm {
     Sha512,
 }
 
-/// How the bytes to hash are written in `text`.
+/// Encoding of the bytes in `text`.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum Encoding {
@@ -29,7 +29,7 @@ enum Encoding {
     Base64,
 }
 
-/// How the digest is written.
+/// Encoding of the digest.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum Spelling {
@@ -40,9 +40,9 @@ enum Spelling {
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Content {
-    /// What to hash. Give `text` or `file`.
+    /// Text to hash. Give `text` or `file`.
     text: Option<String>,
-    /// The file to hash, at most 20 MB.
+    /// File to hash, at most 20 MB.
     file: Option<File>,
     #[serde(default)]
     text_encoding: Encoding,
@@ -56,12 +56,13 @@ pub(crate) struct Content {
 pub(crate) struct Digested {
     digest: String,
     algorithm: Algorithm,
-    /// How many bytes were hashed.
+    /// Number of hashed bytes.
     size: usize,
 }
 
-/// Computes the MD5, SHA-1, SHA-256 or SHA-512 digest of a file, of text, or of bytes given as hex or base64. Use it to compare content
-/// or to check a published checksum; MD5 and SHA-1 do not withstand forgery.
+/// Computes the MD5, SHA-1, SHA-256 or SHA-512 digest of a file, of text, or of bytes given as hex
+/// or base64. Use it to compare content or to check a published checksum; MD5 and SHA-1 are not
+/// safe against forgery.
 #[tool(read_only, idempotent, example = r#"{"text": "hello", "algorithm": "sha256"}"#)]
 pub(crate) fn hash(input: Content) -> Result<Digested> {
     let bytes = match (input.text, input.file) {

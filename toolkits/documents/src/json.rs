@@ -1,4 +1,4 @@
-//! Questions about JSON: a query, and whether it satisfies a schema.
+//! JSON queries and validation against a JSON Schema.
 
 use std::error::Error;
 
@@ -6,13 +6,13 @@ use boon::{CompileError, Compiler, OutputError, OutputUnit, Schemas, UrlLoader, 
 use jmespath::Expression;
 use toolkit_sdk::prelude::*;
 
-/// Each of these makes the evaluation one call deeper at most; expressions that people write have a dozen.
+/// Operators that deepen the evaluation by at most one call each. Typical expressions have a dozen.
 const DEEPENING: [char; 11] = ['.', '|', '&', '!', '(', '[', '{', '*', '=', '<', '>'];
 const MOST_OPERATORS: usize = 100;
 const MOST_REFERENCES: usize = 256;
-/// Data with more problems is wrong in one place, not in a hundred.
+/// Max number of reported problems. Data with more problems usually has one common cause.
 const MOST_PROBLEMS: usize = 100;
-/// Stands for the schema itself; nothing is fetched from it.
+/// Base URL of the schema. Nothing is fetched from it.
 const BASE: &str = "https://schema.invalid/";
 
 #[derive(Deserialize, JsonSchema)]
@@ -25,12 +25,12 @@ pub(crate) struct Query {
 
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Found {
-    /// What the expression selects; null when nothing matches.
+    /// Selected value; null if nothing matches.
     result: Value,
 }
 
-/// Selects, filters and reshapes JSON with a JMESPath expression: pick fields, filter and sort lists, count and sum. Use it
-/// to cut a large answer down to what is needed.
+/// Selects, filters and reshapes JSON with a JMESPath expression: picks fields, filters and sorts
+/// lists, counts and sums. Use it to reduce a large response to what is needed.
 #[tool(
     read_only,
     idempotent,
@@ -55,21 +55,21 @@ pub(crate) fn query_json(input: Query) -> Result<Found> {
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Checked {
-    /// The JSON value to check.
+    /// JSON value to validate.
     data: Value,
-    /// A JSON Schema: draft 4, 6, 7, 2019-09 or 2020-12, which is assumed when `$schema` is missing. `$ref` reaches only
-    /// into the schema itself.
+    /// JSON Schema: draft 4, 6, 7, 2019-09 or 2020-12, which is assumed if `$schema` is missing.
+    /// `$ref` may refer only to the schema itself.
     schema: Value,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Verdict {
     valid: bool,
-    /// At most 100.
+    /// Problems, at most 100.
     problems: Vec<Problem>,
 }
 
-/// One place where the value breaks the schema.
+/// A violation of the schema.
 #[derive(Serialize, JsonSchema)]
 struct Problem {
     /// JSON Pointer into the data, empty for the whole.
@@ -79,8 +79,8 @@ struct Problem {
     message: String,
 }
 
-/// Checks a JSON value against a JSON Schema, formats such as `email` and `date-time` included, and lists every place where
-/// it does not fit. A value that does not fit is an answer, not a failure.
+/// Validates a JSON value against a JSON Schema, including formats such as `email` and `date-time`,
+/// and lists every violation. An invalid value is a result, not an error.
 #[tool(
     read_only,
     idempotent,
@@ -106,7 +106,8 @@ pub(crate) fn validate_json(input: Checked) -> Result<Verdict> {
     Ok(Verdict { valid: problems.is_empty(), problems })
 }
 
-/// References may form a chain, which the validator follows by calling itself.
+/// Refuses schemas with too many references, since the validator recurses along chains of
+/// references.
 fn check_references(schema: &Value) -> Result<()> {
     let mut open = vec![schema];
     let mut references = 0;
@@ -143,7 +144,7 @@ fn problems(error: &ValidationError<'_, '_>) -> Vec<Problem> {
     }
 }
 
-/// A reference that leaves the schema is an error.
+/// Loader that refuses every reference outside of the schema.
 struct NothingOutside;
 
 impl UrlLoader for NothingOutside {

@@ -1,4 +1,4 @@
-//! Work on documents that needs no account and no network: converting, querying, comparing, filling in, dates.
+//! Documents without account or network: conversion, queries, comparison, templates, hashes, dates.
 
 mod dates;
 mod hash;

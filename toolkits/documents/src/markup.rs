@@ -1,4 +1,4 @@
-//! HTML and Markdown, in both directions.
+//! Conversion between HTML and Markdown.
 
 use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
@@ -9,7 +9,7 @@ use htmd::{Element, HtmlToMarkdown, Node};
 use pulldown_cmark::{CowStr, Event, Options, Parser, Tag, html};
 use toolkit_sdk::prelude::*;
 
-/// Deeper than pages that people write; the converter calls itself once per level.
+/// Max depth of nested elements. Real pages stay below, and the converter recurses once per level.
 const DEEPEST: usize = 64;
 const NOT_CONTENT: [&str; 8] = ["script", "style", "template", "noscript", "iframe", "object", "svg", "canvas"];
 const NOT_ARTICLE: [&str; 4] = ["nav", "aside", "footer", "form"];
@@ -17,23 +17,24 @@ const SAFE_SCHEMES: [&str; 4] = ["http", "https", "mailto", "tel"];
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Html {
-    /// A whole page or a fragment.
+    /// HTML of a whole page or a fragment.
     html: String,
-    /// Leave out navigation, side bars, footers and forms.
+    /// Leaves out navigation, sidebars, footers and forms.
     #[serde(default)]
     article_only: bool,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Markdown {
-    /// The same content as Markdown.
+    /// Content in Markdown.
     markdown: String,
-    /// The page's title, when it has one.
+    /// Title of the page, if it has one.
     title: Option<String>,
 }
 
-/// Converts HTML to Markdown, which is shorter and easier to read. Headings, lists, links, images, tables, quotes and code
-/// are kept; scripts, styles and embedded frames are dropped. Use it on a fetched web page or an HTML mail.
+/// Converts HTML to Markdown, which is shorter and easier to read. Headings, lists, links, images,
+/// tables, quotes and code are kept; scripts, styles and embedded frames are dropped. Use it on a
+/// fetched web page or an HTML email.
 #[tool(read_only, idempotent, important, example = r#"{"html": "<h1>Hello</h1><p>A <b>page</b>.</p>"}"#)]
 pub(crate) fn html_to_markdown(input: Html) -> Result<Markdown> {
     let mut skip = NOT_CONTENT.to_vec();
@@ -76,21 +77,21 @@ fn check_depth(tree: &Rc<Node>) -> Result<()> {
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct MarkdownSource {
-    /// CommonMark, with tables, task lists, footnotes and strikethrough.
+    /// Text in CommonMark, with tables, task lists, footnotes and strikethrough.
     markdown: String,
-    /// Show HTML that stands in the Markdown as text, instead of leaving it out.
+    /// Shows HTML in the Markdown as text, instead of leaving it out.
     #[serde(default)]
     show_raw_html: bool,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct SafeHtml {
-    /// A fragment without `html` and `body`.
+    /// HTML fragment without `html` and `body`.
     html: String,
 }
 
-/// Converts Markdown to HTML that is safe to show or to mail: HTML inside the Markdown does not get through, and links and
-/// images lead only to http, https, mailto, tel or relative addresses.
+/// Converts Markdown to HTML that is safe to show or to mail: HTML inside the Markdown is not
+/// passed through, and links and images use only http, https, mailto, tel or relative URLs.
 #[tool(read_only, idempotent, important, example = r##"{"markdown": "# Hello\n\n- one\n- two"}"##)]
 pub(crate) fn markdown_to_html(input: MarkdownSource) -> Result<SafeHtml> {
     let options = Options::ENABLE_TABLES
@@ -113,8 +114,8 @@ pub(crate) fn markdown_to_html(input: MarkdownSource) -> Result<SafeHtml> {
     Ok(SafeHtml { html })
 }
 
-/// The address, or nothing when its scheme could run code. Browsers ignore white space and control characters in a scheme,
-/// so they do not count here either.
+/// Returns the URL, or an empty one if its scheme is not known to be safe. Browsers ignore white
+/// space and control characters in a scheme, so these are ignored here too.
 fn safe(address: CowStr<'_>) -> CowStr<'_> {
     let seen = address.chars().filter(|letter| !letter.is_whitespace() && !letter.is_control());
     let head: String = seen.take_while(|letter| !matches!(letter, '/' | '?' | '#')).collect();

@@ -6,10 +6,10 @@ use csv::{ReaderBuilder, StringRecord, WriterBuilder};
 use serde_json::{Map, Number};
 use toolkit_sdk::prelude::*;
 
-/// Numbers up to this many digits survive a round trip through a JSON number.
+/// Max number of digits that a JSON number keeps exactly.
 const EXACT_DIGITS: usize = 15;
 
-/// What stands between two values.
+/// Delimiter between two values.
 #[derive(Clone, Copy, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum Delimiter {
@@ -32,7 +32,7 @@ impl Delimiter {
         }
     }
 
-    /// The one that the first line has most of, quoted values aside.
+    /// Returns the delimiter that is most frequent in the first line, outside of quotes.
     fn detect(text: &str) -> Self {
         let mut quoted = false;
         let first_line = text.bytes().filter(move |byte| {
@@ -52,15 +52,17 @@ impl Delimiter {
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Csv {
-    /// The whole text, with line breaks.
+    /// Text of the table, with line breaks.
     text: String,
-    /// Left out: found from the first line.
+    /// Delimiter. Detected from the first line by default.
     delimiter: Option<Delimiter>,
-    /// False when the first line is already data; the columns are then called `column_1`, `column_2` and so on.
+    /// True if the first line holds the column names. Otherwise the columns are named `column_1`,
+    /// `column_2` and so on.
     #[serde(default = "yes")]
     header: bool,
-    /// False keeps every value a string. Otherwise a column becomes numbers or booleans when all its values are, and empty
-    /// values become null in it; identifiers such as `007` stay strings.
+    /// Converts a column to numbers or booleans if all its values are such; empty values become
+    /// null in it, and identifiers such as `007` stay strings. If false, every value stays a
+    /// string.
     #[serde(default = "yes")]
     detect_types: bool,
 }
@@ -69,13 +71,13 @@ pub(crate) struct Csv {
 pub(crate) struct Rows {
     /// Column names in the order of the text.
     columns: Vec<String>,
-    /// One object a line, by column name.
+    /// One object for each line, by column name.
     rows: Vec<Map<String, Value>>,
     row_count: usize,
 }
 
-/// Reads CSV, TSV or other delimited text (RFC 4180 quoting) into an array of objects, one for each line. Lines with too
-/// few or too many values are an error that names the line.
+/// Converts CSV, TSV or other delimited text (RFC 4180 quoting) to an array of objects, one for
+/// each line. Lines with too few or too many values are an error that names the line.
 #[tool(read_only, idempotent, important, example = r#"{"text": "name,age\nAda,36\nAlan,41\n"}"#)]
 pub(crate) fn csv_to_json(input: Csv) -> Result<Rows> {
     let text = input.text.trim_start_matches('\u{feff}');
@@ -96,7 +98,7 @@ pub(crate) fn csv_to_json(input: Csv) -> Result<Rows> {
     Ok(Rows { row_count: rows.len(), columns, rows })
 }
 
-/// Fills empty names and makes the same name twice two names.
+/// Returns the column names: empty names are filled in, repeated names get a number.
 fn column_names(names: &StringRecord, width: usize) -> Vec<String> {
     let mut taken = HashSet::new();
     let mut used: HashMap<String, usize> = HashMap::new();
@@ -114,7 +116,7 @@ fn column_names(names: &StringRecord, width: usize) -> Vec<String> {
     (0..width).map(unique).collect()
 }
 
-/// What all values of a column are.
+/// Common type of all values of a column.
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
     Number,
@@ -143,7 +145,7 @@ impl Kind {
     }
 }
 
-/// The number, when it is one in JSON's own spelling and short enough to stay exact.
+/// Parses a number in JSON's own format that is short enough to stay exact.
 fn number(text: &str) -> Option<Number> {
     let digits = text.bytes().filter(u8::is_ascii_digit).count();
     let plain = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-' || byte == b'.');
@@ -152,23 +154,24 @@ fn number(text: &str) -> Option<Number> {
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Table {
-    /// One object for each line. Objects and arrays inside a row are written as JSON, null as an empty value.
+    /// One object for each line. Objects and arrays inside a row are written as JSON, null as an
+    /// empty value.
     rows: Vec<Map<String, Value>>,
-    /// Columns to write and their order; left out: every key, in the order of first appearance.
+    /// Columns to write, in order. Defaults to every key, in the order of first appearance.
     columns: Option<Vec<String>>,
     #[serde(default)]
     delimiter: Delimiter,
-    /// Whether the first line holds the column names.
+    /// Writes the column names to the first line.
     #[serde(default = "yes")]
     header: bool,
-    /// Name of a file to write the table to, which is then answered in place of the text: for tables that nobody needs to
-    /// read here.
+    /// Name of a file to write the table to. The file is returned instead of the text, for tables
+    /// that need not be read here.
     file_name: Option<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct CsvText {
-    /// Missing when there is a file.
+    /// Text of the table; missing if a file is returned.
     #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -177,7 +180,8 @@ pub(crate) struct CsvText {
     row_count: usize,
 }
 
-/// Writes an array of objects as CSV, TSV or other delimited text, quoted where needed (RFC 4180).
+/// Converts an array of objects to CSV, TSV or other delimited text, quoted where needed (RFC
+/// 4180).
 #[tool(read_only, idempotent, example = r#"{"rows": [{"name": "Ada", "age": 36}, {"name": "Alan"}]}"#)]
 pub(crate) fn json_to_csv(input: Table) -> Result<CsvText> {
     let columns = input.columns.unwrap_or_else(|| keys(&input.rows));

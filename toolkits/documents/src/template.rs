@@ -1,7 +1,8 @@
-//! Filling a template.
+//! Template rendering.
 //!
-//! The engine parses and compiles by calling itself, once for each operator of an expression and each open block, on a
-//! small stack. [`check`] therefore looks at the tokens first, so that a hostile template is an error and not a crash.
+//! The engine's parser and compiler recurse for each operator of an expression and each open block,
+//! on a small stack. [`check`] inspects the tokens first, so that a malicious template causes an
+//! error and not a crash.
 
 use minijinja::machinery::{Token, tokenize};
 use minijinja::syntax::SyntaxConfig;
@@ -13,24 +14,25 @@ use toolkit_sdk::prelude::*;
 const NAME: &str = "template";
 const MOST_OPERATORS: usize = 64;
 const MOST_BLOCKS: usize = 24;
-/// Each may put the value before into a list.
+/// Max number of assignments. Each may nest the previous value in a list.
 const MOST_ASSIGNMENTS: usize = 64;
-/// Steps of the engine; a loop in a loop over a thousand items each stays below.
+/// Max number of engine steps. Two nested loops over a thousand items each stay below.
 const MOST_STEPS: u64 = 10_000_000;
 const OPERATOR_WORDS: [&str; 7] = ["and", "or", "not", "if", "else", "is", "in"];
 const BLOCK_WORDS: [&str; 5] = ["for", "if", "with", "filter", "autoescape"];
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Template {
-    /// Jinja syntax: `{{ name }}`, `{% for item in items %}…{% endfor %}`, `{% if paid %}…{% endif %}`, filters such as
-    /// `{{ names|join(", ") }}`, `|upper`, `|default("none")`, `|round(2)`, `|tojson`.
+    /// Template in Jinja syntax: `{{ name }}`, `{% for item in items %}…{% endfor %}`, `{% if paid
+    /// %}…{% endif %}`, filters such as `{{ names|join(", ") }}`, `|upper`, `|default("none")`,
+    /// `|round(2)`, `|tojson`.
     template: String,
-    /// The values that the template names.
+    /// Values for the names in the template.
     data: Map<String, Value>,
-    /// Escape values for HTML; leave it off for plain text and Markdown.
+    /// Escapes values for HTML; leave it off for plain text and Markdown.
     #[serde(default)]
     html: bool,
-    /// Take missing values as empty, instead of failing.
+    /// Treats missing values as empty, instead of failing.
     #[serde(default)]
     allow_missing: bool,
 }
@@ -40,8 +42,8 @@ pub(crate) struct Rendered {
     text: String,
 }
 
-/// Fills a Jinja template with values: mails, reports, lists. A value that the template names and `data` does not have is an
-/// error, unless `allow_missing`.
+/// Renders a Jinja template with values: emails, reports, lists. A value that the template uses and
+/// `data` does not have is an error, unless `allow_missing`.
 #[tool(
     read_only,
     idempotent,
@@ -53,7 +55,7 @@ pub(crate) fn render_template(input: Template) -> Result<Rendered> {
     let mut environment = Environment::new();
     environment.set_syntax(SyntaxConfig::builder().keep_trailing_newline(true).build().map_err(failed)?);
     environment.set_auto_escape_callback(move |_| if input.html { AutoEscape::Html } else { AutoEscape::None });
-    // Carries values from one round of a loop to the next, and so could nest them without end.
+    // `namespace` carries values between loop iterations, which could nest them without limit.
     environment.remove_global("namespace");
     let missing = if input.allow_missing { UndefinedBehavior::Chainable } else { UndefinedBehavior::SemiStrict };
     environment.set_undefined_behavior(missing);
@@ -69,7 +71,7 @@ pub(crate) fn render_template(input: Template) -> Result<Rendered> {
     Ok(Rendered { text })
 }
 
-/// Names that the template takes from `data` and does not find there, for the message.
+/// Returns the names that the template uses and `data` does not have, for the error message.
 fn missing_names(environment: &Environment<'_>, template: &Jinja<'_, '_>, data: &Map<String, Value>) -> String {
     let built_in: Vec<&str> = environment.globals().map(|(name, _)| name).collect();
     let named = template.undeclared_variables(false).into_iter();
@@ -79,7 +81,8 @@ fn missing_names(environment: &Environment<'_>, template: &Jinja<'_, '_>, data: 
     missing.join(", ")
 }
 
-/// Refuses what would nest too deep. What cannot be read is left to the engine, whose message is better.
+/// Refuses a template that would nest too deep. Syntax errors are left to the engine, whose message
+/// is better.
 fn check(template: &str) -> std::result::Result<(), minijinja::Error> {
     let mut blocks: Vec<usize> = Vec::new();
     let mut assignments = 0;
@@ -104,7 +107,7 @@ fn check(template: &str) -> std::result::Result<(), minijinja::Error> {
     Ok(())
 }
 
-/// What is known of the tag being read.
+/// State of the tag that is being read.
 #[derive(Default)]
 struct Tag<'source> {
     word: Option<&'source str>,
@@ -126,7 +129,7 @@ impl<'source> Tag<'source> {
         }
     }
 
-    /// Opens or closes a block; `elif` nests in the `if` before it.
+    /// Opens or closes a block. `elif` nests in the `if` before it.
     fn nest(&self, blocks: &mut Vec<usize>) {
         match self.word {
             Some("elif") => blocks.iter_mut().last().into_iter().for_each(|levels| *levels += 1),

@@ -1,4 +1,4 @@
-//! Plain text: what changed, and what matches.
+//! Plain text: differences and pattern matches.
 
 use std::collections::BTreeMap;
 
@@ -6,17 +6,17 @@ use regex::{Captures, Regex, RegexBuilder};
 use similar::{ChangeTag, TextDiff};
 use toolkit_sdk::prelude::*;
 
-/// Compiled size of a pattern; `\w{1000}` and the like go past it.
+/// Max size of a compiled pattern in bytes. `\w{1000}` and the like exceed it.
 const PATTERN_BYTES: usize = 1 << 20;
-/// Groups inside groups; the compiler calls itself once per level.
+/// Max depth of nested groups. The compiler recurses once per level.
 const PATTERN_DEPTH: u32 = 32;
 const MOST_MATCHES: usize = 10_000;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Versions {
-    /// The old text.
+    /// Old text.
     before: String,
-    /// The new text.
+    /// New text.
     after: String,
     /// Name of the old text in the diff's header.
     #[serde(default = "before")]
@@ -24,7 +24,7 @@ pub(crate) struct Versions {
     /// Name of the new text in the diff's header.
     #[serde(default = "after")]
     after_name: String,
-    /// Unchanged lines to show around each change.
+    /// Number of unchanged lines to show around each change.
     #[serde(default = "three")]
     #[schemars(range(max = 100))]
     context: usize,
@@ -32,16 +32,17 @@ pub(crate) struct Versions {
 
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Diff {
-    /// A unified diff; empty when the texts are equal.
+    /// Unified diff; empty if the texts are equal.
     diff: String,
-    /// Lines that are only in the new text.
+    /// Number of lines that are only in the new text.
     added: usize,
-    /// Lines that are only in the old text.
+    /// Number of lines that are only in the old text.
     removed: usize,
     identical: bool,
 }
 
-/// Compares two texts line by line and answers a unified diff, as `diff -u` and version control show it.
+/// Compares two texts line by line and returns a unified diff, as `diff -u` and version control
+/// show it.
 #[tool(read_only, idempotent, important, example = r#"{"before": "one\ntwo\n", "after": "one\n2\n"}"#)]
 pub(crate) fn diff_text(input: Versions) -> Result<Diff> {
     let changes = TextDiff::from_lines(&input.before, &input.after);
@@ -56,10 +57,10 @@ pub(crate) fn diff_text(input: Versions) -> Result<Diff> {
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Pattern {
     text: String,
-    /// A regular expression: Perl-like syntax with Unicode, without look-around and back-references. Name a group with
-    /// `(?<name>…)`.
+    /// Regular expression: Perl-like syntax with Unicode, without look-around and back-references.
+    /// Name a group with `(?<name>…)`.
     pattern: String,
-    /// Upper and lower case are the same.
+    /// Ignores upper and lower case.
     #[serde(default)]
     ignore_case: bool,
     /// `^` and `$` match at each line, not only at the ends of the text.
@@ -68,7 +69,7 @@ pub(crate) struct Pattern {
     /// `.` matches a line break too.
     #[serde(default)]
     dot_matches_new_line: bool,
-    /// How many matches to answer.
+    /// Max number of matches to return.
     #[serde(default = "hundred")]
     #[schemars(range(min = 1, max = 10000))]
     limit: usize,
@@ -77,22 +78,24 @@ pub(crate) struct Pattern {
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Matches {
     matches: Vec<Match>,
-    /// Whether there are more than `limit`.
+    /// True if more than `limit` matches exist.
     more: bool,
 }
 
 #[derive(Serialize, JsonSchema)]
 struct Match {
-    /// The whole match.
+    /// Text of the whole match.
     text: String,
-    /// Where it begins, in characters from the start of the text.
+    /// Start of the match, in characters from the start of the text.
     start: usize,
-    /// What each group matched, by name, or by number from 1 when it has none; null where a group took no part.
+    /// Text of each group, by name, or by number from 1 if it has no name; null for a group without
+    /// a match.
     groups: BTreeMap<String, Option<String>>,
 }
 
-/// Finds every match of a regular expression in a text, with its groups. Time is linear in the text whatever the pattern.
-/// Use it to pull numbers, addresses, identifiers or log fields out of text.
+/// Finds every match of a regular expression in a text, with its groups. The time is linear in the
+/// text for every pattern. Use it to extract numbers, addresses, identifiers or log fields from
+/// text.
 #[tool(
     read_only,
     idempotent,
@@ -116,7 +119,8 @@ pub(crate) fn extract_matches(input: Pattern) -> Result<Matches> {
     Ok(Matches { matches, more: found.next().is_some() })
 }
 
-/// `seen` is the place up to which characters were counted: bytes, characters.
+/// Converts one match. `seen` is the position up to which characters were counted: bytes,
+/// characters.
 fn one_match(regex: &Regex, captures: &Captures<'_>, text: &str, seen: &mut (usize, usize)) -> Match {
     let whole = captures.get_match();
     *seen = (whole.start(), seen.1 + text[seen.0..whole.start()].chars().count());

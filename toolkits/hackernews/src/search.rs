@@ -1,11 +1,11 @@
-//! Full-text search, which Algolia runs for Hacker News.
+//! Full-text search, provided by Algolia for Hacker News.
 
 use toolkit_sdk::prelude::*;
 
 const SEARCH: Client = Client::new("https://hn.algolia.com/api/v1");
 const DAY_SECONDS: u64 = 24 * 3600;
 
-/// What to look for.
+/// Kind of post to search for.
 #[derive(Clone, Copy, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum Kind {
@@ -43,7 +43,7 @@ enum Order {
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Search {
-    /// Words to find; leave it empty to list everything that the filters let through.
+    /// Words to find; leave it empty to list all posts that match the filters.
     #[serde(default)]
     query: String,
     #[serde(default)]
@@ -53,18 +53,18 @@ pub(crate) struct Search {
     /// Only posts of this user.
     #[schemars(regex(pattern = "^[A-Za-z0-9_-]{1,64}$"))]
     author: Option<String>,
-    /// Only comments below the story with this number.
+    /// Only comments on the story with this number.
     story: Option<u64>,
     /// Only posts with at least this many points.
     min_points: Option<u32>,
-    /// Only posts of the last days.
+    /// Only posts of this many last days.
     #[schemars(range(min = 1))]
     within_days: Option<u32>,
-    /// How many posts to answer.
+    /// Max number of posts to return.
     #[serde(default = "crate::items::twenty")]
     #[schemars(range(min = 1, max = 100))]
     limit: usize,
-    /// Which page of them, from 0.
+    /// Page to return, starting at 0.
     #[serde(default)]
     page: u32,
 }
@@ -72,13 +72,13 @@ pub(crate) struct Search {
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Found {
     posts: Vec<Post>,
-    /// How many posts match, roughly when there are many.
+    /// Number of matching posts, approximate if there are many.
     total: u64,
-    /// How many pages there are; the search answers no more than the first 1,000 posts.
+    /// Number of pages; the search returns no more than the first 1,000 posts.
     pages: u32,
 }
 
-/// A story or comment that matches.
+/// A matching story or comment.
 #[derive(Serialize, JsonSchema)]
 struct Post {
     id: u64,
@@ -86,7 +86,7 @@ struct Post {
     title: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     url: Option<String>,
-    /// The text of a comment or text story, as HTML.
+    /// Text of a comment or text story, as HTML.
     #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<String>,
     author: String,
@@ -94,10 +94,10 @@ struct Post {
     points: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     comment_count: Option<u64>,
-    /// For a comment: the story it belongs to.
+    /// For a comment: number of its story.
     #[serde(skip_serializing_if = "Option::is_none")]
     story_id: Option<u64>,
-    /// RFC 3339.
+    /// Time of the post, RFC 3339.
     posted_at: String,
 }
 
@@ -144,8 +144,8 @@ impl From<Hit> for Post {
     }
 }
 
-/// Searches stories or comments of Hacker News by words, author, points and age, best match or newest first. Use it to find
-/// what was said about a subject, or all posts of a user.
+/// Searches stories or comments of Hacker News by words, author, points and age, best match or
+/// newest first. Use it to find discussions of a subject, or all posts of a user.
 #[tool(
     read_only,
     idempotent,

@@ -1,4 +1,4 @@
-//! The lists of the front page.
+//! Story lists of the front page.
 
 use toolkit_sdk::prelude::*;
 
@@ -8,12 +8,12 @@ use crate::items::{API, Item, items, page, twenty};
 #[derive(Clone, Copy, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum List {
-    /// The front page.
+    /// Front page.
     #[default]
     Top,
-    /// The newest.
+    /// Newest stories.
     New,
-    /// The best of the last days.
+    /// Best stories of the last days.
     Best,
     /// Ask HN.
     Ask,
@@ -24,7 +24,7 @@ pub(crate) enum List {
 }
 
 impl List {
-    /// Numbers of its stories.
+    /// Fetches the numbers of the stories in the list.
     pub(crate) fn ids(self) -> Result<Vec<u64>> {
         let name = match self {
             Self::Top => "topstories",
@@ -40,31 +40,32 @@ impl List {
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Listing {
-    /// Which list to read.
+    /// List to read.
     #[serde(default)]
     list: List,
-    /// How many stories to read.
+    /// Max number of stories to return.
     #[serde(default = "twenty")]
     #[schemars(range(min = 1, max = 30))]
     limit: usize,
-    /// How many to skip, to read on.
+    /// Number of stories to skip: `next_offset` of the previous response.
     #[serde(default)]
     offset: usize,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Stories {
-    /// In the order of the list.
+    /// Stories in the order of the list.
     stories: Vec<Item>,
-    /// How many stories the list has.
+    /// Number of stories in the list.
     total: usize,
-    /// Where the next page begins; missing at the end.
+    /// `offset` of the next page; missing on the last page.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_offset: Option<usize>,
 }
 
-/// Reads the front page of Hacker News or another of its lists: top, new, best, Ask HN, Show HN or jobs. Answers title, link,
-/// author, points and number of comments of each story, at most 30 at once. To find stories by words use `search_posts`.
+/// Reads the front page of Hacker News or another of its lists: top, new, best, Ask HN, Show HN or
+/// jobs. Returns title, link, author, points and number of comments of each story, at most 30 at
+/// once. To find stories by words use `search_posts`.
 #[tool(read_only, idempotent, open_world, important, example = r#"{"list": "top", "limit": 10}"#)]
 pub(crate) fn list_stories(input: Listing) -> Result<Stories> {
     let ids = input.list.ids()?;

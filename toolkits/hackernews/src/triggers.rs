@@ -1,11 +1,11 @@
-//! News.
+//! Polling trigger for new stories.
 
 use toolkit_sdk::prelude::*;
 
 use crate::items::{Item, MOST, items};
 use crate::stories::List;
 
-/// A list that stories enter as soon as they are posted; the others rank what is already there.
+/// A list that stories enter as soon as they are posted. The other lists rank older stories.
 #[derive(Clone, Copy, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum Watched {
@@ -33,23 +33,23 @@ impl From<Watched> for List {
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Config {
-    /// Which stories to report.
+    /// List of stories to report.
     #[serde(default)]
     list: Watched,
-    /// Only stories whose title contains one of these words, upper and lower case alike; empty: all.
+    /// Only stories whose title contains one of these words, ignoring case; if empty, all stories.
     #[serde(default)]
     words: Vec<String>,
 }
 
-/// Where the last poll stood.
+/// Position of the last poll.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Cursor {
-    /// The highest number seen; numbers only grow.
+    /// Highest story number seen. Numbers only grow.
     highest: u64,
 }
 
-/// Fires for each new story of a list, oldest first, with its title, link, author and text. Choose all stories, Ask HN, Show
-/// HN or jobs, and words that the title must contain.
+/// Fires for each new story of a list, oldest first, with its title, link, author and text. Choose
+/// all stories, Ask HN, Show HN or jobs, and words that the title must contain.
 #[trigger(poll)]
 pub(crate) fn new_story(config: Config, cursor: Option<Cursor>) -> Result<Polled<Item, Cursor>> {
     let mut ids = List::from(config.list).ids()?;

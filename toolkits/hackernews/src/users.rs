@@ -1,4 +1,4 @@
-//! People.
+//! Users.
 
 use toolkit_sdk::prelude::*;
 
@@ -6,7 +6,7 @@ use crate::items::{API, MOST};
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Name {
-    /// The user's name, upper and lower case as written on the site.
+    /// Name of the user, in upper and lower case as on the site.
     #[schemars(regex(pattern = "^[A-Za-z0-9_-]{1,64}$"))]
     name: String,
 }
@@ -15,14 +15,14 @@ pub(crate) struct Name {
 pub(crate) struct User {
     name: String,
     karma: i64,
-    /// When the account was made, in seconds since 1970.
+    /// Time at which the account was created, in seconds since 1970.
     created_at: u64,
-    /// What the user says about themselves, as HTML.
+    /// Self-description of the user, as HTML.
     #[serde(skip_serializing_if = "Option::is_none")]
     about: Option<String>,
-    /// How many stories and comments the user posted.
+    /// Number of the user's stories and comments.
     post_count: usize,
-    /// Numbers of the latest 30 of them, newest first.
+    /// Numbers of the latest 30 posts, newest first.
     latest_posts: Vec<u64>,
 }
 
@@ -38,8 +38,8 @@ struct Stored {
     submitted: Vec<u64>,
 }
 
-/// Gets a user of Hacker News by name: karma, age of the account, what they say about themselves, and their latest posts. To
-/// read all posts of a user use `search_posts` with `author`.
+/// Gets a user of Hacker News by name: karma, age of the account, self-description, and latest
+/// posts. To read all posts of a user use `search_posts` with `author`.
 #[tool(read_only, idempotent, open_world, example = r#"{"name": "pg"}"#)]
 pub(crate) fn get_user(input: Name) -> Result<User> {
     let found: Option<Stored> = API.get("/user/{name}.json").path("name", &input.name).send()?.json()?;

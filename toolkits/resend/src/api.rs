@@ -1,4 +1,4 @@
-//! What all requests share: the address, the way errors are told, pages.
+//! Code shared by all requests: base URL, errors, pages.
 
 use serde::de::DeserializeOwned;
 use toolkit_sdk::prelude::*;
@@ -11,7 +11,8 @@ struct Refusal {
     message: String,
 }
 
-/// Three refusals whose status says something else than what is wrong; the others follow their status.
+/// Maps three errors whose status is misleading. The default rules handle the others by their
+/// status.
 fn refusal(response: &Response) -> Option<ToolError> {
     if response.is_success() {
         return None;
@@ -29,28 +30,28 @@ fn refusal(response: &Response) -> Option<ToolError> {
     Some(error.upstream_status(response.status()))
 }
 
-/// The number of something that was made or changed.
+/// Id of an object that was created or changed.
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Id {
     pub(crate) id: String,
 }
 
-/// Which part of a list to read.
+/// Page of a list to return.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Part {
-    /// How many to answer.
+    /// Max number of items to return.
     #[serde(default = "twenty")]
     #[schemars(range(min = 1, max = 100))]
     limit: u32,
-    /// Read on after the one with this id, the last of the page before.
+    /// Id of the last item of the previous page; the next page starts after it.
     after: Option<String>,
 }
 
-/// A part of a list.
+/// One page of a list.
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Page<T> {
     data: Vec<T>,
-    /// Whether there are more; pass the last id as `after`.
+    /// True if more items follow; pass the last id as `after`.
     #[serde(default)]
     has_more: bool,
 }

@@ -4,7 +4,7 @@ use toolkit_sdk::prelude::*;
 
 use crate::api::{API, Id, Page, Part, read};
 
-/// A person.
+/// A contact.
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Contact {
     id: String,
@@ -14,7 +14,7 @@ pub(crate) struct Contact {
     #[serde(default)]
     last_name: Option<String>,
     created_at: String,
-    /// Gets no newsletters; mails by `send_email` arrive all the same.
+    /// True if the contact gets no newsletters; mails from `send_email` still arrive.
     #[serde(default)]
     unsubscribed: bool,
 }
@@ -25,10 +25,10 @@ pub(crate) struct NewContact {
     email: String,
     first_name: Option<String>,
     last_name: Option<String>,
-    /// True for a person who wants no newsletters.
+    /// True for a contact that wants no newsletters.
     #[serde(default)]
     unsubscribed: bool,
-    /// Ids of the segments to put the contact into, see `list_segments`.
+    /// Ids of the segments for the contact, from `list_segments`.
     #[serde(default)]
     segments: Vec<String>,
 }
@@ -51,7 +51,7 @@ struct Names {
     last_name: Option<String>,
 }
 
-/// Adds a contact, a person who gets newsletters, and puts it into segments. Answers its id.
+/// Adds a contact for newsletters and puts it into segments. Returns its id.
 #[tool(important, example = r#"{"email": "ada@example.com", "first_name": "Ada"}"#)]
 pub(crate) fn create_contact(input: NewContact) -> Result<Id> {
     let NewContact { email, first_name, last_name, unsubscribed, segments } = input;
@@ -62,7 +62,7 @@ pub(crate) fn create_contact(input: NewContact) -> Result<Id> {
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Who {
-    /// The contact's id or email address.
+    /// Id or email address of the contact.
     #[schemars(length(min = 1))]
     contact: String,
 }
@@ -81,7 +81,7 @@ pub(crate) struct Listing {
     part: Part,
 }
 
-/// Lists contacts, all or those of one segment.
+/// Lists all contacts, or those of one segment.
 #[tool(read_only, idempotent, example = r#"{"limit": 50}"#)]
 pub(crate) fn list_contacts(input: Listing) -> Result<Page<Contact>> {
     let request = match input.segment {
@@ -93,10 +93,10 @@ pub(crate) fn list_contacts(input: Listing) -> Result<Page<Contact>> {
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Change {
-    /// The contact's id or email address.
+    /// Id or email address of the contact.
     #[schemars(length(min = 1))]
     contact: String,
-    /// Left out: as it is. So are the others.
+    /// New first name. Fields that are left out stay unchanged.
     first_name: Option<String>,
     last_name: Option<String>,
     unsubscribed: Option<bool>,
@@ -110,7 +110,7 @@ struct Update {
     unsubscribed: Option<bool>,
 }
 
-/// Changes a contact's name or whether they get newsletters.
+/// Changes the name of a contact or its newsletter subscription.
 #[tool(idempotent, destructive, example = r#"{"contact": "ada@example.com", "unsubscribed": true}"#)]
 pub(crate) fn update_contact(input: Change) -> Result<Id> {
     let Change { contact, first_name, last_name, unsubscribed } = input;
@@ -126,7 +126,7 @@ pub(crate) struct Segment {
     created_at: String,
 }
 
-/// Lists the segments, the groups of contacts that newsletters go to.
+/// Lists the segments, which are the groups of contacts that get newsletters.
 #[tool(read_only, idempotent, example = r#"{}"#)]
 pub(crate) fn list_segments(input: Part) -> Result<Page<Segment>> {
     read(API.get("/segments"), &input)

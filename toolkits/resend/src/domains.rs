@@ -1,10 +1,10 @@
-//! Domains that mail is sent from.
+//! Sending domains.
 
 use toolkit_sdk::prelude::*;
 
 use crate::api::{API, Id, Page, Part, read};
 
-/// Where mail of a domain is sent from.
+/// Region from which mail of a domain is sent.
 #[derive(Clone, Copy, Serialize, Deserialize, JsonSchema)]
 enum Region {
     /// North Virginia.
@@ -30,7 +30,7 @@ pub(crate) struct Domain {
     status: String,
     region: String,
     created_at: String,
-    /// What to enter at the domain's DNS provider; only with a single domain.
+    /// DNS records to enter at the domain's DNS provider; only in responses with a single domain.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     records: Vec<Record>,
 }
@@ -38,10 +38,10 @@ pub(crate) struct Domain {
 /// A DNS record.
 #[derive(Serialize, Deserialize, JsonSchema)]
 struct Record {
-    /// What it is for: `SPF`, `DKIM` and so on.
+    /// Purpose of the record: `SPF`, `DKIM` and so on.
     record: String,
     name: String,
-    /// `MX`, `TXT` or `CNAME`.
+    /// Type of the record: `MX`, `TXT` or `CNAME`.
     #[serde(rename = "type")]
     kind: String,
     value: String,
@@ -49,12 +49,12 @@ struct Record {
     status: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     ttl: Option<String>,
-    /// Of an `MX` record.
+    /// Priority of an `MX` record.
     #[serde(skip_serializing_if = "Option::is_none")]
     priority: Option<u32>,
 }
 
-/// Lists the domains of the account and whether each is verified, that is, may be used in `from`.
+/// Lists the domains of the account with their status. Only verified domains may be used in `from`.
 #[tool(read_only, idempotent, important, example = r#"{}"#)]
 pub(crate) fn list_domains(input: Part) -> Result<Page<Domain>> {
     read(API.get("/domains"), &input)
@@ -62,7 +62,7 @@ pub(crate) fn list_domains(input: Part) -> Result<Page<Domain>> {
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct DomainId {
-    /// What `list_domains` or `create_domain` answered.
+    /// Id of the domain, from `list_domains` or `create_domain`.
     #[schemars(length(min = 1))]
     id: String,
 }
@@ -75,20 +75,22 @@ pub(crate) fn get_domain(input: DomainId) -> Result<Domain> {
 
 #[derive(Deserialize, Serialize, JsonSchema)]
 pub(crate) struct NewDomain {
-    /// For example `mail.acme.com`.
+    /// Name of the domain, for example `mail.acme.com`.
     name: String,
-    /// Left out: North Virginia.
+    /// Region. Defaults to North Virginia.
     #[serde(skip_serializing_if = "Option::is_none")]
     region: Option<Region>,
 }
 
-/// Adds a domain to send from. Answers the DNS records to enter at its provider; call `verify_domain` when they are there.
+/// Adds a sending domain. Returns the DNS records to enter at its DNS provider; call
+/// `verify_domain` after that.
 #[tool(example = r#"{"name": "mail.acme.com", "region": "eu-west-1"}"#)]
 pub(crate) fn create_domain(input: NewDomain) -> Result<Domain> {
     API.post("/domains").json(&input).send()?.json()
 }
 
-/// Has Resend look for the DNS records of a domain. That takes a while: see `get_domain` for how it ends.
+/// Starts the verification of a domain's DNS records by Resend. That takes a while: `get_domain`
+/// returns the result.
 #[tool(idempotent, example = r#"{"id": "d91cd9bd-1176-453e-8fc1-35364d380206"}"#)]
 pub(crate) fn verify_domain(input: DomainId) -> Result<Id> {
     API.post("/domains/{id}/verify").path("id", &input.id).send()?.json()

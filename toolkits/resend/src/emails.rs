@@ -1,4 +1,4 @@
-//! Sending mail, and what became of it.
+//! Sending of emails, and their delivery status.
 
 use toolkit_sdk::prelude::*;
 
@@ -9,13 +9,14 @@ use crate::outgoing::{Attached, Attachment, Mail};
 pub(crate) struct One {
     #[serde(flatten)]
     mail: Mail,
-    /// When to send, at most 30 days ahead: RFC 3339, or words such as `in 1 hour`. Left out: now.
+    /// Time at which to send, at most 30 days ahead: RFC 3339, or words such as `in 1 hour`.
+    /// Defaults to now.
     scheduled_at: Option<String>,
     /// Files, together at most 40 MB.
     #[serde(default)]
     attachments: Vec<Attachment>,
-    /// A name of your own for this mail, for example `invoice-17`. Sending again under the same name within 24 hours sends
-    /// nothing and answers the first id.
+    /// Unique key for this email, for example `invoice-17`. Sending again with the same key within
+    /// 24 hours sends nothing and returns the first id.
     #[schemars(length(min = 1, max = 256))]
     idempotency_key: Option<String>,
 }
@@ -30,8 +31,9 @@ struct Outgoing {
     attachments: Vec<Attached>,
 }
 
-/// Sends one email, now or later, with HTML or plain text and attachments. Answers the id to look it up, reschedule or cancel
-/// it. The sender's domain must be verified: see `list_domains`. For many different mails use `send_email_batch`.
+/// Sends one email, now or later, with HTML or plain text and attachments. Returns the id, with
+/// which the email can be looked up, rescheduled or canceled. The sender's domain must be verified:
+/// see `list_domains`. For many different emails use `send_email_batch`.
 #[tool(
     open_world,
     important,
@@ -46,22 +48,22 @@ pub(crate) fn send_email(input: One) -> Result<Id> {
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Many {
-    /// Each is a mail of its own.
+    /// Emails, each sent separately.
     #[schemars(length(min = 1, max = 100))]
     emails: Vec<Mail>,
-    /// A name of your own for the whole batch; sending again under it within 24 hours sends nothing.
+    /// Unique key for the whole batch; sending again with it within 24 hours sends nothing.
     #[schemars(length(min = 1, max = 256))]
     idempotency_key: Option<String>,
 }
 
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Sent {
-    /// In the order of the mails.
+    /// Ids in the order of the emails.
     data: Vec<Id>,
 }
 
-/// Sends up to 100 different emails at once, without attachments and without a later time. All are sent, or, when one of them
-/// is not valid, none.
+/// Sends up to 100 different emails at once, without attachments and without a later time. If one
+/// of them is not valid, none is sent.
 #[tool(
     open_world,
     example = r#"{"emails": [{"from": "hello@acme.com", "to": ["ada@example.com"], "subject": "Hello", "text": "It works."}]}"#
@@ -73,7 +75,7 @@ pub(crate) fn send_email_batch(input: Many) -> Result<Sent> {
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct EmailId {
-    /// What `send_email` answered.
+    /// Id of the email, from `send_email`.
     #[schemars(length(min = 1))]
     id: String,
 }
@@ -87,8 +89,8 @@ pub(crate) struct Email {
     #[serde(default)]
     subject: String,
     created_at: String,
-    /// What happened last: `scheduled`, `queued`, `sent`, `delivered`, `delivery_delayed`, `opened`, `clicked`, `bounced`,
-    /// `complained`, `failed`, `canceled`, `suppressed`.
+    /// Last event: `scheduled`, `queued`, `sent`, `delivered`, `delivery_delayed`, `opened`,
+    /// `clicked`, `bounced`, `complained`, `failed`, `canceled`, `suppressed`.
     #[serde(skip_serializing_if = "Option::is_none")]
     last_event: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -105,13 +107,14 @@ pub(crate) struct Email {
     reply_to: Option<Vec<String>>,
 }
 
-/// Gets one email with its content and what happened to it last: delivered, bounced, opened and so on.
+/// Gets one email with its content and its last event: delivered, bounced, opened and so on.
 #[tool(read_only, idempotent, important, example = r#"{"id": "49a3999c-0ce1-4ea6-ab68-afcd6dc2e794"}"#)]
 pub(crate) fn get_email(input: EmailId) -> Result<Email> {
     API.get("/emails/{id}").path("id", &input.id).send()?.json()
 }
 
-/// Lists sent and scheduled emails, newest first, without their content, with what happened to each last.
+/// Lists sent and scheduled emails, newest first, without their content, with the last event of
+/// each.
 #[tool(read_only, idempotent, example = r#"{"limit": 10}"#)]
 pub(crate) fn list_emails(input: Part) -> Result<Page<Email>> {
     read(API.get("/emails"), &input)
@@ -119,14 +122,14 @@ pub(crate) fn list_emails(input: Part) -> Result<Page<Email>> {
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct NewTime {
-    /// What `send_email` answered.
+    /// Id of the email, from `send_email`.
     #[schemars(length(min = 1))]
     id: String,
-    /// The new time, at most 30 days ahead: RFC 3339, or words such as `in 1 hour`.
+    /// New time, at most 30 days ahead: RFC 3339, or words such as `in 1 hour`.
     scheduled_at: String,
 }
 
-/// Changes when a scheduled email is sent. Works only while it is not sent.
+/// Changes the time of a scheduled email. Works only until it is sent.
 #[tool(
     idempotent,
     example = r#"{"id": "49a3999c-0ce1-4ea6-ab68-afcd6dc2e794", "scheduled_at": "2026-11-22T09:00:00Z"}"#

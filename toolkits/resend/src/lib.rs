@@ -1,4 +1,4 @@
-//! Resend, which sends mail.
+//! Resend, a provider that sends email.
 
 mod api;
 mod contacts;
@@ -15,7 +15,7 @@ toolkit! {
     categories: ["email", "marketing"],
     version: "20261121_00",
     logo: "logo.svg",
-    // No `verify`: a key that may only send is refused by every request that changes nothing.
+    // No `verify`: a key with sending access only is refused by every request without side effects.
     auth: [api_key(
         header: "authorization",
         value: "Bearer {api_key}",

@@ -1,49 +1,50 @@
-//! A mail to be sent, as the agent writes it and as Resend takes it.
+//! Outgoing emails, in the form of the tool's arguments and in Resend's format.
 
 use std::collections::BTreeMap;
 
 use data_encoding::BASE64;
 use toolkit_sdk::prelude::*;
 
-/// A request from memory has at most 4 MiB, and base64 adds a third.
+/// Max size of a file in bytes. A request from memory has at most 4 MiB, and base64 adds a third.
 const LARGEST_FILE: u64 = 2_500_000;
 
-/// A mail.
+/// An email.
 #[derive(Deserialize, Serialize, JsonSchema)]
 pub(crate) struct Mail {
-    /// The sender, at a verified domain: `Acme <hello@acme.com>`. `onboarding@resend.dev` works for tests to yourself.
+    /// Sender, at a verified domain: `Acme <hello@acme.com>`. `onboarding@resend.dev` works for
+    /// tests to yourself.
     from: String,
-    /// Receivers, at most 50.
+    /// Recipients, at most 50.
     #[schemars(length(min = 1, max = 50))]
     to: Vec<String>,
     subject: String,
-    /// The mail as HTML. Give `html`, `text` or both.
+    /// Content as HTML. Give `html`, `text` or both.
     #[serde(skip_serializing_if = "Option::is_none")]
     html: Option<String>,
-    /// The mail as plain text.
+    /// Content as plain text.
     #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     cc: Vec<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     bcc: Vec<String>,
-    /// Where answers go, when not to `from`.
+    /// Addresses for replies, if not `from`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     reply_to: Vec<String>,
     /// Further headers, for example `X-Entity-Ref-ID`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     headers: BTreeMap<String, String>,
-    /// Labels to find the mail by in statistics.
+    /// Tags to find the email by in statistics.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     tags: Vec<Tag>,
 }
 
-/// A label.
+/// A tag.
 #[derive(Deserialize, Serialize, JsonSchema)]
 struct Tag {
-    /// ASCII letters, digits, `_` and `-`.
+    /// Name: ASCII letters, digits, `_` and `-`.
     name: String,
-    /// The same.
+    /// Value: ASCII letters, digits, `_` and `-`.
     value: String,
 }
 
@@ -62,19 +63,19 @@ impl Mail {
 /// A file to attach: give one of `file`, `content` and `url`.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Attachment {
-    /// A file of the platform, at most 2.5 MB.
+    /// File of the platform, at most 2.5 MB.
     file: Option<File>,
-    /// The bytes, in base64.
+    /// Content of the file, in base64.
     content: Option<String>,
-    /// Where Resend fetches the file, at most 40 MB.
+    /// URL from which Resend fetches the file, at most 40 MB.
     url: Option<String>,
-    /// How the file is called in the mail; needed with `content` and `url`.
+    /// Name of the file in the email; required with `content` and `url`.
     filename: Option<String>,
-    /// Makes an image usable in `html` as `<img src="cid:…">`.
+    /// Content id, with which `html` can show an image: `<img src="cid:…">`.
     content_id: Option<String>,
 }
 
-/// An attachment as Resend takes it.
+/// An attachment in Resend's format.
 #[derive(Serialize)]
 pub(crate) struct Attached {
     filename: String,
