@@ -1,4 +1,4 @@
-//! What all queries share: the address, lists, and what Linear's refusals mean, which come with any status.
+//! Code shared by all queries: base URL, lists, and Linear's errors, which come with any status.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use toolkit_sdk::prelude::*;
 
 pub(crate) const API: Client = Client::new("https://api.linear.app").errors(refusal);
 
-/// Asks, and answers the part of the data at a JSON pointer.
+/// Sends a query and returns the part of the data at a JSON pointer.
 pub(crate) fn ask<T: DeserializeOwned>(query: &str, variables: &Value, place: &str) -> Result<T> {
     let mut data: Value = API.graphql("/graphql", query, variables)?;
     let part = data.pointer_mut(place).map(Value::take).unwrap_or_default();
@@ -16,14 +16,14 @@ pub(crate) fn ask<T: DeserializeOwned>(query: &str, variables: &Value, place: &s
         .map_err(|error| ToolError::upstream(format!("Linear answered other data than expected: {error}")))
 }
 
-/// Which part of a list to read.
+/// Page of a list to return.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Part {
-    /// How many to answer, at most.
+    /// Max number of items to return.
     #[serde(default = "thirty")]
     #[schemars(range(min = 1, max = 100))]
     limit: u32,
-    /// Where to read on: `next_cursor` of the answer before.
+    /// Cursor of the next page: `next_cursor` of the previous response.
     cursor: Option<String>,
 }
 
@@ -31,16 +31,16 @@ fn thirty() -> u32 {
     30
 }
 
-/// A part of a list.
+/// One page of a list.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Page<T> {
     items: Vec<T>,
-    /// The `cursor` to read on with; missing at the end.
+    /// `cursor` of the next request; missing on the last page.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_cursor: Option<String>,
 }
 
-/// A part of a list as Linear writes it.
+/// One page of a list in Linear's format.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Connection<T> {
@@ -55,7 +55,8 @@ struct PageInfo {
     end_cursor: Option<String>,
 }
 
-/// Reads a part of a list: a field of the query that takes a filter of this kind, with these fields of each item.
+/// Fetches one page of a list: the query's field `field` with a filter of type `kind`, and these
+/// fields of each item.
 pub(crate) fn list<T: DeserializeOwned>(
     field: &str,
     kind: &str,
@@ -71,54 +72,54 @@ pub(crate) fn list<T: DeserializeOwned>(
     page(&query, &variables, &format!("/{field}"))
 }
 
-/// Reads a part of a list that is asked for by a query of its own.
+/// Fetches one page of a list with a custom query.
 pub(crate) fn page<T: DeserializeOwned>(query: &str, variables: &Value, place: &str) -> Result<Page<T>> {
     let Connection { nodes: items, page_info: PageInfo { has_next_page, end_cursor } } = ask(query, variables, place)?;
     Ok(Page { items, next_cursor: end_cursor.filter(|_| has_next_page) })
 }
 
 impl Part {
-    /// Adds the part to the variables of a query.
+    /// Adds the page arguments to the variables of a query.
     pub(crate) fn fill(&self, variables: &mut Value) {
         variables["first"] = self.limit.clamp(1, 100).into();
         variables["after"] = json!(self.cursor);
     }
 }
 
-/// That it is done; there is nothing else to tell.
+/// Confirmation of a request that returns no data.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Done {
     done: bool,
 }
 
-/// Runs a mutation whose answer says only whether it succeeded.
+/// Runs a mutation whose response has only a success flag.
 pub(crate) fn done(query: &str, variables: &Value, place: &str) -> Result<Done> {
     Ok(Done { done: ask(query, variables, &format!("{place}/success"))? })
 }
 
-/// Something of which only the name is asked for, or what stands for it.
+/// An object with a name, or with another field under the alias `name`.
 #[derive(Deserialize)]
 struct Named {
     name: String,
 }
 
-/// Something of which only the name is kept; null where there is none.
+/// Deserializes an object to its name, or null to `None`.
 pub(crate) fn name<'de, D: Deserializer<'de>>(json: D) -> Result<Option<String>, D::Error> {
     Ok(Option::<Named>::deserialize(json)?.map(|named| named.name))
 }
 
-/// A list within an object.
+/// A list inside an object.
 #[derive(Deserialize)]
 struct Nodes<T> {
     nodes: Vec<T>,
 }
 
-/// A list within an object, without what stands around it.
+/// Deserializes an object with a list to the list.
 pub(crate) fn nodes<'de, D: Deserializer<'de>, T: DeserializeOwned>(json: D) -> Result<Vec<T>, D::Error> {
     Ok(Nodes::deserialize(json)?.nodes)
 }
 
-/// A list within an object, of which only the names are kept.
+/// Deserializes an object with a list to the names of its items.
 pub(crate) fn names<'de, D: Deserializer<'de>>(json: D) -> Result<Vec<String>, D::Error> {
     Ok(Nodes::<Named>::deserialize(json)?.nodes.into_iter().map(|named| named.name).collect())
 }
@@ -143,11 +144,12 @@ struct Problem {
 #[serde(default, rename_all = "camelCase")]
 struct Extensions {
     code: String,
-    /// Says more than the message.
+    /// Message with more detail than the plain message.
     user_presentable_message: Option<String>,
 }
 
-/// An answer with `errors` and without data is a refusal, whatever its status: 200, or 400 for all kinds.
+/// Maps Linear's errors. A response with `errors` is an error if it has no data or no success
+/// status: Linear sends 200, or 400 for all kinds of errors.
 fn refusal(response: &Response) -> Option<ToolError> {
     let Answer { data, errors } = response.json().ok()?;
     let first = errors.first().filter(|_| data.is_null() || !response.is_success())?;
@@ -164,7 +166,7 @@ fn refusal(response: &Response) -> Option<ToolError> {
         "RATELIMITED" => "rate_limited",
         "INPUT_ERROR" | "INVALID_INPUT" | "USER_ERROR" | "GRAPHQL_VALIDATION_FAILED" => "invalid_input",
         "INTERNAL_SERVER_ERROR" | "LOCK_TIMEOUT" => "upstream_unavailable",
-        // The usual rules know what the status says; with 200 it says nothing.
+        // The default rules map the status, but 200 has no information.
         _ if response.is_success() => "upstream_error",
         _ => return None,
     };
@@ -175,7 +177,8 @@ fn refusal(response: &Response) -> Option<ToolError> {
     })
 }
 
-/// Until the limit that is used up begins anew, which Linear tells in milliseconds since 1970.
+/// Returns the time until the exhausted limit is reset. Linear sends the reset time in milliseconds
+/// since 1970.
 fn wait(response: &Response) -> Option<Duration> {
     let used_up =
         |name: &str| response.header(&format!("x-ratelimit-{name}-remaining")).is_some_and(|left| left.trim() == "0");

@@ -11,18 +11,18 @@ const FIELDS: &str = "id body url createdAt user { name } parent { name: id }";
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all(deserialize = "camelCase"))]
 pub(crate) struct Comment {
-    /// What `LINEAR_UPDATE_COMMENT` takes, and `parent` of answers.
+    /// Id of the comment, for `LINEAR_UPDATE_COMMENT` and for `parent` of replies.
     id: String,
-    /// In Markdown.
+    /// Text, in Markdown.
     body: String,
-    /// Name of who wrote it; missing for applications.
+    /// Name of the author; missing for applications.
     #[serde(rename(deserialize = "user"), deserialize_with = "name", skip_serializing_if = "Option::is_none")]
     author: Option<String>,
-    /// Id of the comment that it answers.
+    /// Id of the comment that this one replies to.
     #[serde(deserialize_with = "name", skip_serializing_if = "Option::is_none")]
     parent: Option<String>,
     created_at: String,
-    /// For people.
+    /// URL of the web page.
     url: String,
 }
 
@@ -34,7 +34,7 @@ pub(crate) struct ListComments {
     part: Part,
 }
 
-/// Lists the comments on an issue, with their answers.
+/// Lists the comments on an issue, with their replies.
 #[tool(
     read_only,
     idempotent,
@@ -57,14 +57,14 @@ pub(crate) fn list_comments(input: ListComments) -> Result<Page<Comment>> {
 pub(crate) struct NewComment {
     #[serde(flatten)]
     of: OfIssue,
-    /// In Markdown.
+    /// Text, in Markdown.
     #[schemars(length(min = 1))]
     body: String,
-    /// Id of the comment to answer.
+    /// Id of the comment to reply to.
     parent: Option<String>,
 }
 
-/// Comments on an issue, or answers a comment.
+/// Adds a comment to an issue, or replies to a comment.
 #[tool(
     important,
     scopes("comments:create"),
@@ -86,7 +86,7 @@ pub(crate) struct ChangedComment {
     /// Id of the comment, from `LINEAR_LIST_COMMENTS`.
     #[schemars(length(min = 1))]
     comment: String,
-    /// The new text, in Markdown.
+    /// New text, in Markdown.
     #[schemars(length(min = 1))]
     body: String,
 }

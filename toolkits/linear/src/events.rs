@@ -1,11 +1,11 @@
-//! News that Linear sends.
+//! Webhook trigger for events that Linear sends.
 
 use data_encoding::HEXLOWER_PERMISSIVE;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 use toolkit_sdk::prelude::*;
 
-/// A delivery that is older, in milliseconds, may be one that somebody kept and sends again.
+/// Max age of a delivery, in milliseconds. An older one may be a replay of a captured delivery.
 const OLDEST: u64 = 60_000;
 
 #[derive(Deserialize, JsonSchema)]
@@ -13,50 +13,51 @@ pub(crate) struct Config {
     /// Signing secret of the webhook: linear.app, Settings, API, Webhooks.
     #[schemars(length(min = 16), extend("writeOnly" = true))]
     signing_secret: String,
-    /// Only events of these types: `Issue`, `Comment`, `Project`, `Cycle`, `IssueLabel` and so on. Empty: all that the webhook sends.
+    /// Only events of these types: `Issue`, `Comment`, `Project`, `Cycle`, `IssueLabel` and so on.
+    /// If empty, all types that the webhook sends.
     #[serde(default)]
     types: Vec<String>,
-    /// Only these actions: `create`, `update`, `remove`. Empty: all.
+    /// Only these actions: `create`, `update`, `remove`. If empty, all actions.
     #[serde(default)]
     actions: Vec<String>,
 }
 
-/// What happened.
+/// An event.
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all(deserialize = "camelCase"))]
 pub(crate) struct Event {
-    /// `create`, `update`, `remove` and so on.
+    /// Action: `create`, `update`, `remove` and so on.
     action: String,
-    /// `Issue`, `Comment`, `Project` and so on.
+    /// Type of the object: `Issue`, `Comment`, `Project` and so on.
     #[serde(rename = "type")]
     kind: String,
-    /// When.
+    /// Time of the event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     created_at: Option<String>,
-    /// Who did it: `id`, `name`, `type`.
+    /// User or application that caused the event: `id`, `name`, `type`.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     actor: Value,
-    /// The thing as it is now, or was when it was removed.
+    /// Object after the event, or before it was removed.
     #[serde(default)]
     data: Value,
-    /// Of an update: the members that changed, as they were.
+    /// For an update: old values of the members that changed.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     updated_from: Value,
-    /// The thing, for people.
+    /// URL of the object's web page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     url: Option<String>,
 }
 
-/// When a delivery was sent.
+/// Time at which a delivery was sent.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Sent {
-    /// In milliseconds since 1970.
+    /// Time in milliseconds since 1970.
     webhook_timestamp: u64,
 }
 
-/// Fires when issues, comments, projects and so on are made, changed or removed. Needs a webhook at Linear with this trigger's address,
-/// and its signing secret here.
+/// Fires when issues, comments, projects and so on are created, changed or removed. Needs a webhook
+/// at Linear with the URL of this trigger, and its signing secret here.
 #[trigger(webhook)]
 pub(crate) fn event_received(config: Config, request: Inbound) -> Result<Received<Event>> {
     verify(&config, &request)?;
@@ -73,7 +74,8 @@ pub(crate) fn event_received(config: Config, request: Inbound) -> Result<Receive
     Ok(if wanted { Received::event(delivery, event) } else { Received::nothing() })
 }
 
-/// Checks that who sent this knows the secret: HMAC-SHA256 over the bytes as they came, compared in constant time.
+/// Verifies the signature of a delivery: HMAC-SHA256 with the secret over the raw body, compared in
+/// constant time.
 fn verify(config: &Config, request: &Inbound) -> Result<()> {
     let hint = "enter the signing secret of the webhook that sends here";
     let Some(signature) = request.header("linear-signature") else {

@@ -9,23 +9,23 @@ use crate::names::{self, of_person, of_team};
 const FIELDS: &str = "id identifier title url priorityLabel estimate dueDate createdAt updatedAt state { name } assignee { name } \
     team { name: key } project { name } labels { nodes { name } }";
 
-/// An issue, without its text.
+/// An issue, without its description.
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all(deserialize = "camelCase"))]
 pub(crate) struct Issue {
     id: String,
-    /// For example `ENG-123`: what other tools take.
+    /// Identifier, for example `ENG-123`, for other tools.
     identifier: String,
     title: String,
-    /// For people.
+    /// URL of the web page.
     url: String,
-    /// Name of the state that it is in.
+    /// Name of its state.
     #[serde(deserialize_with = "name")]
     state: Option<String>,
     /// `No priority`, `Urgent`, `High`, `Medium` or `Low`.
     #[serde(rename(deserialize = "priorityLabel"))]
     priority: String,
-    /// Name of who works on it.
+    /// Name of the assignee.
     #[serde(deserialize_with = "name", skip_serializing_if = "Option::is_none")]
     assignee: Option<String>,
     /// Key of the team.
@@ -37,7 +37,7 @@ pub(crate) struct Issue {
     labels: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     estimate: Option<f64>,
-    /// A day.
+    /// Due date.
     #[serde(skip_serializing_if = "Option::is_none")]
     due_date: Option<String>,
     created_at: String,
@@ -46,14 +46,14 @@ pub(crate) struct Issue {
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Search {
-    /// Words that stand in titles, descriptions or comments.
+    /// Words in titles, descriptions or comments.
     #[schemars(length(min = 1))]
     query: String,
     #[serde(flatten)]
     part: Part,
 }
 
-/// Finds issues by words, those that fit best first.
+/// Searches issues by words, best match first.
 #[tool(
     read_only,
     idempotent,
@@ -76,7 +76,7 @@ pub(crate) fn search_issues(input: Search) -> Result<Page<Issue>> {
 pub(crate) struct ListIssues {
     /// Key or name of the team.
     team: Option<String>,
-    /// Who works on it: `me`, an email address or a name.
+    /// Assignee: `me`, an email address or a name.
     assignee: Option<String>,
     /// Name of the state: `In Progress`.
     state: Option<String>,
@@ -84,19 +84,19 @@ pub(crate) struct ListIssues {
     label: Option<String>,
     /// Name of the project.
     project: Option<String>,
-    /// Only those of the teams' current cycles.
+    /// Only issues of the teams' current cycles.
     #[serde(default)]
     current_cycle: bool,
-    /// Only those changed since then, RFC 3339; `-P1W` is a week ago.
+    /// Only issues changed since this time, RFC 3339; `-P1W` is a week ago.
     updated_since: Option<String>,
-    /// Also those that are completed or canceled.
+    /// Includes completed and canceled issues.
     #[serde(default)]
     closed: bool,
     #[serde(flatten)]
     part: Part,
 }
 
-/// Lists issues by team, assignee, state, label, project or cycle: open ones, unless asked otherwise.
+/// Lists issues by team, assignee, state, label, project or cycle: only open ones by default.
 #[tool(
     read_only,
     idempotent,
@@ -120,7 +120,7 @@ pub(crate) fn list_issues(input: ListIssues) -> Result<Page<Issue>> {
     for (member, value) in wanted.into_iter().filter_map(|(member, value)| Some((member, value?))) {
         filter[member] = value;
     }
-    // Who names a state wants it, open or not.
+    // A state filter selects open and closed issues.
     if !input.closed && input.state.is_none() {
         filter["state"] = json!({ "type": { "nin": ["completed", "canceled", "duplicate"] } });
     }
@@ -134,39 +134,39 @@ pub(crate) struct OfIssue {
     pub(crate) issue: String,
 }
 
-/// An issue as a whole.
+/// An issue with all details.
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all(deserialize = "camelCase"))]
 pub(crate) struct Whole {
     #[serde(flatten)]
     issue: Issue,
-    /// In Markdown.
+    /// Description, in Markdown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     description: Option<String>,
-    /// Identifier of the issue that it is a part of.
+    /// Identifier of the parent issue.
     #[serde(default, deserialize_with = "name", skip_serializing_if = "Option::is_none")]
     parent: Option<String>,
-    /// Identifiers of its parts.
+    /// Identifiers of the sub-issues.
     #[serde(deserialize_with = "names", skip_serializing_if = "Vec::is_empty")]
     children: Vec<String>,
-    /// Other issues that it has to do with.
+    /// Relations to other issues.
     #[serde(deserialize_with = "nodes", skip_serializing_if = "Vec::is_empty")]
     relations: Vec<Relation>,
     /// Links: pull requests, designs, conversations.
     #[serde(deserialize_with = "nodes", skip_serializing_if = "Vec::is_empty")]
     attachments: Vec<Attachment>,
-    /// Name of the branch for it.
+    /// Name of the branch for the issue.
     branch_name: String,
 }
 
 #[derive(Serialize, Deserialize, JsonSchema)]
 struct Relation {
-    /// What `LINEAR_DELETE_RELATION` takes.
+    /// Id of the relation, for `LINEAR_DELETE_RELATION`.
     id: String,
     /// `blocks`, `duplicate`, `related` or `similar`.
     #[serde(rename = "type")]
     kind: String,
-    /// Identifier.
+    /// Identifier of the other issue.
     #[serde(rename(deserialize = "relatedIssue"), deserialize_with = "identifier")]
     issue: String,
 }
@@ -177,13 +177,14 @@ fn identifier<'de, D: Deserializer<'de>>(json: D) -> Result<String, D::Error> {
 
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Attachment {
-    /// What `LINEAR_DELETE_ATTACHMENT` takes.
+    /// Id of the attachment, for `LINEAR_DELETE_ATTACHMENT`.
     id: String,
     title: String,
     url: String,
 }
 
-/// Gets an issue: description, state, parts, relations and links. Its comments are listed by `LINEAR_LIST_COMMENTS`.
+/// Gets an issue: description, state, sub-issues, relations and links. Its comments are listed by
+/// `LINEAR_LIST_COMMENTS`.
 #[tool(
     read_only,
     idempotent,
@@ -201,7 +202,7 @@ pub(crate) fn get_issue(input: OfIssue) -> Result<Whole> {
     ask(&query, &json!({ "id": input.issue }), "/issue")
 }
 
-/// How soon.
+/// Priority of an issue.
 #[derive(Clone, Copy, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum Priority {
@@ -212,29 +213,30 @@ enum Priority {
     Low,
 }
 
-/// What creating and changing have in common.
+/// Fields for creating and changing an issue.
 #[derive(Deserialize, JsonSchema)]
 struct Details {
-    /// Text, in Markdown.
+    /// Description, in Markdown.
     description: Option<String>,
-    /// Who works on it: `me`, an email address, a name, or `none`.
+    /// Assignee: `me`, an email address, a name, or `none`.
     assignee: Option<String>,
-    /// Name of the state: `Todo`, `In Progress`. `LINEAR_GET_TEAM` tells those of the team.
+    /// Name of the state: `Todo`, `In Progress`. `LINEAR_GET_TEAM` lists those of the team.
     state: Option<String>,
     priority: Option<Priority>,
     /// Name of the project, or `none`.
     project: Option<String>,
-    /// A day: `2026-01-31`.
+    /// Due date: `2026-01-31`.
     due_date: Option<String>,
-    /// Points.
+    /// Estimate in points.
     #[schemars(range(min = 0))]
     estimate: Option<u32>,
-    /// Identifier of the issue that it is a part of, or `none`.
+    /// Identifier of the parent issue, or `none`.
     parent: Option<String>,
 }
 
 impl Details {
-    /// Adds them to the input of a mutation. `team` is the id of the issue's team; without a state it does not matter.
+    /// Adds the fields to the input of a mutation. `team` is the id of the issue's team, used only
+    /// if a state is given.
     fn fill(&self, input: &mut Value, team: &str) -> Result<()> {
         let or_none = |text: &str, find: fn(&str) -> Result<String>| {
             if text == "none" { Ok(Value::Null) } else { find(text).map(Value::from) }
@@ -272,7 +274,7 @@ pub(crate) struct NewIssue {
     details: Details,
 }
 
-/// Creates an issue in a team. Names are enough for team, person, state, labels and project.
+/// Creates an issue in a team. Team, assignee, state, labels and project can be given by name.
 #[tool(
     important,
     scopes("write"),
@@ -299,14 +301,15 @@ pub(crate) struct Changes {
     /// Names of labels to add.
     #[serde(default)]
     add_labels: Vec<String>,
-    /// Names of labels to take off.
+    /// Names of labels to remove.
     #[serde(default)]
     remove_labels: Vec<String>,
     #[serde(flatten)]
     details: Details,
 }
 
-/// Changes an issue: state, assignee, title, text, priority, labels and so on. What is left out stays as it is.
+/// Changes an issue: state, assignee, title, description, priority, labels and so on. Fields that
+/// are left out stay unchanged.
 #[tool(
     destructive,
     idempotent,
@@ -346,19 +349,19 @@ fn run(mutation: &str, input: &OfIssue) -> Result<Done> {
     done(&query, &json!({ "id": input.issue }), &format!("/{mutation}"))
 }
 
-/// Archives an issue: it is out of all lists and can be brought back by `LINEAR_UNARCHIVE_ISSUE`.
+/// Archives an issue: it disappears from all lists and can be restored by `LINEAR_UNARCHIVE_ISSUE`.
 #[tool(destructive, idempotent, scopes("write"), example = r#"{"issue": "ENG-123"}"#)]
 pub(crate) fn archive_issue(input: OfIssue) -> Result<Done> {
     run("issueArchive", &input)
 }
 
-/// Brings an archived issue back, and one that was deleted not long ago.
+/// Restores an issue that was archived, or that was deleted recently.
 #[tool(idempotent, scopes("write"), example = r#"{"issue": "ENG-123"}"#)]
 pub(crate) fn unarchive_issue(input: OfIssue) -> Result<Done> {
     run("issueUnarchive", &input)
 }
 
-/// Moves an issue to the trash, where Linear deletes it for good after 30 days.
+/// Moves an issue to the trash, where Linear deletes it permanently after 30 days.
 #[tool(destructive, idempotent, scopes("write"), example = r#"{"issue": "ENG-123"}"#)]
 pub(crate) fn delete_issue(input: OfIssue) -> Result<Done> {
     run("issueDelete", &input)

@@ -1,15 +1,16 @@
-//! From the names that agents know to the ids that Linear takes.
+//! Resolution of names, as agents give them, to Linear's ids.
 
 use toolkit_sdk::prelude::*;
 
 use crate::api::ask;
 
-/// Whether a text is an id: a UUID.
+/// Returns true if a text is an id, which is a UUID.
 pub(crate) fn is_id(text: &str) -> bool {
     text.len() == 36 && text.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-')
 }
 
-/// A filter for what has this id, or one of these members in any case.
+/// Builds a filter for objects with this id, or with this text in one of the members, ignoring
+/// case.
 pub(crate) fn filter(text: &str, members: &[&str]) -> Value {
     if is_id(text) {
         return json!({ "id": { "eq": text } });
@@ -18,17 +19,17 @@ pub(crate) fn filter(text: &str, members: &[&str]) -> Value {
     json!({ "or": each.collect::<Vec<_>>() })
 }
 
-/// A filter for a team, by key, name or id.
+/// Builds a filter for a team, by key, name or id.
 pub(crate) fn of_team(text: &str) -> Value {
     filter(text, &["key", "name"])
 }
 
-/// A filter for a person: `me`, or by email address, name or id.
+/// Builds a filter for a user: `me`, or by email address, name or id.
 pub(crate) fn of_person(text: &str) -> Value {
     if text == "me" { json!({ "isMe": { "eq": true } }) } else { filter(text, &["email", "name", "displayName"]) }
 }
 
-/// The id of a team.
+/// Resolves a team to its id.
 pub(crate) fn team(text: &str) -> Result<String> {
     if is_id(text) {
         Ok(text.to_owned())
@@ -37,7 +38,7 @@ pub(crate) fn team(text: &str) -> Result<String> {
     }
 }
 
-/// The id of a person.
+/// Resolves a user to its id.
 pub(crate) fn person(text: &str) -> Result<String> {
     if is_id(text) {
         Ok(text.to_owned())
@@ -46,7 +47,7 @@ pub(crate) fn person(text: &str) -> Result<String> {
     }
 }
 
-/// The id of a state that issues of a team may be in.
+/// Resolves a workflow state of a team to its id.
 pub(crate) fn state(text: &str, team: &str) -> Result<String> {
     if is_id(text) {
         return Ok(text.to_owned());
@@ -55,7 +56,7 @@ pub(crate) fn state(text: &str, team: &str) -> Result<String> {
     one("workflowStates", "WorkflowStateFilter", &filter, text, "LINEAR_GET_TEAM")
 }
 
-/// The ids of labels that issues of a team may have.
+/// Resolves labels, shared or of a team, to their ids.
 pub(crate) fn labels(texts: &[String], team: &str) -> Result<Vec<String>> {
     let label = |text: &String| {
         if is_id(text) {
@@ -68,7 +69,7 @@ pub(crate) fn labels(texts: &[String], team: &str) -> Result<Vec<String>> {
     texts.iter().map(label).collect()
 }
 
-/// The id of a project.
+/// Resolves a project to its id.
 pub(crate) fn project(text: &str) -> Result<String> {
     if is_id(text) {
         return Ok(text.to_owned());
@@ -81,7 +82,7 @@ struct Found {
     id: String,
 }
 
-/// The one thing that a filter lets through.
+/// Returns the id of the only object that matches a filter.
 fn one(field: &str, kind: &str, filter: &Value, text: &str, tool: &str) -> Result<String> {
     let query = format!("query($filter: {kind}) {{ {field}(filter: $filter, first: 2) {{ nodes {{ id }} }} }}");
     let found: Vec<Found> = ask(&query, &json!({ "filter": filter }), &format!("/{field}/nodes"))?;

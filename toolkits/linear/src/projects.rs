@@ -1,4 +1,4 @@
-//! Projects and the reports on them.
+//! Projects, their documents and their updates.
 
 use toolkit_sdk::prelude::*;
 
@@ -16,28 +16,28 @@ pub(crate) struct Project {
     name: String,
     #[serde(skip_serializing_if = "String::is_empty")]
     description: String,
-    /// Name of the status that it is in.
+    /// Name of its status.
     #[serde(deserialize_with = "name")]
     status: Option<String>,
-    /// Name of who leads it.
+    /// Name of the lead.
     #[serde(deserialize_with = "name", skip_serializing_if = "Option::is_none")]
     lead: Option<String>,
     /// Keys of its teams.
     #[serde(deserialize_with = "names")]
     teams: Vec<String>,
-    /// How much is done, 0 to 1.
+    /// Completed share, 0 to 1.
     progress: f64,
-    /// As last reported: `onTrack`, `atRisk` or `offTrack`.
+    /// Health from the last update: `onTrack`, `atRisk` or `offTrack`.
     #[serde(skip_serializing_if = "Option::is_none")]
     health: Option<String>,
-    /// A day.
+    /// Start date.
     #[serde(skip_serializing_if = "Option::is_none")]
     start_date: Option<String>,
-    /// A day.
+    /// Target date.
     #[serde(skip_serializing_if = "Option::is_none")]
     target_date: Option<String>,
     updated_at: String,
-    /// For people.
+    /// URL of the web page.
     url: String,
 }
 
@@ -45,9 +45,9 @@ pub(crate) struct Project {
 pub(crate) struct ListProjects {
     /// Key or name of a team.
     team: Option<String>,
-    /// Who leads it: `me`, an email address or a name.
+    /// Lead: `me`, an email address or a name.
     lead: Option<String>,
-    /// A part of the name.
+    /// Part of the name.
     name: Option<String>,
     #[serde(flatten)]
     part: Part,
@@ -76,15 +76,15 @@ pub(crate) struct OfProject {
     project: String,
 }
 
-/// A project with its text.
+/// A project with its content.
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Whole {
     #[serde(flatten)]
     project: Project,
-    /// What it is about, in Markdown.
+    /// Content, in Markdown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     content: Option<String>,
-    /// Its documents; `LINEAR_GET_DOCUMENT` reads one.
+    /// Documents of the project; `LINEAR_GET_DOCUMENT` reads one.
     #[serde(deserialize_with = "nodes", skip_serializing_if = "Vec::is_empty")]
     documents: Vec<Listed>,
 }
@@ -95,7 +95,7 @@ struct Listed {
     title: String,
 }
 
-/// Gets a project: what it is about, status, lead, dates, progress, documents.
+/// Gets a project: content, status, lead, dates, progress, documents.
 #[tool(
     read_only,
     idempotent,
@@ -123,18 +123,18 @@ pub(crate) struct OfDocument {
 pub(crate) struct Document {
     id: String,
     title: String,
-    /// In Markdown.
+    /// Content, in Markdown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     content: Option<String>,
-    /// Name of the project that it belongs to.
+    /// Name of its project.
     #[serde(deserialize_with = "name", skip_serializing_if = "Option::is_none")]
     project: Option<String>,
     updated_at: String,
-    /// For people.
+    /// URL of the web page.
     url: String,
 }
 
-/// Reads a document, with its content in Markdown.
+/// Gets a document, with its content in Markdown.
 #[tool(
     read_only,
     idempotent,
@@ -147,19 +147,19 @@ pub(crate) fn get_document(input: OfDocument) -> Result<Document> {
     ask(query, &json!({ "id": input.document }), "/document")
 }
 
-/// What creating and changing have in common.
+/// Fields for creating and changing a project.
 #[derive(Deserialize, JsonSchema)]
 struct Details {
-    /// One line.
+    /// Short description, one line.
     #[schemars(length(max = 255))]
     description: Option<String>,
-    /// What it is about, in Markdown.
+    /// Content, in Markdown.
     content: Option<String>,
-    /// Who leads it: `me`, an email address or a name.
+    /// Lead: `me`, an email address or a name.
     lead: Option<String>,
-    /// A day: `2026-01-31`.
+    /// Start date: `2026-01-31`.
     start_date: Option<String>,
-    /// A day: `2026-01-31`.
+    /// Target date: `2026-01-31`.
     target_date: Option<String>,
 }
 
@@ -191,7 +191,7 @@ pub(crate) struct NewProject {
     details: Details,
 }
 
-/// Creates a project of one team or several.
+/// Creates a project of one or more teams.
 #[tool(
     scopes("write"),
     example = r#"{"name": "Passkeys", "teams": ["ENG"], "lead": "me", "target_date": "2026-12-31"}"#
@@ -210,14 +210,15 @@ pub(crate) fn create_project(input: NewProject) -> Result<Project> {
 pub(crate) struct Changes {
     #[serde(flatten)]
     of: OfProject,
-    /// The new name.
+    /// New name.
     #[schemars(length(min = 1, max = 80))]
     name: Option<String>,
     #[serde(flatten)]
     details: Details,
 }
 
-/// Changes a project: name, text, lead, dates. What is left out stays as it is.
+/// Changes a project: name, description, content, lead, dates. Fields that are left out stay
+/// unchanged.
 #[tool(destructive, idempotent, scopes("write"), example = r#"{"project": "Passkeys", "target_date": "2027-01-31"}"#)]
 pub(crate) fn update_project(input: Changes) -> Result<Project> {
     let project = known::project(&input.of.project)?;
@@ -233,7 +234,7 @@ pub(crate) fn update_project(input: Changes) -> Result<Project> {
     ask(&query, &json!({ "id": project, "input": body }), "/projectUpdate/project")
 }
 
-/// How a project does.
+/// Health of a project.
 #[derive(Clone, Copy, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all(deserialize = "snake_case", serialize = "camelCase"))]
 enum Health {
@@ -246,21 +247,21 @@ enum Health {
 pub(crate) struct Report {
     #[serde(flatten)]
     of: OfProject,
-    /// In Markdown.
+    /// Text, in Markdown.
     #[schemars(length(min = 1))]
     body: String,
     health: Option<Health>,
 }
 
-/// A report that was posted.
+/// A project update that was posted.
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Posted {
     id: String,
-    /// For people.
+    /// URL of the web page.
     url: String,
 }
 
-/// Reports how a project does, to everyone who follows it.
+/// Posts an update on a project's health, which all its followers receive.
 #[tool(
     scopes("write"),
     example = r#"{"project": "Passkeys", "body": "Sign-up works, **sign-in** next", "health": "on_track"}"#

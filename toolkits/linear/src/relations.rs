@@ -1,17 +1,17 @@
-//! What issues have to do with each other, and with things elsewhere.
+//! Relations between issues, and links of issues.
 
 use toolkit_sdk::prelude::*;
 
 use crate::api::{Done, ask, done};
 use crate::issues::{Attachment, OfIssue};
 
-/// How.
+/// Type of a relation.
 #[derive(Clone, Copy, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum Kind {
-    /// The first must be done before the second.
+    /// The first issue must be done before the second.
     Blocks,
-    /// The first is the same as the second.
+    /// The first issue is a duplicate of the second.
     Duplicate,
     Related,
 }
@@ -28,7 +28,7 @@ pub(crate) struct Relate {
     related_issue: String,
 }
 
-/// Says that an issue blocks another, is a duplicate of it, or has to do with it.
+/// Relates an issue to another: as blocking it, as a duplicate of it, or as related.
 #[tool(idempotent, scopes("write"), example = r#"{"issue": "ENG-123", "type": "blocks", "related_issue": "ENG-124"}"#)]
 pub(crate) fn relate_issues(input: Relate) -> Result<Done> {
     let query = "mutation($input: IssueRelationCreateInput!) { issueRelationCreate(input: $input) { success } }";
@@ -42,7 +42,7 @@ pub(crate) struct NewLink {
     of: OfIssue,
     #[schemars(length(min = 1), extend("format" = "uri"))]
     url: String,
-    /// Shown instead of the address.
+    /// Title shown instead of the URL.
     title: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Teams, and what they have: people, states, labels, cycles.
+//! Teams, with their members, states, labels and cycles.
 
 use toolkit_sdk::prelude::*;
 
@@ -7,7 +7,7 @@ use crate::names::{self, of_team};
 
 const PERSON: &str = "id name displayName email active";
 
-/// A person.
+/// A user.
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all(deserialize = "camelCase"))]
 pub(crate) struct Person {
@@ -15,11 +15,11 @@ pub(crate) struct Person {
     name: String,
     display_name: String,
     email: String,
-    /// Whether the account is in use.
+    /// True if the account is active.
     active: bool,
 }
 
-/// Tells who the connected account is.
+/// Gets the user of the connected account.
 #[tool(read_only, idempotent, important, scopes("read"), egress("POST api.linear.app/graphql"), example = r#"{}"#)]
 pub(crate) fn get_me() -> Result<Person> {
     ask(&format!("query {{ viewer {{ {PERSON} }} }}"), &json!({}), "/viewer")
@@ -27,13 +27,13 @@ pub(crate) fn get_me() -> Result<Person> {
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct ListUsers {
-    /// A part of the name.
+    /// Part of the name.
     name: Option<String>,
     #[serde(flatten)]
     part: Part,
 }
 
-/// Lists people of the workspace.
+/// Lists users of the workspace.
 #[tool(read_only, idempotent, scopes("read"), egress("POST api.linear.app/graphql"), example = r#"{"name": "ada"}"#)]
 pub(crate) fn list_users(input: ListUsers) -> Result<Page<Person>> {
     let filter = input.name.map_or_else(|| json!({}), |name| json!({ "name": { "containsIgnoreCase": name } }));
@@ -44,7 +44,7 @@ pub(crate) fn list_users(input: ListUsers) -> Result<Page<Person>> {
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Team {
     id: String,
-    /// What identifiers of its issues begin with: `ENG`.
+    /// Key, the prefix of its issues' identifiers: `ENG`.
     key: String,
     name: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -64,12 +64,12 @@ pub(crate) struct OfTeam {
     team: String,
 }
 
-/// A team as a whole.
+/// A team with all details.
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Whole {
     #[serde(flatten)]
     team: Team,
-    /// What its issues go through.
+    /// States of its issues.
     #[serde(deserialize_with = "nodes")]
     states: Vec<State>,
     #[serde(deserialize_with = "nodes")]
@@ -90,7 +90,7 @@ struct Member {
     email: String,
 }
 
-/// Gets a team: the states that its issues go through, and its members.
+/// Gets a team: the states of its issues, and its members.
 #[tool(read_only, idempotent, scopes("read"), egress("POST api.linear.app/graphql"), example = r#"{"team": "ENG"}"#)]
 pub(crate) fn get_team(input: OfTeam) -> Result<Whole> {
     let query = "query($id: String!) { team(id: $id) { id key name description states { nodes { name type } } \
@@ -105,20 +105,20 @@ pub(crate) struct Label {
     name: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     description: Option<String>,
-    /// Key of the team that it belongs to; missing when all teams have it.
+    /// Key of its team; missing for a label of all teams.
     #[serde(deserialize_with = "name", skip_serializing_if = "Option::is_none")]
     team: Option<String>,
 }
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct ListOfTeam {
-    /// Key or name of the team; left out, of all.
+    /// Key or name of the team. Defaults to all teams.
     team: Option<String>,
     #[serde(flatten)]
     part: Part,
 }
 
-/// Lists labels for issues: those of a team and those that all teams have.
+/// Lists labels for issues: those of a team and those of all teams.
 #[tool(read_only, idempotent, scopes("read"), egress("POST api.linear.app/graphql"), example = r#"{"team": "ENG"}"#)]
 pub(crate) fn list_labels(input: ListOfTeam) -> Result<Page<Label>> {
     let filter = match &input.team {
@@ -128,7 +128,7 @@ pub(crate) fn list_labels(input: ListOfTeam) -> Result<Page<Label>> {
     list("issueLabels", "IssueLabelFilter", "id name description team { name: key }", filter, &input.part)
 }
 
-/// A cycle: some weeks of work.
+/// A cycle: a period of some weeks of work.
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all(deserialize = "camelCase"))]
 pub(crate) struct Cycle {
@@ -141,13 +141,14 @@ pub(crate) struct Cycle {
     team: Option<String>,
     starts_at: String,
     ends_at: String,
-    /// How much is done, 0 to 1.
+    /// Completed share, 0 to 1.
     progress: f64,
-    /// Whether it runs now.
+    /// True if the cycle is running now.
     is_active: bool,
 }
 
-/// Lists cycles, the current one marked. Issues of the current ones are listed by `LINEAR_LIST_ISSUES`.
+/// Lists cycles and marks the current one. Issues of the current cycles are listed by
+/// `LINEAR_LIST_ISSUES`.
 #[tool(read_only, idempotent, scopes("read"), egress("POST api.linear.app/graphql"), example = r#"{"team": "ENG"}"#)]
 pub(crate) fn list_cycles(input: ListOfTeam) -> Result<Page<Cycle>> {
     let filter = input.team.as_deref().map_or_else(|| json!({}), |team| json!({ "team": of_team(team) }));

@@ -1,14 +1,14 @@
-//! What case files cannot say: how long to wait after a refusal.
+//! Test that case files cannot express: the wait after a rate limit.
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use toolkit_sdk::testing::{self, Exchange};
 
-/// 2026-01-01T00:00:00Z, when tests happen, in milliseconds.
+/// 2026-01-01T00:00:00Z, the current time in tests, in milliseconds.
 const NOW: u64 = 1_767_225_600_000;
 
-/// How long the tool says to wait when Linear answers this.
+/// Returns the wait that the tool reports for this response of Linear.
 fn wait(status: u16, headers: &Value) -> Option<Duration> {
     let error =
         json!({ "message": "Rate limit exceeded", "extensions": { "type": "ratelimited", "code": "RATELIMITED" } });

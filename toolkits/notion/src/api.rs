@@ -1,12 +1,12 @@
-//! What all requests share: the address, the version of the API, ids, pages, and what Notion's refusals mean.
+//! Code shared by all requests: base URL, API version, ids, pages, and Notion's errors.
 
 use toolkit_sdk::prelude::*;
 
-/// The first version that speaks Markdown.
+/// Client with the first API version that supports Markdown.
 pub(crate) const API: Client =
     Client::new("https://api.notion.com/v1").headers(&[("notion-version", "2026-03-11")]).errors(refusal);
 
-/// Which part of a list to read.
+/// Page of a list to return.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Part {
     /// How many to answer, at most.
@@ -22,7 +22,7 @@ fn twenty_five() -> u32 {
 }
 
 impl Part {
-    /// Adds the part to the body of a question.
+    /// Adds the page arguments to the body of a query.
     pub(crate) fn fill(&self, body: &mut Value) {
         body["page_size"] = self.limit.clamp(1, 100).into();
         if let Some(cursor) = &self.cursor {
@@ -31,29 +31,29 @@ impl Part {
     }
 }
 
-/// A part of a list.
+/// One page of a list.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Page<T> {
     items: Vec<T>,
-    /// The `cursor` to read on with; missing at the end.
+    /// `cursor` of the next request; missing on the last page.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_cursor: Option<String>,
 }
 
-/// A part of a list as Notion writes it.
+/// One page of a list in Notion's format.
 #[derive(Deserialize)]
 struct Listed<T> {
     results: Vec<T>,
     next_cursor: Option<String>,
 }
 
-/// Reads a part of a list, each item told by a function.
+/// Fetches one page of a list and converts each item.
 pub(crate) fn list<S: serde::de::DeserializeOwned, T>(request: Request, tell: impl Fn(S) -> T) -> Result<Page<T>> {
     let Listed { results, next_cursor } = request.send()?.json()?;
     Ok(Page { items: results.into_iter().map(tell).collect(), next_cursor })
 }
 
-/// The id in what an agent writes: an id, or the address of a page, which ends in it.
+/// Extracts the id from the text of an agent: an id, or the URL of a page, which ends in its id.
 pub(crate) fn id(text: &str) -> &str {
     if !text.starts_with("https://") {
         return text;
@@ -63,7 +63,7 @@ pub(crate) fn id(text: &str) -> &str {
     name.rsplit('-').next().filter(|id| id.len() == 32).unwrap_or(name)
 }
 
-/// The usual rules know kind and message; this adds what to do.
+/// Maps Notion's errors. The default rules set kind and message; this function adds a suggestion.
 fn refusal(response: &Response) -> Option<ToolError> {
     let hint = match response.status() {
         404 => "find its id with NOTION_SEARCH; what is not shared with the integration looks as if it were not there",

@@ -10,10 +10,10 @@ use crate::text;
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Comment {
     id: String,
-    /// Comments of one discussion belong together: what `NOTION_CREATE_COMMENT` takes to answer.
+    /// Id of the discussion to which the comment belongs, for replies with `NOTION_CREATE_COMMENT`.
     discussion: String,
     text: String,
-    /// Id of who wrote it.
+    /// Id of the author.
     author: String,
     created_time: String,
 }
@@ -33,14 +33,14 @@ impl Comment {
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct ListComments {
-    /// Id or address of a page, or id of a block.
+    /// Id or URL of a page, or id of a block.
     #[schemars(length(min = 1))]
     page: String,
     #[serde(flatten)]
     part: Part,
 }
 
-/// Lists the comments on a page or block whose discussions are open.
+/// Lists the comments of open discussions on a page or block.
 #[tool(read_only, idempotent, example = r#"{"page": "59833787-2cf9-4fdf-8782-e53db20768a5"}"#)]
 pub(crate) fn list_comments(input: ListComments) -> Result<Page<Comment>> {
     let request = API.get("/comments").query("block_id", id(&input.page));
@@ -51,16 +51,16 @@ pub(crate) fn list_comments(input: ListComments) -> Result<Page<Comment>> {
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct NewComment {
-    /// Id or address of the page to comment on; or answer in a `discussion`.
+    /// Id or URL of the page to comment on; or reply in a `discussion`.
     page: Option<String>,
-    /// Id of the discussion to answer in, from `NOTION_LIST_COMMENTS`.
+    /// Id of the discussion to reply in, from `NOTION_LIST_COMMENTS`.
     discussion: Option<String>,
-    /// In Markdown.
+    /// Text, in Markdown.
     #[schemars(length(min = 1))]
     markdown: String,
 }
 
-/// Comments on a page, or answers in a discussion.
+/// Adds a comment to a page, or replies in a discussion.
 #[tool(
     important,
     example = r#"{"page": "59833787-2cf9-4fdf-8782-e53db20768a5", "markdown": "**Looks good**, one question inside"}"#

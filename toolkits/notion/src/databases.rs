@@ -1,4 +1,4 @@
-//! Databases: each has data sources, which are tables; their rows are pages.
+//! Databases. Each has data sources, which are tables whose rows are pages.
 
 use serde_json::{Map, Value};
 use toolkit_sdk::prelude::*;
@@ -9,7 +9,7 @@ use crate::text;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct OfDatabase {
-    /// Id or address of the database.
+    /// Id or URL of the database.
     #[schemars(length(min = 1))]
     database: String,
 }
@@ -19,21 +19,21 @@ pub(crate) struct OfDatabase {
 pub(crate) struct Database {
     id: String,
     title: String,
-    /// For people.
+    /// URL of the web page.
     url: String,
     data_sources: Vec<Source>,
 }
 
-/// A table of a database.
+/// A data source of a database.
 #[derive(Deserialize, Serialize, JsonSchema)]
 struct Source {
-    /// What other tools take as `data_source`.
+    /// Id of the data source, for `data_source` of other tools.
     id: String,
     #[serde(default)]
     name: String,
 }
 
-/// A database as Notion writes it.
+/// A database in Notion's format.
 #[derive(Deserialize)]
 struct Written {
     id: String,
@@ -52,7 +52,7 @@ impl From<Written> for Database {
     }
 }
 
-/// Gets a database and its data sources, which are what can be queried and filled.
+/// Gets a database and its data sources, which can be queried and filled.
 #[tool(read_only, idempotent, example = r#"{"database": "d9824bdc-8445-4327-be8b-5b47500af6ce"}"#)]
 pub(crate) fn get_database(input: OfDatabase) -> Result<Database> {
     let request = API.get("/databases/{database}").path("database", id(&input.database));
@@ -66,7 +66,7 @@ pub(crate) struct OfSource {
     data_source: String,
 }
 
-/// A table.
+/// A data source.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Table {
     id: String,
@@ -74,7 +74,7 @@ pub(crate) struct Table {
     properties: Vec<Column>,
 }
 
-/// A property that every entry has.
+/// A property of all entries.
 #[derive(Serialize, JsonSchema)]
 struct Column {
     name: String,
@@ -86,7 +86,8 @@ struct Column {
     options: Vec<String>,
 }
 
-/// Tells which properties the entries of a data source have, with their types and options. Use it before filling or querying one.
+/// Gets the properties of a data source, with their types and options. Use it before filling or
+/// querying one.
 #[tool(read_only, idempotent, important, example = r#"{"data_source": "bc1211ca-e3f1-4939-ae34-5260b16f627c"}"#)]
 pub(crate) fn get_data_source(input: OfSource) -> Result<Table> {
     let source: Value = API.get("/data_sources/{source}").path("source", id(&input.data_source)).send()?.json()?;
@@ -107,20 +108,21 @@ pub(crate) fn get_data_source(input: OfSource) -> Result<Table> {
 pub(crate) struct Query {
     #[serde(flatten)]
     of: OfSource,
-    /// Which entries, as Notion writes filters: `{"property": "Status", "status": {"equals": "Done"}}`,
-    /// `{"and": [{"property": "Due", "date": {"before": "2026-01-31"}}, {"property": "Done", "checkbox": {"equals": false}}]}`. Left
-    /// out, all.
+    /// Filter in Notion's format: `{"property": "Status", "status": {"equals": "Done"}}`, `{"and":
+    /// [{"property": "Due", "date": {"before": "2026-01-31"}}, {"property": "Done", "checkbox":
+    /// {"equals": false}}]}`. Defaults to all entries.
     filter: Option<Map<String, Value>>,
     /// Name of the property to sort by.
     sort_by: Option<String>,
-    /// Largest first.
+    /// Sorts the largest first.
     #[serde(default)]
     descending: bool,
     #[serde(flatten)]
     part: Part,
 }
 
-/// Lists entries of a data source, all or those that a filter lets through, with their properties in plain values.
+/// Lists entries of a data source, all or those that match a filter, with their properties as plain
+/// values.
 #[tool(
     read_only,
     idempotent,
@@ -142,7 +144,7 @@ pub(crate) fn query_data_source(input: Query) -> Result<Page<Described>> {
     list(request.json(&body), Described::of)
 }
 
-/// What a property may hold.
+/// Type of a property.
 #[derive(Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum Kind {
@@ -162,7 +164,7 @@ enum Kind {
     LastEditedTime,
 }
 
-/// A property that every entry will have.
+/// A property of all entries of a new data source.
 #[derive(Deserialize, JsonSchema)]
 struct NewColumn {
     #[schemars(length(min = 1))]
@@ -176,7 +178,7 @@ struct NewColumn {
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct NewDatabase {
-    /// Id or address of the page to put it on.
+    /// Id or URL of the page that will contain the database.
     #[schemars(length(min = 1))]
     parent_page: String,
     #[schemars(length(min = 1))]
@@ -194,7 +196,7 @@ fn name() -> String {
     "Name".to_owned()
 }
 
-/// Creates a database on a page, with one data source of these properties.
+/// Creates a database on a page, with one data source with these properties.
 #[tool(
     example = r#"{"parent_page": "59833787-2cf9-4fdf-8782-e53db20768a5", "title": "Tasks", "properties": [{"name": "Stage", "type": "select", "options": ["To do", "Done"]}, {"name": "Due", "type": "date"}]}"#
 )]

@@ -1,4 +1,4 @@
-//! News: pages that were edited, and what a webhook of the integration tells.
+//! Triggers: polling for edited pages, and webhook events of an integration.
 
 use data_encoding::{HEXLOWER, HEXLOWER_PERMISSIVE};
 use hmac::{Hmac, KeyInit, Mac};
@@ -9,32 +9,35 @@ use toolkit_sdk::prelude::*;
 use crate::api::{API, id};
 use crate::pages::Described;
 
-/// Pages that one request reads.
+/// Number of pages that one request reads.
 const PAGE: u64 = 50;
-/// Requests of one poll: more is not edited between two polls.
+/// Max number of requests of one poll. More edits are not expected between two polls.
 const MOST_REQUESTS: usize = 10;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Config {
-    /// Only entries of the data source with this id; left out, all pages that are shared with the integration.
+    /// Only entries of the data source with this id. Defaults to all pages that are shared with the
+    /// integration.
     data_source: Option<String>,
 }
 
-/// Where the last poll stood. Notion tells times in whole minutes, and more may be edited within the last one.
+/// Position of the last poll. Notion's times are whole minutes, so the last minute may get more
+/// edits.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Cursor {
-    /// The last edit seen.
+    /// Time of the last edit seen.
     time: String,
 }
 
-/// Pages as Notion lists them.
+/// A list of pages in Notion's format.
 #[derive(Deserialize)]
 struct Edited {
     results: Vec<Value>,
     next_cursor: Option<String>,
 }
 
-/// Fires for each page that is made or edited, with its properties and without its content; several edits within a minute are one.
+/// Fires for each page that is created or edited, with its properties and without its content;
+/// several edits within a minute are one event.
 #[trigger(poll, egress("POST api.notion.com/v1/"))]
 pub(crate) fn page_edited(config: Config, cursor: Option<Cursor>) -> Result<Polled<Described, Cursor>> {
     let Some(Cursor { time }) = cursor else {
@@ -56,11 +59,12 @@ pub(crate) fn page_edited(config: Config, cursor: Option<Cursor>) -> Result<Poll
     let newest = pages.first().map_or(time, |page| time_of(page).to_owned());
     let event =
         |page: Value| (format!("{} {}", page["id"].as_str().unwrap_or_default(), time_of(&page)), Described::of(page));
-    // Those of the last minute are told again; the platform knows them by their ids.
+    // Edits of the last minute are reported again. The platform drops events that were already
+    // reported, by their ids.
     Ok(Polled::new(Cursor { time: newest }).events(pages.into_iter().rev().map(event)))
 }
 
-/// Those last edited first.
+/// Fetches pages, last edited first.
 fn edited(config: &Config, limit: u64, cursor: Option<String>) -> Result<Edited> {
     let newest = json!({ "timestamp": "last_edited_time", "direction": "descending" });
     let (request, mut body) = match &config.data_source {
@@ -85,43 +89,46 @@ fn time_of(page: &Value) -> &str {
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Subscription {
-    /// The verification token that Notion sent here, see the trigger's first event; left out until then.
+    /// Verification token that Notion sent to this trigger, from its first event; omit it until
+    /// then.
     #[schemars(length(min = 16), extend("writeOnly" = true))]
     verification_token: Option<String>,
-    /// Only events of these types: `page.created`, `page.content_updated`, `page.properties_updated`, `comment.created` and so on.
-    /// Empty: all that the subscription has.
+    /// Only events of these types: `page.created`, `page.content_updated`,
+    /// `page.properties_updated`, `comment.created` and so on. If empty, all types of the
+    /// subscription.
     #[serde(default)]
     types: Vec<String>,
 }
 
-/// What happened.
+/// An event.
 #[derive(Default, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Event {
-    /// `page.created`, `page.content_updated`, `comment.created` and so on; `verification` for the token.
+    /// Type: `page.created`, `page.content_updated`, `comment.created` and so on; `verification`
+    /// for the token.
     #[serde(rename = "type")]
     kind: String,
-    /// When.
+    /// Time of the event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     timestamp: Option<String>,
-    /// What it happened to.
+    /// Object of the event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     entity: Option<Entity>,
-    /// Who did it.
+    /// Users or bots that caused the event.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     authors: Vec<Entity>,
-    /// More about it, depending on the type.
+    /// Further data, depending on the type.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     data: Value,
-    /// To be entered at Notion and in this trigger.
+    /// Token to enter at Notion and in this trigger.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     verification_token: Option<String>,
 }
 
-/// A page, a person and so on.
+/// A reference to a page, a user and so on.
 #[derive(Serialize, Deserialize, JsonSchema)]
 struct Entity {
     id: String,
-    /// `page`, `data_source`, `block`, `comment`, `person`, `bot`.
+    /// Type: `page`, `data_source`, `block`, `comment`, `person`, `bot`.
     #[serde(rename = "type")]
     kind: String,
 }
@@ -138,16 +145,17 @@ struct Delivery {
     event: Event,
 }
 
-/// Fires for what a webhook subscription of the integration tells: pages, data sources and comments that are made, changed or deleted.
-/// Make the subscription at Notion (the integration's settings, Webhooks) with this trigger's address: the first event is the token
-/// to enter there and here. Nothing else is believed until then.
+/// Fires for events of a webhook subscription of the integration: pages, data sources and comments
+/// that are created, changed or deleted. Create the subscription at Notion (the integration's
+/// settings, Webhooks) with the URL of this trigger: the first event contains the token to enter
+/// there and here. Until then, no other event is accepted.
 #[trigger(webhook)]
 pub(crate) fn event_received(config: Subscription, request: Inbound) -> Result<Received<Event>> {
     let Some(token) = &config.verification_token else {
         let Handshake { verification_token } = request.json()?;
         let token = Some(verification_token.clone());
         let event = Event { kind: "verification".to_owned(), verification_token: token, ..Event::default() };
-        // The token itself is nothing for logs.
+        // The event id is a digest, so that the token does not appear in logs.
         let id = HEXLOWER.encode(&Sha256::digest(&verification_token));
         return Ok(Received::event(id, event));
     };
@@ -157,7 +165,8 @@ pub(crate) fn event_received(config: Subscription, request: Inbound) -> Result<R
     Ok(if wanted { Received::event(id, event) } else { Received::nothing() })
 }
 
-/// Checks that who sent this knows the token: HMAC-SHA256 over the bytes as they came, compared in constant time.
+/// Verifies the signature of a delivery: HMAC-SHA256 with the token over the raw body, compared in
+/// constant time.
 fn verify(token: &str, request: &Inbound) -> Result<()> {
     let hint = "enter the token that the subscription was verified with";
     let Some(signature) = request.header("x-notion-signature").and_then(|text| text.strip_prefix("sha256=")) else {

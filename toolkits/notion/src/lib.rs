@@ -1,4 +1,4 @@
-//! Notion, through its REST API, which speaks Markdown.
+//! Notion, through its REST API, which supports Markdown.
 
 mod api;
 mod comments;

@@ -6,17 +6,17 @@ use toolkit_sdk::prelude::*;
 use crate::api::{API, Page, Part, id, list};
 use crate::{properties, text};
 
-/// A page, or a data source: a table of pages.
+/// A page, or a data source, which is a table of pages.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Found {
     id: String,
     /// `page` or `data_source`.
     kind: String,
     title: String,
-    /// For people.
+    /// URL of the web page.
     url: String,
     last_edited_time: String,
-    /// Where it is: the id of a page, a data source or a database, under its kind.
+    /// Parent: the id of a page, a data source or a database, under its kind.
     parent: Value,
 }
 
@@ -36,13 +36,13 @@ impl Found {
     }
 }
 
-/// `{"page_id": "…"}` without the word for its kind, which it has twice.
+/// Returns a parent such as `{"page_id": "…"}`, without the redundant member `type`.
 fn parent(parent: &Value) -> Value {
     let members = parent.as_object().into_iter().flatten().filter(|(name, _)| *name != "type");
     Value::Object(members.map(|(name, value)| (name.clone(), value.clone())).collect())
 }
 
-/// What to look for.
+/// Kind of object to search for.
 #[derive(Clone, Copy, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum Kind {
@@ -52,15 +52,16 @@ enum Kind {
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Search {
-    /// Words of the title; left out, everything, newest first.
+    /// Words of the title. Defaults to all objects, last edited first.
     query: Option<String>,
-    /// Only pages, or only data sources; left out, both.
+    /// Only pages, or only data sources. Defaults to both.
     kind: Option<Kind>,
     #[serde(flatten)]
     part: Part,
 }
 
-/// Finds pages and data sources by title, those last edited first. Only what is shared with the integration is found.
+/// Searches pages and data sources by title, last edited first. Only objects that are shared with
+/// the integration are found.
 #[tool(read_only, idempotent, important, egress("POST api.notion.com/v1/search"), example = r#"{"query": "Roadmap"}"#)]
 pub(crate) fn search(input: Search) -> Result<Page<Found>> {
     let mut body = json!({ "sort": { "timestamp": "last_edited_time", "direction": "descending" } });
@@ -80,7 +81,7 @@ pub(crate) fn search(input: Search) -> Result<Page<Found>> {
 pub(crate) struct Described {
     #[serde(flatten)]
     page: Found,
-    /// By name: texts, numbers, names of options, days, lists of ids.
+    /// Properties by name: texts, numbers, names of options, dates, lists of ids.
     properties: Map<String, Value>,
 }
 
@@ -92,7 +93,7 @@ impl Described {
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct OfPage {
-    /// Id or address of the page.
+    /// Id or URL of the page.
     #[schemars(length(min = 1))]
     page: String,
 }
@@ -114,9 +115,9 @@ impl OfPage {
 /// Content of a page.
 #[derive(Deserialize, Serialize, JsonSchema)]
 pub(crate) struct Content {
-    /// In Notion's Markdown.
+    /// Content in Notion's Markdown.
     markdown: String,
-    /// There is more than Notion tells at once: read the parts in `unknown_block_ids` like pages.
+    /// True if content is missing: read the parts in `unknown_block_ids` like pages.
     #[serde(default)]
     truncated: bool,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -147,19 +148,20 @@ pub(crate) fn read_page(input: OfPage) -> Result<Whole> {
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct NewPage {
-    /// Id or address of the page to put it below; or name a `data_source`.
+    /// Id or URL of the parent page; or give a `data_source`.
     parent_page: Option<String>,
-    /// Id of the data source that it is an entry of, from `NOTION_GET_DATABASE` or `NOTION_SEARCH`.
+    /// Id of the data source for a new entry, from `NOTION_GET_DATABASE` or `NOTION_SEARCH`.
     data_source: Option<String>,
     #[schemars(length(min = 1))]
     title: String,
     /// Content, in Markdown.
     markdown: Option<String>,
-    /// Of an entry of a data source, by name, in plain values: `{"Status": "Doing", "Due": "2026-01-31", "Tags": ["a", "b"]}`.
-    /// People and relations are ids. `NOTION_GET_DATA_SOURCE` tells which there are.
+    /// Properties of an entry of a data source, by name, as plain values: `{"Status": "Doing",
+    /// "Due": "2026-01-31", "Tags": ["a", "b"]}`. People and relations are ids.
+    /// `NOTION_GET_DATA_SOURCE` lists the properties.
     #[serde(default)]
     properties: Map<String, Value>,
-    /// An emoji.
+    /// Icon, an emoji.
     icon: Option<String>,
 }
 
@@ -202,12 +204,14 @@ pub(crate) fn create_page(input: NewPage) -> Result<Described> {
 pub(crate) struct Changes {
     #[serde(flatten)]
     of: OfPage,
-    /// By name, in plain values: `{"Status": "Done", "Due": null}`. Others stay as they are; null empties one.
+    /// Properties by name, as plain values: `{"Status": "Done", "Due": null}`. Other properties
+    /// stay unchanged; null clears one.
     #[schemars(extend("minProperties" = 1))]
     properties: Map<String, Value>,
 }
 
-/// Changes properties of a page: its title, or the columns of an entry of a database. Its content stays.
+/// Changes properties of a page: its title, or the columns of an entry of a database. Its content
+/// stays unchanged.
 #[tool(
     destructive,
     idempotent,
@@ -224,17 +228,17 @@ pub(crate) fn update_page(input: Changes) -> Result<Described> {
 pub(crate) struct Edit {
     #[serde(flatten)]
     of: OfPage,
-    /// What stands there now, exactly as `NOTION_READ_PAGE` tells it.
+    /// Text to replace, exactly as returned by `NOTION_READ_PAGE`.
     #[schemars(length(min = 1))]
     old_text: String,
-    /// What shall stand there, in Markdown.
+    /// New text, in Markdown.
     new_text: String,
-    /// Everywhere; otherwise `old_text` must stand there once.
+    /// Replaces all occurrences; otherwise `old_text` must occur exactly once.
     #[serde(default)]
     all: bool,
 }
 
-/// Replaces a part of a page's content by another. For small changes; answers the content afterwards.
+/// Replaces a part of a page's content. For small changes; returns the content after the change.
 #[tool(
     destructive,
     example = r#"{"page": "59833787-2cf9-4fdf-8782-e53db20768a5", "old_text": "- [ ] Ship it", "new_text": "- [x] Ship it"}"#
@@ -251,10 +255,10 @@ pub(crate) fn edit_page(input: Edit) -> Result<Content> {
 pub(crate) struct Addition {
     #[serde(flatten)]
     of: OfPage,
-    /// In Markdown.
+    /// Content to add, in Markdown.
     #[schemars(length(min = 1))]
     markdown: String,
-    /// At the beginning instead of the end.
+    /// Adds it at the beginning instead of the end.
     #[serde(default)]
     at_start: bool,
 }
@@ -271,14 +275,14 @@ pub(crate) fn append_to_page(input: Addition) -> Result<Content> {
 pub(crate) struct Replacement {
     #[serde(flatten)]
     of: OfPage,
-    /// All of the new content, in Markdown.
+    /// Whole new content, in Markdown.
     markdown: String,
-    /// Also deletes pages and databases below it that the new content does not name.
+    /// Also deletes child pages and databases that the new content does not contain.
     #[serde(default)]
     delete_children: bool,
 }
 
-/// Replaces all content of a page. What stood there is gone: read it first.
+/// Replaces the whole content of a page. The old content is lost: read it first.
 #[tool(
     destructive,
     idempotent,
@@ -293,9 +297,9 @@ pub(crate) fn replace_page_content(input: Replacement) -> Result<Content> {
 pub(crate) struct Move {
     #[serde(flatten)]
     of: OfPage,
-    /// Id or address of the page to put it below; or name a `data_source`.
+    /// Id or URL of the new parent page; or give a `data_source`.
     parent_page: Option<String>,
-    /// Id of the data source to make it an entry of.
+    /// Id of the data source that gets the page as an entry.
     data_source: Option<String>,
 }
 
@@ -314,13 +318,13 @@ pub(crate) fn move_page(input: Move) -> Result<Described> {
     Ok(Described::of(request.send()?.json()?))
 }
 
-/// Puts a page into the trash, with everything below it. `NOTION_RESTORE_PAGE` takes it out again.
+/// Moves a page to the trash, with everything below it. `NOTION_RESTORE_PAGE` restores it.
 #[tool(destructive, idempotent, example = r#"{"page": "59833787-2cf9-4fdf-8782-e53db20768a5"}"#)]
 pub(crate) fn trash_page(input: OfPage) -> Result<Described> {
     input.patch(&json!({ "in_trash": true }))
 }
 
-/// Takes a page out of the trash.
+/// Restores a page from the trash.
 #[tool(idempotent, example = r#"{"page": "59833787-2cf9-4fdf-8782-e53db20768a5"}"#)]
 pub(crate) fn restore_page(input: OfPage) -> Result<Described> {
     input.patch(&json!({ "in_trash": false }))

@@ -1,17 +1,18 @@
-//! Properties of pages, in plain values: agents write `"Done"`, Notion `{"status": {"name": "Done"}}`.
+//! Properties of pages as plain values: `"Done"` for an agent is `{"status": {"name": "Done"}}` for
+//! Notion.
 
 use serde_json::{Map, Value};
 use toolkit_sdk::prelude::*;
 
 use crate::text::{plain, rich};
 
-/// All properties of a page, by name.
+/// Converts all properties of a page to plain values, by name.
 pub(crate) fn told(properties: &Value) -> Map<String, Value> {
     let properties = properties.as_object().into_iter().flatten();
     properties.map(|(name, property)| (name.clone(), value(property))).collect()
 }
 
-/// The title of a page, which is the property of that type.
+/// Returns the title of a page, which is the property of type `title`.
 pub(crate) fn title(properties: &Value) -> String {
     let mut properties = properties.as_object().into_iter().flatten();
     properties
@@ -20,7 +21,7 @@ pub(crate) fn title(properties: &Value) -> String {
         .unwrap_or_default()
 }
 
-/// A value that says its type, told without it.
+/// Converts a typed value to a plain value.
 fn value(property: &Value) -> Value {
     let kind = property["type"].as_str().unwrap_or_default();
     let own = &property[kind];
@@ -59,10 +60,12 @@ fn file(file: &Value) -> Value {
     json!({ "name": file["name"], "url": url })
 }
 
-/// Plain values as Notion takes them. `known` are properties that say their types: those of a page or a data source.
+/// Converts plain values to Notion's format. `known` are the typed properties of a page or a data
+/// source.
 ///
 /// # Errors
-/// `invalid_input` for a property that is not there, that Notion computes, or whose value does not fit.
+/// `invalid_input` for a property that does not exist, that Notion computes, or whose value has the
+/// wrong type.
 pub(crate) fn written(values: &Map<String, Value>, known: &Value) -> Result<Map<String, Value>> {
     let written = values.iter().map(|(name, value)| {
         let Some(kind) = known[name]["type"].as_str() else {
@@ -107,7 +110,7 @@ fn property(name: &str, kind: &str, value: &Value) -> Result<Value> {
     Err(ToolError::invalid_input(format!("`{name}` is of type {kind}: write {expected}, not {value}")))
 }
 
-/// A list of texts, or one.
+/// Converts a list of texts, or a single text.
 fn each(name: &str, value: &Value, write: impl Fn(&str) -> Value) -> Result<Vec<Value>> {
     let wrong = || ToolError::invalid_input(format!("`{name}` takes a list of texts, not {value}"));
     match value {

@@ -1,5 +1,6 @@
-//! The toolkit against what Notion publishes about its API: the endpoints that its own library for JavaScript knows, with the names
-//! of their parameters. The OpenAPI description that Notion publishes lags behind it: it knows no Markdown in new pages and comments.
+//! Checks the toolkit against the endpoints in Notion's own JavaScript library, with the names of
+//! their parameters. The OpenAPI description that Notion publishes is older: it has no Markdown in
+//! new pages and comments.
 //!
 //! `tests/setup` fetches the library and pins its version.
 
@@ -11,17 +12,18 @@ use serde_json::Value;
 const LIBRARY: &str = "../../target/descriptions/notionhq-client-5.26.0/package/build/src/api-endpoints";
 const API: &str = "https://api.notion.com/v1/";
 
-/// One thing that can be asked.
+/// An endpoint of the API.
 struct Endpoint {
     method: String,
-    /// Segments; `None` where an id stands.
+    /// Segments of the path; `None` for an id.
     path: Vec<Option<String>>,
     query: Vec<String>,
     body: Vec<String>,
 }
 
 impl Endpoint {
-    /// Reads `{ method: "get", pathParams: ["page_id"], queryParams: […], bodyParams: […], path: (p) => `pages/${p.page_id}` }`.
+    /// Parses `{ method: "get", pathParams: ["page_id"], queryParams: […], bodyParams: […], path:
+    /// (p) => `pages/${p.page_id}` }`.
     fn read(text: &str) -> Option<Self> {
         let after = |key: &str| text.split_once(key).map(|(_, rest)| rest);
         let list = |key: &str| {
@@ -43,7 +45,8 @@ impl Endpoint {
         self.method == method && self.path.len() == path.len() && self.path.iter().zip(path).all(fits)
     }
 
-    /// A path in words before one with an id: `users/me` is no person.
+    /// Counts the ids in the path. A fixed path wins over one with an id: `users/me` is not a
+    /// user's id.
     fn ids(&self) -> usize {
         self.path.iter().filter(|segment| segment.is_none()).count()
     }

@@ -1,4 +1,4 @@
-//! What all requests share: the address, pages, and what Slack's refusals mean, which come with status 200.
+//! Code shared by all requests: base URL, pages, and Slack's errors, which come with status 200.
 
 use std::time::Duration;
 
@@ -7,14 +7,14 @@ use toolkit_sdk::prelude::*;
 
 pub(crate) const API: Client = Client::new("https://slack.com/api").errors(refusal);
 
-/// Which part of a list to read.
+/// Page of a list to return.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Part {
-    /// How many to answer, at most; Slack may answer fewer although there are more.
+    /// Max number of items to return; Slack may return fewer although more exist.
     #[serde(default = "hundred")]
     #[schemars(range(min = 1, max = 200))]
     limit: u32,
-    /// Where to read on: `next_cursor` of the answer before.
+    /// Cursor of the next page: `next_cursor` of the previous response.
     cursor: Option<String>,
 }
 
@@ -22,16 +22,16 @@ fn hundred() -> u32 {
     100
 }
 
-/// A part of a list.
+/// One page of a list.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Page<T> {
     pub(crate) items: Vec<T>,
-    /// The `cursor` to read on with; missing at the end.
+    /// `cursor` of the next request; missing on the last page.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_cursor: Option<String>,
 }
 
-/// Reads a page of a list, which has a name of its own in each answer.
+/// Fetches one page of a list. The list has a different name in each response.
 pub(crate) fn list<T: DeserializeOwned>(request: Request, part: &Part, name: &str) -> Result<Page<T>> {
     let request = request.query("limit", part.limit.clamp(1, 200)).query_opt("cursor", part.cursor.as_ref());
     let mut body: Value = request.send()?.json()?;
@@ -42,13 +42,13 @@ pub(crate) fn list<T: DeserializeOwned>(request: Request, part: &Part, name: &st
     Ok(Page { items, next_cursor })
 }
 
-/// What Slack says when it refuses.
+/// Body of Slack's error responses.
 #[derive(Deserialize)]
 struct Refusal {
     ok: bool,
     #[serde(default)]
     error: String,
-    /// Scopes, separated by commas.
+    /// Required scopes, separated by commas.
     needed: Option<String>,
     provided: Option<String>,
     #[serde(default)]
@@ -57,13 +57,13 @@ struct Refusal {
 
 #[derive(Default, Deserialize)]
 struct Metadata {
-    /// What is wrong, in words.
+    /// Error details in words.
     #[serde(default)]
     messages: Vec<String>,
 }
 
-/// An answer with `ok: false` is a refusal, whatever its status. Other answers, such as those of the servers of files, are left to
-/// the usual rules.
+/// Maps Slack's errors. A response with `ok: false` is an error, regardless of its status. Other
+/// responses, such as those of the file servers, are left to the default rules.
 fn refusal(response: &Response) -> Option<ToolError> {
     let said: Refusal = response.json().ok().filter(|said: &Refusal| !said.ok)?;
     let mut message = format!("Slack refused it: {}", said.error);
@@ -108,7 +108,7 @@ fn kind(code: &str) -> &'static str {
     }
 }
 
-/// What to do about it.
+/// Returns a suggestion for an error code.
 fn hint(code: &str) -> Option<&'static str> {
     Some(match code {
         "channel_not_found" => {

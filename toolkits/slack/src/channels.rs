@@ -7,12 +7,12 @@ use crate::api::{API, Page, Part, list};
 /// A channel or conversation.
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Channel {
-    /// What other tools take as `channel`.
+    /// Id of the channel, for `channel` of other tools.
     id: String,
-    /// Without `#`; direct messages have none.
+    /// Name without `#`; missing for direct messages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     name: Option<String>,
-    /// The other person of a direct message.
+    /// Id of the other user of a direct message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     user: Option<String>,
     #[serde(default)]
@@ -23,7 +23,7 @@ pub(crate) struct Channel {
     is_mpim: bool,
     #[serde(default, skip_serializing_if = "is_false")]
     is_archived: bool,
-    /// Whether the connected account is in it.
+    /// True if the connected account is a member.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     is_member: Option<bool>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -34,7 +34,7 @@ pub(crate) struct Channel {
     purpose: Words,
 }
 
-/// A text that Slack keeps together with its author.
+/// A text that Slack stores together with its author.
 #[derive(Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 struct Words {
@@ -62,9 +62,9 @@ struct Answer {
 enum Kind {
     PublicChannel,
     PrivateChannel,
-    /// Direct messages of two.
+    /// Direct messages of two users.
     Im,
-    /// Direct messages of several.
+    /// Direct messages of several users.
     Mpim,
 }
 
@@ -85,18 +85,19 @@ fn channels() -> Vec<Kind> {
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct ListChannels {
-    /// Which kinds.
+    /// Kinds of conversations to list.
     #[serde(default = "channels")]
     #[schemars(length(min = 1))]
     types: Vec<Kind>,
-    /// Also those that are archived.
+    /// Includes archived channels.
     #[serde(default)]
     archived: bool,
     #[serde(flatten)]
     part: Part,
 }
 
-/// Lists channels, and direct messages when asked for. Use it to find the id of a channel by its name.
+/// Lists channels, and direct messages if requested. Use it to find the id of a channel by its
+/// name.
 #[tool(
     read_only,
     idempotent,
@@ -116,7 +117,7 @@ pub(crate) struct OfChannel {
     channel: String,
 }
 
-/// Gets one channel or conversation: name, topic, purpose, how many members.
+/// Gets one channel or conversation: name, topic, purpose, number of members.
 #[tool(
     read_only,
     idempotent,
@@ -136,7 +137,7 @@ pub(crate) struct ListMembers {
     part: Part,
 }
 
-/// Lists the ids of the people in a channel or conversation; `SLACK_GET_USER` tells who they are.
+/// Lists the ids of the members of a channel or conversation; `SLACK_GET_USER` gets their names.
 #[tool(
     read_only,
     idempotent,
@@ -149,10 +150,10 @@ pub(crate) fn list_channel_members(input: ListMembers) -> Result<Page<String>> {
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct NewChannel {
-    /// Lower-case letters, digits, `-` and `_`.
+    /// Name of lower-case letters, digits, `-` and `_`.
     #[schemars(length(min = 1, max = 80))]
     name: String,
-    /// Only for those who are invited.
+    /// Makes the channel visible only to invited users.
     #[serde(default)]
     is_private: bool,
 }
@@ -168,12 +169,12 @@ pub(crate) fn create_channel(input: NewChannel) -> Result<Channel> {
 pub(crate) struct Invite {
     #[serde(flatten)]
     of: OfChannel,
-    /// Ids of people.
+    /// Ids of users.
     #[schemars(length(min = 1, max = 100))]
     users: Vec<String>,
 }
 
-/// Adds people to a channel. The connected account must be in it.
+/// Adds users to a channel. The connected account must be a member of it.
 #[tool(
     scopes("channels:manage", "groups:write"),
     example = r#"{"channel": "C012AB3CD", "users": ["U012AB3CD", "U012AB3CE"]}"#
@@ -185,12 +186,13 @@ pub(crate) fn invite_to_channel(input: Invite) -> Result<Channel> {
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct With {
-    /// Ids of the other people: one for a direct message, several for a group.
+    /// Ids of the other users: one for a direct message, several for a group.
     #[schemars(length(min = 1, max = 8))]
     users: Vec<String>,
 }
 
-/// Opens a direct message with a person or several, or finds the one that there is. Send to the id that it answers.
+/// Opens a direct message with one or more users, or finds the existing one. Send messages to the
+/// id that it returns.
 #[tool(idempotent, important, scopes("im:write", "mpim:write"), example = r#"{"users": ["U012AB3CD"]}"#)]
 pub(crate) fn open_conversation(input: With) -> Result<Channel> {
     let body = json!({ "users": input.users.join(","), "return_im": true });

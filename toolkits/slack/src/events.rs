@@ -1,4 +1,5 @@
-//! News: what Slack sends to an app (Events API), and messages of one channel that the toolkit asks for.
+//! Triggers: events that Slack sends to an app (Events API), and polling for messages of one
+//! channel.
 
 use std::collections::BTreeMap;
 
@@ -10,26 +11,26 @@ use toolkit_sdk::prelude::*;
 use crate::api::API;
 use crate::messages::Message;
 
-/// A request that is older, in seconds, may be one that somebody kept and sends again.
+/// Max age of a request, in seconds. An older one may be a replay of a captured request.
 const OLDEST: u64 = 5 * 60;
-/// Messages that one poll looks at: more are not written between two polls.
+/// Max number of messages that one poll reads. More are not expected between two polls.
 const MOST: usize = 1000;
-/// Messages that one request reads.
+/// Number of messages that one request reads.
 const PAGE: usize = 100;
-/// Messages that one poll reports; the next follows at once.
+/// Max number of messages that one poll reports. The next poll follows at once.
 const BATCH: usize = 50;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Channel {
-    /// Id of a channel or conversation that the connected account is in.
+    /// Id of a channel or conversation of which the connected account is a member.
     #[schemars(length(min = 1))]
     channel: String,
 }
 
-/// Where the last poll stood.
+/// Position of the last poll.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Cursor {
-    /// The newest message seen.
+    /// `ts` of the newest message seen.
     ts: String,
 }
 
@@ -38,14 +39,15 @@ struct History {
     messages: Vec<Message>,
 }
 
-/// Fires for each new message of a channel or conversation, oldest first; not for answers in threads. Needs no app of one's own at
-/// Slack; of many channels, or of other events, `SLACK_EVENT_RECEIVED` tells sooner.
+/// Fires for each new message of a channel or conversation, oldest first; not for replies in
+/// threads. Needs no Slack app of your own; for many channels, or for other events,
+/// `SLACK_EVENT_RECEIVED` fires sooner.
 #[trigger(poll, scopes("channels:history", "groups:history", "im:history", "mpim:history"))]
 pub(crate) fn message_posted(config: Channel, cursor: Option<Cursor>) -> Result<Polled<Message, Cursor>> {
     let history = API.get("/conversations.history").query("channel", &config.channel);
     let Some(Cursor { ts }) = cursor else {
         let newest: History = history.query("limit", 1).send()?.json()?;
-        // With nothing there yet, everything that will be is new.
+        // In an empty channel, every later message is new.
         let ts = newest.messages.into_iter().next().map_or_else(|| "0".to_owned(), |message| message.ts);
         return Ok(Polled::new(Cursor { ts }));
     };
@@ -60,7 +62,8 @@ pub(crate) fn message_posted(config: Channel, cursor: Option<Cursor>) -> Result<
     Ok(Polled::new(Cursor { ts: newest }).events(events).more(more))
 }
 
-/// Whether somebody wrote a message of this subtype; others say that somebody came, or changed something.
+/// Returns true if a message of this subtype was written by a user or bot. Other subtypes report
+/// that a member joined or that a setting changed.
 fn is_written(subtype: &str) -> bool {
     ["bot_message", "file_share", "me_message", "thread_broadcast"].contains(&subtype)
 }
@@ -70,44 +73,44 @@ pub(crate) struct Config {
     /// Signing secret of the app: api.slack.com/apps, the app, Basic Information.
     #[schemars(length(min = 16), extend("writeOnly" = true))]
     signing_secret: String,
-    /// Only events of these types: `message`, `app_mention`, `reaction_added`, `member_joined_channel` and so on. Empty: all that the
-    /// app subscribes to.
+    /// Only events of these types: `message`, `app_mention`, `reaction_added`,
+    /// `member_joined_channel` and so on. If empty, all types to which the app subscribes.
     #[serde(default)]
     types: Vec<String>,
     /// Only events of the channel with this id.
     channel: Option<String>,
 }
 
-/// What happened.
+/// An event.
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Event {
-    /// `message`, `app_mention`, `reaction_added` and so on.
+    /// Type: `message`, `app_mention`, `reaction_added` and so on.
     #[serde(rename = "type")]
     kind: String,
-    /// What kind of message, for example `message_changed`; none when somebody wrote one.
+    /// Subtype of a message, for example `message_changed`; missing for a plain message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     subtype: Option<String>,
-    /// Id of the channel that it is about.
+    /// Id of the channel of the event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     channel: Option<Value>,
-    /// Id of who did it.
+    /// Id of the user that caused the event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     user: Option<Value>,
     /// Text of a message, in Slack's markup.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     text: Option<String>,
-    /// Names a message within its channel.
+    /// Id of a message within its channel.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     ts: Option<String>,
-    /// The message that began the thread.
+    /// `ts` of the first message of the thread.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     thread_ts: Option<String>,
-    /// Everything else that Slack tells of such an event.
+    /// Further members that Slack sends for this type of event.
     #[serde(flatten)]
     more: BTreeMap<String, Value>,
 }
 
-/// The body that Slack sends.
+/// Body of a request that Slack sends.
 #[derive(Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum Delivery {
@@ -122,8 +125,9 @@ enum Delivery {
     Other,
 }
 
-/// Fires for the events that a Slack app subscribes to: messages, mentions, reactions, people who join and so on. Needs an app at
-/// api.slack.com/apps with this trigger's address under Event Subscriptions, and its signing secret here.
+/// Fires for the events to which a Slack app subscribes: messages, mentions, reactions, new members
+/// and so on. Needs an app at api.slack.com/apps with the URL of this trigger under Event
+/// Subscriptions, and its signing secret here.
 #[trigger(webhook)]
 pub(crate) fn event_received(config: Config, request: Inbound) -> Result<Received<Event>> {
     verify(&config, &request)?;
@@ -138,14 +142,15 @@ pub(crate) fn event_received(config: Config, request: Inbound) -> Result<Receive
 }
 
 impl Event {
-    /// The channel it happened in, which Slack tells in three ways.
+    /// Returns the channel of the event, which Slack sends in three forms.
     fn place(&self) -> Option<&str> {
         let channel = self.channel.as_ref().or_else(|| self.more.get("item")?.get("channel"))?;
         channel.as_str().or_else(|| channel.get("id")?.as_str())
     }
 }
 
-/// Checks that Slack sent this, now: HMAC-SHA256 over version, time and the bytes as they came, compared in constant time.
+/// Verifies the signature of a request: HMAC-SHA256 over version, time and raw body, compared in
+/// constant time. Also refuses old requests.
 fn verify(config: &Config, request: &Inbound) -> Result<()> {
     let hint = "enter the signing secret of the app that sends here";
     let unsigned = || ToolError::unauthorized(format!("the request is not signed; {hint}"));

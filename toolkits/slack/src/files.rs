@@ -5,10 +5,10 @@ use toolkit_sdk::prelude::*;
 use crate::api::API;
 use crate::time;
 
-/// A file as Slack describes it.
+/// A file in Slack's format.
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Listed {
-    /// What `SLACK_DOWNLOAD_FILE` takes.
+    /// Id of the file, for `SLACK_DOWNLOAD_FILE`.
     id: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     name: Option<String>,
@@ -16,22 +16,22 @@ pub(crate) struct Listed {
     title: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     mimetype: Option<String>,
-    /// In bytes.
+    /// Size in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     size: Option<u64>,
-    /// Id of who uploaded it.
+    /// Id of the user who uploaded it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     user: Option<String>,
-    /// When it was uploaded, RFC 3339.
+    /// Time of the upload, RFC 3339.
     #[serde(default, skip_deserializing, skip_serializing_if = "Option::is_none")]
     time: Option<String>,
-    /// In seconds since 1970.
+    /// Time of the upload, in seconds since 1970.
     #[serde(default, skip_serializing)]
     created: Option<i64>,
-    /// The file's page, for people.
+    /// URL of the file's web page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     permalink: Option<String>,
-    /// Where its bytes are, for the account alone.
+    /// URL of the content, accessible only with the account's token.
     #[serde(default, skip_serializing)]
     url_private_download: Option<String>,
 }
@@ -47,13 +47,13 @@ impl Listed {
 pub(crate) struct ListFiles {
     /// Only files in this channel.
     channel: Option<String>,
-    /// Only files that this person uploaded.
+    /// Only files uploaded by this user.
     user: Option<String>,
-    /// How many to answer.
+    /// Max number of files to return.
     #[serde(default = "thirty")]
     #[schemars(range(min = 1, max = 200))]
     limit: u32,
-    /// Which page of them, from 1.
+    /// Page to return, starting at 1.
     #[serde(default = "first")]
     #[schemars(range(min = 1))]
     page: u32,
@@ -80,11 +80,11 @@ struct Paging {
     pages: u32,
 }
 
-/// Files on a page.
+/// One page of files.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Files {
     items: Vec<Listed>,
-    /// The `page` to read on with; missing at the end.
+    /// `page` of the next request; missing on the last page.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_page: Option<u32>,
 }
@@ -101,31 +101,32 @@ pub(crate) fn list_files(input: ListFiles) -> Result<Files> {
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Upload {
-    /// Id of the channel or conversation to share it in.
+    /// Id of the channel or conversation in which to share it.
     #[schemars(length(min = 1))]
     channel: String,
-    /// The file; or write `content`.
+    /// File to upload; or give `content`.
     file: Option<File>,
     /// Text to upload as a file, with `filename`.
     content: Option<String>,
-    /// Name of the file, with its ending; left out, the file's own.
+    /// Name of the file, with its extension. Defaults to the name of `file`.
     filename: Option<String>,
-    /// Shown instead of the name.
+    /// Title shown instead of the name.
     title: Option<String>,
-    /// A message that goes along, in Slack's markup: `*bold*`, `<https://…|link>`.
+    /// Message to send with the file, in Slack's markup: `*bold*`, `<https://…|link>`.
     comment: Option<String>,
     /// Shares it in the thread of the message with this `ts`.
     thread_ts: Option<String>,
 }
 
-/// Where Slack wants the bytes.
+/// Destination of an upload.
 #[derive(Deserialize)]
 struct Place {
     upload_url: String,
     file_id: String,
 }
 
-/// Shares a file in a channel, a conversation or a thread: one that was uploaded to the platform, or a text such as a log, a CSV or code.
+/// Shares a file in a channel, a conversation or a thread: an uploaded file, or a text such as a
+/// log, a CSV or code.
 #[tool(
     scopes("files:write"),
     example = r#"{"channel": "C012AB3CD", "filename": "report.csv", "content": "day,orders\n2026-01-31,12\n"}"#
@@ -138,7 +139,7 @@ pub(crate) fn upload_file(input: Upload) -> Result<Listed> {
     };
     let request = API.get("/files.getUploadURLExternal").query("filename", &name).query("length", file.size()?);
     let Place { upload_url, file_id } = request.send()?.json()?;
-    // The address is the permission; the token stays away from it.
+    // The URL itself grants the upload, so the token is not sent to it.
     http::post(&upload_url).anonymous().body_file(&file).send()?;
     let mut described = json!({ "id": file_id });
     if let Some(title) = input.title {
@@ -167,7 +168,7 @@ struct Info {
     file: Listed,
 }
 
-/// A file with its bytes.
+/// A file with its content.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Downloaded {
     file: File,
@@ -182,7 +183,7 @@ pub(crate) fn download_file(input: FileId) -> Result<Downloaded> {
     };
     let response = http::get(&url).into_file().send()?;
     let is_page = |media_type: &str| media_type.starts_with("text/html");
-    // Who may not have it is sent to the page to sign in.
+    // Without permission, Slack redirects to its sign-in page.
     if response.header("content-type").is_some_and(is_page) && !file.mimetype.as_deref().is_some_and(is_page) {
         return Err(ToolError::forbidden(
             "Slack gave a page to sign in instead of the file; this needs the scope files:read",

@@ -8,42 +8,43 @@ use crate::time;
 /// A message.
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Message {
-    /// Names the message within its channel.
+    /// Id of the message within its channel.
     pub(crate) ts: String,
-    /// When it was sent, RFC 3339.
+    /// Time of the message, RFC 3339.
     #[serde(skip_deserializing)]
     time: String,
-    /// Id of who wrote it; missing for some bots.
+    /// Id of the author; missing for some bots.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     user: Option<String>,
     /// Id of the bot that wrote it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     bot_id: Option<String>,
-    /// What Slack calls a message that nobody wrote, for example `channel_join`.
+    /// Subtype of a message that no user wrote, for example `channel_join`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) subtype: Option<String>,
-    /// Text in Slack's markup: `*bold*`, `<https://…|link>`, `<@U012AB3CD>` for a person, `<#C012AB3CD>` for a channel.
+    /// Text in Slack's markup: `*bold*`, `<https://…|link>`, `<@U012AB3CD>` for a user,
+    /// `<#C012AB3CD>` for a channel.
     #[serde(default)]
     text: String,
-    /// The `ts` of the message that began the thread, when this is part of one.
+    /// `ts` of the first message of the thread, if the message is part of one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) thread_ts: Option<String>,
-    /// Answers in the thread that it began.
+    /// Number of replies in the thread that this message started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     reply_count: Option<u64>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     reactions: Vec<Reaction>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     files: Vec<Attached>,
-    /// Of bots and links; told as text when there is no other.
+    /// Attachments of bots and links; returned as text if there is no other text.
     #[serde(default, skip_serializing)]
     attachments: Vec<Attachment>,
 }
 
-/// An emoji below a message.
+/// An emoji reaction to a message.
 #[derive(Serialize, Deserialize, JsonSchema)]
 struct Reaction {
-    /// Of the emoji, without colons.
+    /// Name of the emoji, without colons.
     name: String,
     count: u64,
 }
@@ -51,7 +52,7 @@ struct Reaction {
 /// A file in a message.
 #[derive(Serialize, Deserialize, JsonSchema)]
 struct Attached {
-    /// What `SLACK_DOWNLOAD_FILE` takes.
+    /// Id of the file, for `SLACK_DOWNLOAD_FILE`.
     id: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     name: Option<String>,
@@ -66,7 +67,7 @@ struct Attachment {
 }
 
 impl Message {
-    /// Adds what Slack says otherwise.
+    /// Adds the time, and the text of attachments if the message has no other text.
     pub(crate) fn told(mut self) -> Self {
         self.time = time::of(&self.ts);
         if self.text.is_empty() {
@@ -89,22 +90,22 @@ impl Page<Message> {
 pub(crate) struct Sent {
     /// Id of the channel.
     channel: String,
-    /// Names the message: what `SLACK_UPDATE_MESSAGE` takes, and `thread_ts` for answers.
+    /// Id of the message, for `SLACK_UPDATE_MESSAGE`, and for `thread_ts` of replies.
     ts: String,
 }
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct NewMessage {
-    /// Id of a channel or conversation, or `#name` of a public channel. For a direct message, take the id that
-    /// `SLACK_OPEN_CONVERSATION` answers.
+    /// Id of a channel or conversation, or `#name` of a public channel. For a direct message, use
+    /// the id from `SLACK_OPEN_CONVERSATION`.
     #[schemars(length(min = 1))]
     channel: String,
-    /// Text, in Markdown; `<@U012AB3CD>` mentions a person by id, `<!here>` everyone who is there.
+    /// Text, in Markdown; `<@U012AB3CD>` mentions a user by id, `<!here>` all active members.
     #[schemars(length(min = 1, max = 12000))]
     text: String,
-    /// Answers in the thread of the message with this `ts`.
+    /// Replies in the thread of the message with this `ts`.
     thread_ts: Option<String>,
-    /// Shows an answer in a thread to the whole channel too.
+    /// Also shows a reply in a thread to the whole channel.
     #[serde(default)]
     reply_broadcast: bool,
     /// Shows previews of the links in the text.
@@ -116,8 +117,8 @@ fn yes() -> bool {
     true
 }
 
-/// Sends a message to a channel, a person or a thread. Write the text in Markdown: headings, lists, tables, links and code become
-/// Slack's own.
+/// Sends a message to a channel, a user or a thread. Write the text in Markdown: headings, lists,
+/// tables, links and code are converted to Slack's format.
 #[tool(
     important,
     scopes("chat:write"),
@@ -139,10 +140,10 @@ pub(crate) struct ChangedMessage {
     /// Id of the channel.
     #[schemars(length(min = 1))]
     channel: String,
-    /// Which message.
+    /// `ts` of the message.
     #[schemars(length(min = 1))]
     ts: String,
-    /// The new text, in Markdown.
+    /// New text, in Markdown.
     #[schemars(length(min = 1, max = 12000))]
     text: String,
 }
@@ -167,16 +168,16 @@ pub(crate) struct LaterMessage {
     /// Text, in Markdown.
     #[schemars(length(min = 1, max = 12000))]
     text: String,
-    /// When to send it, RFC 3339, at most 120 days ahead: `2026-01-31T09:00:00+01:00`.
+    /// Time to send it, RFC 3339, at most 120 days ahead: `2026-01-31T09:00:00+01:00`.
     post_at: String,
-    /// Answers in the thread of the message with this `ts`.
+    /// Replies in the thread of the message with this `ts`.
     thread_ts: Option<String>,
 }
 
-/// A message that waits.
+/// A scheduled message.
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Scheduled {
-    /// What `SLACK_DELETE_SCHEDULED_MESSAGE` takes.
+    /// Id of the scheduled message, for `SLACK_DELETE_SCHEDULED_MESSAGE`.
     scheduled_message_id: String,
     /// Id of the channel.
     channel: String,
@@ -222,8 +223,8 @@ pub(crate) struct ReadChannel {
     part: Part,
 }
 
-/// Reads the messages of a channel or conversation, newest first, without the answers in threads: those are read by
-/// `SLACK_READ_THREAD` where `reply_count` says that there are any.
+/// Reads the messages of a channel or conversation, newest first, without the replies in threads.
+/// If `reply_count` is present, `SLACK_READ_THREAD` reads them.
 #[tool(
     read_only,
     idempotent,
@@ -241,7 +242,7 @@ pub(crate) struct ReadThread {
     /// Id of the channel.
     #[schemars(length(min = 1))]
     channel: String,
-    /// The message that began the thread, or any in it.
+    /// `ts` of the first message of the thread, or of any message in it.
     #[schemars(length(min = 1))]
     ts: String,
     #[serde(flatten)]
@@ -250,7 +251,7 @@ pub(crate) struct ReadThread {
     part: Part,
 }
 
-/// Reads a thread, oldest first: the message that began it, then the answers.
+/// Reads a thread, oldest first: its first message, then the replies.
 #[tool(
     read_only,
     idempotent,

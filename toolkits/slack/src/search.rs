@@ -1,4 +1,4 @@
-//! Search. Slack lets people search, not bots.
+//! Search, which Slack allows to users and not to bots.
 
 use toolkit_sdk::prelude::*;
 
@@ -12,24 +12,24 @@ pub(crate) struct Search {
     query: String,
     #[serde(default)]
     sort: Sort,
-    /// How many to answer.
+    /// Max number of messages to return.
     #[serde(default = "twenty")]
     #[schemars(range(min = 1, max = 100))]
     limit: u32,
-    /// Which page of them, from 1.
+    /// Page to return, starting at 1.
     #[serde(default = "first")]
     #[schemars(range(min = 1, max = 100))]
     page: u32,
 }
 
-/// What comes first.
+/// Order of the results.
 #[derive(Clone, Copy, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum Sort {
-    /// What fits best.
+    /// Best match first.
     #[default]
     Score,
-    /// The newest.
+    /// Newest first.
     Timestamp,
 }
 
@@ -57,22 +57,22 @@ struct Matches {
 #[derive(Serialize, Deserialize, JsonSchema)]
 struct Match {
     ts: String,
-    /// When it was sent, RFC 3339.
+    /// Time of the message, RFC 3339.
     #[serde(skip_deserializing)]
     time: String,
     channel: Place,
-    /// Id of who wrote it.
+    /// Id of the author.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     user: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     username: Option<String>,
     #[serde(default)]
     text: String,
-    /// The message, for people.
+    /// URL of the message.
     permalink: String,
 }
 
-/// Where a message is.
+/// Channel of a message.
 #[derive(Serialize, Deserialize, JsonSchema)]
 struct Place {
     id: String,
@@ -80,17 +80,18 @@ struct Place {
     name: Option<String>,
 }
 
-/// What was found.
+/// Search results.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Found {
-    /// How many there are, on all pages.
+    /// Number of matches on all pages.
     total: u64,
     items: Vec<Match>,
 }
 
-// Its scope, search:read, is one of user tokens: asked for together with those of a bot, Slack would refuse them all.
-/// Searches all messages that the connected person can see. Needs a user token (xoxp-…) with the scope search:read; with a bot's
-/// token, read channels with `SLACK_READ_CHANNEL` instead.
+// The scope search:read is for user tokens. It is not declared, since Slack would refuse a request
+// for it together with bot scopes.
+/// Searches all messages that the connected user can see. Needs a user token (xoxp-…) with the
+/// scope search:read; with a bot's token, read channels with `SLACK_READ_CHANNEL` instead.
 #[tool(read_only, idempotent, important, example = r#"{"query": "outage in:#incidents", "sort": "timestamp"}"#)]
 pub(crate) fn search_messages(input: Search) -> Result<Found> {
     let sort = if matches!(input.sort, Sort::Score) { "score" } else { "timestamp" };

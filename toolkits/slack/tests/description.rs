@@ -1,5 +1,6 @@
-//! The toolkit against what Slack publishes about its Web API: the methods and arguments that Slack's own library for Python knows,
-//! with their types. The OpenAPI description that Slack published is of 2021 and knows neither Markdown nor today's uploads.
+//! Checks the toolkit against the methods and typed arguments in Slack's own Python library for its
+//! Web API. The OpenAPI description that Slack published dates from 2021 and has neither Markdown
+//! nor the current uploads.
 //!
 //! `tests/setup` fetches the library and pins its version.
 
@@ -17,17 +18,18 @@ const API: &str = "https://slack.com/api/";
 #[derive(Default)]
 struct Method {
     arguments: BTreeMap<String, Argument>,
-    /// Whether it is asked for by GET.
+    /// True if the method is called with GET.
     reads: bool,
 }
 
-/// As the library types it, for example `Optional[int]`.
+/// An argument with its type in the library, for example `Optional[int]`.
 struct Argument {
     kind: String,
     required: bool,
 }
 
-/// Reads the library: each method is a function with typed arguments that ends in `self.api_call("METHOD", …)`.
+/// Parses the library, in which each method is a function with typed arguments that ends in
+/// `self.api_call("METHOD", …)`.
 fn methods(library: &str) -> BTreeMap<String, Method> {
     let mut methods = BTreeMap::new();
     for function in library.split("\n    def ").skip(1) {
@@ -47,7 +49,7 @@ fn methods(library: &str) -> BTreeMap<String, Method> {
 }
 
 impl Argument {
-    /// Whether a value, or the text that stands for it in an address or a form, is of this type.
+    /// Returns true if a value, or its text in a URL or a form, is of this type.
     fn takes(&self, value: &Value) -> bool {
         let plain = |kind: &str| self.kind.contains(kind);
         match value {
@@ -63,7 +65,7 @@ impl Argument {
     }
 }
 
-/// All requests to the Web API in cases: where they stand, and what was sent.
+/// Returns all requests to the Web API in the cases, each with the path of its file.
 fn requests() -> Vec<(String, Value)> {
     let entries = |folder: &Path| {
         let entries = fs::read_dir(folder).expect("cases can be read");
@@ -84,7 +86,7 @@ fn requests() -> Vec<(String, Value)> {
     requests
 }
 
-/// The arguments of a request, from its query, form or JSON.
+/// Returns the arguments of a request, from its query, form or JSON body.
 fn sent(request: &Value) -> Vec<(String, Value)> {
     let decoded = |text: &str| percent_decode_str(text).decode_utf8().expect("it is UTF-8").into_owned();
     let pairs = |text: &str| {

@@ -1,4 +1,5 @@
-//! What case files cannot say: how long to wait after a refusal, and how many messages one poll reports.
+//! Tests that case files cannot express: the wait after a rate limit, and the number of messages
+//! that one poll reports.
 
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
-//! The toolkit against Linear's own schema: every query must be one that Linear takes, with variables of the right types, and every answer
-//! in cases one that Linear gives.
+//! Checks the toolkit against Linear's own schema: every query in the cases must be valid, with
+//! variables of the right types, and every response must be one that Linear may send.
 //!
-//! `tests/setup` fetches the library whose types the schema is read from, and pins its version.
+//! `tests/setup` fetches the library from which the schema is read, and pins its version.
 
 mod schema;
 
@@ -28,7 +28,7 @@ fn schema() -> Valid<Schema> {
     let texts = files.iter().map(|file| fs::read_to_string(file).expect("the library can be read"));
     let types = texts.into_iter().find(|text| text.contains("\ntype Mutation = {")).expect("the library has the types");
     let text = schema::of(&types);
-    // What `toolkit import` reads, see overlay.toml.
+    // `toolkit import` reads this file, see overlay.toml.
     fs::write(Path::new(env!("CARGO_TARGET_TMPDIR")).join("linear.graphql"), &text)
         .expect("the target folder takes files");
     Schema::parse_and_validate(text, "linear.graphql")
@@ -53,7 +53,7 @@ fn every_query_is_one_that_linear_takes_and_every_answer_one_that_it_gives() {
     assert!(count > 60, "only {count} requests were held against the schema");
 }
 
-/// What is wrong with a query, its variables, and the data of its answer, when there is any.
+/// Validates a query, its variables, and the data of its response, if there is any.
 fn checked(schema: &Valid<Schema>, body: &Value, data: &Value) -> Vec<String> {
     let query = body["query"].as_str().unwrap_or_default();
     let document = match ExecutableDocument::parse_and_validate(schema, query, "query.graphql") {
@@ -73,7 +73,7 @@ fn checked(schema: &Valid<Schema>, body: &Value, data: &Value) -> Vec<String> {
     problems
 }
 
-/// Whether an object has what was selected, and nothing else.
+/// Checks that an object has exactly the selected members.
 fn fits(document: &ExecutableDocument, selected: &SelectionSet, data: &Value, place: &str, problems: &mut Vec<String>) {
     let Some(members) = data.as_object() else {
         problems.push(format!("`{place}` is no object"));

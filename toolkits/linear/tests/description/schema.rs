@@ -1,17 +1,18 @@
-//! Linear's GraphQL schema, out of the TypeScript types that are generated of it: Linear's own library for JavaScript publishes those, and
-//! no package the schema itself. What is internal or deprecated is left out: nothing may ask for it.
+//! Linear's GraphQL schema, read from the TypeScript types that are generated from it. Linear
+//! publishes these types in its JavaScript library and publishes no package with the schema.
+//! Internal and deprecated fields are left out, so that no query may request them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 const SCALARS: [&str; 5] = ["ID", "String", "Boolean", "Int", "Float"];
 
-/// A type with fields, as TypeScript writes it.
+/// A type with fields, as declared in TypeScript.
 struct Declared<'a> {
     name: &'a str,
-    /// Interfaces.
+    /// Names of its interfaces.
     implements: Vec<&'a str>,
-    /// Objects say so.
+    /// True for object types, which declare `__typename`.
     is_object: bool,
     fields: Vec<Field<'a>>,
 }
@@ -22,12 +23,12 @@ struct Field<'a> {
     about: String,
 }
 
-/// The schema in its own language.
+/// Returns the schema in GraphQL's schema language.
 pub(crate) fn of(types: &str) -> String {
     let mut reader = Reader::default();
     let mut lines = types.lines().skip_while(|line| !line.starts_with("type Scalars = {"));
     while let Some(line) = lines.next() {
-        // What follows was generated of queries.
+        // The types after this line were generated from queries.
         if line.starts_with("type ") && line.contains("Fragment = ") {
             break;
         }
@@ -133,7 +134,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// `InputMaybe<Array<Scalars["String"]>>` is `[String!]`.
+/// Converts a TypeScript type to GraphQL: `InputMaybe<Array<Scalars["String"]>>` is `[String!]`.
 fn written(kind: &str) -> String {
     let inner = |name: &str| kind.strip_prefix(name)?.strip_suffix('>');
     if let Some(inner) = inner("InputMaybe<").or_else(|| inner("Maybe<")) {
