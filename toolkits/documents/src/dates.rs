@@ -12,11 +12,11 @@ const LONGEST_SECONDS: usize = 11;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct DateText {
-    /// RFC 3339 (`2026-11-21T09:30:00+01:00`), a date (`2026-11-21`), a date and time without offset, RFC 2822 (mail
-    /// headers), seconds or milliseconds since 1970, or `now`.
+    /// RFC 3339 (`2026-11-21T09:30:00+01:00`), a date (`2026-11-21`), a date and time without
+    /// offset, RFC 2822 (mail headers), seconds or milliseconds since 1970, or `now`.
     date: String,
-    /// Format of `date` if it is in none of these forms, with `%` directives, for example `%d.%m.%Y
-    /// %H:%M`.
+    /// Format of `date` if it is in none of these forms, with `%` directives, for example
+    /// `%d.%m.%Y %H:%M`.
     format: Option<String>,
     /// IANA name, for example `Europe/Berlin`. A date without offset is read in this zone, one with
     /// an offset is converted to it. Defaults to the offset of the date, or else UTC.

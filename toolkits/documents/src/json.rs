@@ -19,7 +19,8 @@ const BASE: &str = "https://schema.invalid/";
 pub(crate) struct Query {
     /// Any JSON value.
     data: Value,
-    /// A JMESPath expression, for example `people[?age > `30`].name | sort(@)` or `{total: sum(items[].price)}`.
+    /// A JMESPath expression, for example `people[?age > `30`].name | sort(@)` or
+    /// `{total: sum(items[].price)}`.
     expression: String,
 }
 

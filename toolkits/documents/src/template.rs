@@ -23,9 +23,9 @@ const BLOCK_WORDS: [&str; 5] = ["for", "if", "with", "filter", "autoescape"];
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Template {
-    /// Template in Jinja syntax: `{{ name }}`, `{% for item in items %}…{% endfor %}`, `{% if paid
-    /// %}…{% endif %}`, filters such as `{{ names|join(", ") }}`, `|upper`, `|default("none")`,
-    /// `|round(2)`, `|tojson`.
+    /// Template in Jinja syntax: `{{ name }}`, `{% for item in items %}…{% endfor %}`,
+    /// `{% if paid %}…{% endif %}`, filters such as `{{ names|join(", ") }}`, `|upper`,
+    /// `|default("none")`, `|round(2)`, `|tojson`.
     template: String,
     /// Values for the names in the template.
     data: Map<String, Value>,

@@ -288,8 +288,8 @@ fn needs(response: &Response) -> String {
     )
 }
 
-/// Describes one error: a text, or `{"resource": "Issue", "field": "title", "code":
-/// "missing_field"}`.
+/// Describes one error: a text, or
+/// `{"resource": "Issue", "field": "title", "code": "missing_field"}`.
 fn problem(problem: &Value) -> String {
     let text = |key: &str| problem[key].as_str();
     if let Some(text) = problem.as_str().or_else(|| text("message")) {

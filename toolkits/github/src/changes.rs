@@ -122,7 +122,8 @@ pub(crate) struct DeleteFile {
     branch: Option<String>,
 }
 
-/// Deletes one file by a commit to a branch. When the file has changed since its `sha` was read, nothing is deleted.
+/// Deletes one file by a commit to a branch. When the file has changed since its `sha` was read,
+/// nothing is deleted.
 #[tool(
     destructive,
     scopes("repo"),

@@ -38,8 +38,8 @@ pub(crate) struct ListComments {
     part: Part,
 }
 
-/// Lists the comments of an issue, or those in the conversation of a pull request, oldest first. Comments on lines of code are
-/// read by `list_review_comments`.
+/// Lists the comments of an issue, or those in the conversation of a pull request, oldest first.
+/// Comments on lines of code are read by `list_review_comments`.
 #[tool(
     read_only,
     idempotent,

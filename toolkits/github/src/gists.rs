@@ -55,7 +55,8 @@ pub(crate) struct ListGists {
     part: Part,
 }
 
-/// Lists gists of the connected account, or the public ones of a user, without the content of their files.
+/// Lists gists of the connected account, or the public ones of a user, without the content of their
+/// files.
 #[tool(read_only, idempotent, example = r#"{"limit": 10}"#, example = r#"{"username": "octocat"}"#)]
 pub(crate) fn list_gists(input: ListGists) -> Result<Page<Gist>> {
     let request = match &input.username {

@@ -165,7 +165,8 @@ impl IssueNumber {
     }
 }
 
-/// Gets one issue with its text, labels, assignees and state. Its comments are read by `list_issue_comments`.
+/// Gets one issue with its text, labels, assignees and state. Its comments are read by
+/// `list_issue_comments`.
 #[tool(
     read_only,
     idempotent,

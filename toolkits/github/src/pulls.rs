@@ -132,7 +132,8 @@ pub(crate) struct ListPulls {
     part: Part,
 }
 
-/// Lists the pull requests of a repository. To find them by author, label, reviewer or words use `search_issues` with `is:pr`.
+/// Lists the pull requests of a repository. To find them by author, label, reviewer or words use
+/// `search_issues` with `is:pr`.
 #[tool(
     read_only,
     idempotent,
@@ -268,8 +269,8 @@ struct NewPull {
     maintainer_can_modify: Option<bool>,
 }
 
-/// Opens a pull request from a branch that has been pushed. Branches come from `create_branch`, commits in them
-/// from `commit_files` or `put_file`.
+/// Opens a pull request from a branch that has been pushed. Branches come from `create_branch`,
+/// commits in them from `commit_files` or `put_file`.
 #[tool(
     important,
     scopes("repo"),

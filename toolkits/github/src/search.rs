@@ -18,8 +18,8 @@ enum RepositoryOrder {
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct SearchRepositories {
-    /// Words and qualifiers: `web framework language:rust stars:>1000`, `org:octo-org`, `user:octocat`, `topic:cli`,
-    /// `pushed:>2026-01-01`, `archived:false`.
+    /// Words and qualifiers: `web framework language:rust stars:>1000`, `org:octo-org`,
+    /// `user:octocat`, `topic:cli`, `pushed:>2026-01-01`, `archived:false`.
     #[schemars(length(min = 1, max = 256))]
     query: String,
     /// Order of the results. Defaults to the best match first.
@@ -54,8 +54,9 @@ enum IssueOrder {
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct SearchIssues {
-    /// Words and qualifiers: `crash in:title repo:octo-org/octo-repo is:issue is:open label:bug`, `is:pr author:octocat`,
-    /// `review-requested:@me`, `assignee:@me`, `no:assignee`, `updated:>2026-01-01`, `org:octo-org`.
+    /// Words and qualifiers: `crash in:title repo:octo-org/octo-repo is:issue is:open label:bug`,
+    /// `is:pr author:octocat`, `review-requested:@me`, `assignee:@me`, `no:assignee`,
+    /// `updated:>2026-01-01`, `org:octo-org`.
     #[schemars(length(min = 1, max = 4096))]
     query: String,
     /// Order of the results. Defaults to the best match first.
@@ -132,7 +133,8 @@ pub(crate) fn search_code(input: SearchCode) -> Result<Counted<CodeMatch>> {
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct SearchUsers {
-    /// Words and qualifiers: `ada in:name`, `type:org`, `location:Zurich`, `language:rust followers:>100`.
+    /// Words and qualifiers: `ada in:name`, `type:org`, `location:Zurich`,
+    /// `language:rust followers:>100`.
     #[schemars(length(min = 1, max = 256))]
     query: String,
     #[serde(flatten)]

@@ -53,7 +53,8 @@ pub(crate) fn issue_changed(config: Config, request: Inbound) -> Result<Received
 /// An event of a pull request.
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct PullRequestEvent {
-    /// `opened`, `edited`, `closed` (see `merged`), `reopened`, `synchronize` (new commits), `review_requested`, `labeled` and so on.
+    /// `opened`, `edited`, `closed` (see `merged`), `reopened`, `synchronize` (new commits),
+    /// `review_requested`, `labeled` and so on.
     action: String,
     /// Repository of the pull request: `OWNER/NAME`.
     #[serde(default, deserialize_with = "full_name")]

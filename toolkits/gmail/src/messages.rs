@@ -12,8 +12,9 @@ const SUMMARY: &str = "id,threadId,labelIds,snippet,internalDate,payload/headers
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Search {
-    /// Query in the syntax of Gmail's search box: `from:ada@example.com is:unread newer_than:7d
-    /// has:attachment subject:(invoice)`. Defaults to all mail.
+    /// Query in the syntax of Gmail's search box:
+    /// `from:ada@example.com is:unread newer_than:7d has:attachment subject:(invoice)`. Defaults to
+    /// all mail.
     query: Option<String>,
     /// Ids of labels that the mail must all have: `INBOX`, `UNREAD`, `STARRED`, `Label_7`.
     #[serde(default)]

@@ -128,8 +128,8 @@ pub(crate) fn text(text: &str) -> String {
     words.join("\r\n ")
 }
 
-/// Encodes addresses as the value of a header, one per line: `ada@example.com` and `Ada Lovelace
-/// <ada@example.com>`.
+/// Encodes addresses as the value of a header, one per line: `ada@example.com` and
+/// `Ada Lovelace <ada@example.com>`.
 ///
 /// # Errors
 /// `invalid_input` if one of them is not an address.

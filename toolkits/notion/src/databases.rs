@@ -78,7 +78,8 @@ pub(crate) struct Table {
 #[derive(Serialize, JsonSchema)]
 struct Column {
     name: String,
-    /// `title`, `rich_text`, `number`, `select`, `multi_select`, `status`, `date`, `people`, `relation`, `checkbox` and so on.
+    /// `title`, `rich_text`, `number`, `select`, `multi_select`, `status`, `date`, `people`,
+    /// `relation`, `checkbox` and so on.
     #[serde(rename = "type")]
     kind: String,
     /// Names of the options of a select, multi-select or status.
@@ -108,9 +109,9 @@ pub(crate) fn get_data_source(input: OfSource) -> Result<Table> {
 pub(crate) struct Query {
     #[serde(flatten)]
     of: OfSource,
-    /// Filter in Notion's format: `{"property": "Status", "status": {"equals": "Done"}}`, `{"and":
-    /// [{"property": "Due", "date": {"before": "2026-01-31"}}, {"property": "Done", "checkbox":
-    /// {"equals": false}}]}`. Defaults to all entries.
+    /// Filter in Notion's format: `{"property": "Status", "status": {"equals": "Done"}}`,
+    /// `{"and": [{"property": "Due", "date": {"before": "2026-01-31"}}, {"property": "Done",
+    /// "checkbox": {"equals": false}}]}`. Defaults to all entries.
     filter: Option<Map<String, Value>>,
     /// Name of the property to sort by.
     sort_by: Option<String>,

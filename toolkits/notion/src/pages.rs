@@ -156,9 +156,9 @@ pub(crate) struct NewPage {
     title: String,
     /// Content, in Markdown.
     markdown: Option<String>,
-    /// Properties of an entry of a data source, by name, as plain values: `{"Status": "Doing",
-    /// "Due": "2026-01-31", "Tags": ["a", "b"]}`. People and relations are ids.
-    /// `NOTION_GET_DATA_SOURCE` lists the properties.
+    /// Properties of an entry of a data source, by name, as plain values:
+    /// `{"Status": "Doing", "Due": "2026-01-31", "Tags": ["a", "b"]}`. People and relations are
+    /// ids. `NOTION_GET_DATA_SOURCE` lists the properties.
     #[serde(default)]
     properties: Map<String, Value>,
     /// Icon, an emoji.

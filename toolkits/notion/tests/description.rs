@@ -22,8 +22,8 @@ struct Endpoint {
 }
 
 impl Endpoint {
-    /// Parses `{ method: "get", pathParams: ["page_id"], queryParams: […], bodyParams: […], path:
-    /// (p) => `pages/${p.page_id}` }`.
+    /// Parses `{ method: "get", pathParams: ["page_id"], queryParams: […], bodyParams: […],
+    /// path: (p) => `pages/${p.page_id}` }`.
     fn read(text: &str) -> Option<Self> {
         let after = |key: &str| text.split_once(key).map(|(_, rest)| rest);
         let list = |key: &str| {

@@ -26,7 +26,8 @@ enum Region {
 pub(crate) struct Domain {
     id: String,
     name: String,
-    /// `verified` domains can send; others are `not_started`, `pending`, `failed` or `temporary_failure`.
+    /// `verified` domains can send; others are `not_started`, `pending`, `failed` or
+    /// `temporary_failure`.
     status: String,
     region: String,
     created_at: String,

@@ -7,7 +7,8 @@ use crate::time;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Search {
-    /// Words, and Slack's filters: `in:#general`, `from:@ada`, `after:2026-01-31`, `has:link`, `"exact words"`.
+    /// Words, and Slack's filters: `in:#general`, `from:@ada`, `after:2026-01-31`, `has:link`,
+    /// `"exact words"`.
     #[schemars(length(min = 1))]
     query: String,
     #[serde(default)]
