@@ -125,7 +125,7 @@ fn left(page: &[Step]) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn the_first_page_leads_to_calls_an_account_and_a_published_toolkit() {
+async fn commands_of_readme_and_operations_work() {
     let folder = tempfile::tempdir().unwrap();
     let built = Path::new(TOOLKITS).join("dist");
     assert!(built.join("documents.wasm").is_file(), "nothing is built: `cargo toolkit build --all` first");
@@ -133,8 +133,9 @@ async fn the_first_page_leads_to_calls_an_account_and_a_published_toolkit() {
     known.push(("TOOLHOST_PASSPHRASE", "a passphrase of the tests".to_owned()));
     let mut shell = Shell::open(folder.path(), &known);
     shell.leave(&format!("toolhost serve --toolkits '{}'", built.display()), "toolhost-data.env").await;
-    let page = steps(&page("README.md"));
-    assert_eq!(left(&page), ["it builds everything, the program that reads this included"]);
+    let first = steps(&page("README.md"));
+    assert_eq!(left(&first), ["it builds everything, the program that reads this included"]);
+    let page = [first, steps(&page("docs/operations.md"))].concat();
     let mut ran = Vec::new();
     for step in &page {
         let Step::Type(commands) = step else { continue };
@@ -314,9 +315,9 @@ fn the_authors_manual_lists_the_commands_there_are_and_flags_that_they_take() {
 }
 
 #[test]
-fn the_settings_on_the_first_page_are_there_with_these_defaults() {
+fn documented_settings_exist_with_these_defaults() {
     let help = help("toolhost", &["serve"]);
-    let rows: Vec<_> = rows(&page("README.md")).into_iter().filter(|row| row.len() == 3).collect();
+    let rows: Vec<_> = rows(&page("docs/configuration.md")).into_iter().filter(|row| row.len() == 3).collect();
     assert!(rows.len() > 5, "{rows:?}");
     for row in rows {
         let [key, default] = [&row[0], &row[1]].map(|cell| cell.trim_matches('`'));
