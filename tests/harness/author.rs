@@ -1,4 +1,4 @@
-//! The author's command: `toolkit`, in a folder of its own.
+//! Runs the author's command `toolkit` in a folder of its own.
 
 use std::{
     fs,
@@ -15,29 +15,30 @@ use crate::{
     wait_for, wait_until,
 };
 
-/// Toolkits of the repository. Their target folder and lock file are used here too, so that the SDK and what it needs
-/// are compiled once for all.
+/// Toolkits of the repository. Tests reuse their target folder and lock file, so that the SDK and
+/// its dependencies are compiled only once.
 const TOOLKITS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../toolkits");
 
-/// Where authors keep what is made once for all runs: the compilers of other languages, the guest of imports.
+/// Returns the cache folder of artifacts made once for all runs: the compilers of other languages
+/// and the guest of imports.
 #[must_use]
 pub fn cache() -> PathBuf {
     Path::new(TOOLKITS).join("../target/tmp/cache")
 }
 
-/// Where the SDK and what it needs are compiled already.
+/// Returns the target folder in which the SDK and its dependencies are already compiled.
 #[must_use]
 pub fn target() -> PathBuf {
     Path::new(TOOLKITS).join("target")
 }
 
-/// An author with an empty folder.
+/// A toolkit author with an empty folder.
 #[derive(Debug)]
 pub struct Author {
     folder: TempDir,
 }
 
-/// `toolkit dev --json` under way. Dropped, it is killed.
+/// A running `toolkit dev --json`. Dropping it kills the process.
 #[derive(Debug)]
 pub struct Dev {
     process: Process,
@@ -46,8 +47,10 @@ pub struct Dev {
 }
 
 impl Author {
+    /// Creates an author.
+    ///
     /// # Panics
-    /// When there is no room for temporary files.
+    /// If no temporary folder can be made.
     #[must_use]
     pub fn new() -> Self {
         let author = Self { folder: tempfile::tempdir().expect("a temporary folder can be made") };
@@ -55,16 +58,16 @@ impl Author {
         author
     }
 
-    /// A path in the folder.
+    /// Returns a path in the folder.
     #[must_use]
     pub fn path(&self, relative: &str) -> PathBuf {
         self.folder.path().join(relative)
     }
 
-    /// A new toolkit, which builds with what is compiled already.
+    /// Creates a new toolkit that builds with the already compiled dependencies.
     ///
     /// # Panics
-    /// When it cannot be made.
+    /// If it cannot be created.
     pub fn new_toolkit(&self, name: &str) {
         let made = self.toolkit(&["new", name]);
         assert!(made.status.success(), "{made:#?}");
@@ -76,7 +79,7 @@ impl Author {
     /// Replaces a text in a file.
     ///
     /// # Panics
-    /// When it is not there.
+    /// If the text does not occur in the file.
     pub fn edit(&self, file: &str, from: &str, to: &str) {
         let path = self.path(file);
         let text = fs::read_to_string(&path).expect("the file can be read");
@@ -84,19 +87,19 @@ impl Author {
         fs::write(&path, text.replace(from, to)).expect("the file can be written");
     }
 
-    /// Runs a command to its end.
+    /// Runs a command until it ends.
     ///
     /// # Panics
-    /// When there is no such command.
+    /// If the command does not exist.
     #[must_use]
     pub fn toolkit(&self, arguments: &[&str]) -> Output {
         self.command(arguments).output().expect("the command can be started")
     }
 
-    /// Runs a command with `--json` that must succeed; its answer.
+    /// Runs a command with `--json`, which must succeed, and returns its output.
     ///
     /// # Panics
-    /// When it fails.
+    /// If the command fails.
     #[must_use]
     pub fn json(&self, arguments: &[&str]) -> Value {
         let output = self.toolkit(&[arguments, &["--json"]].concat());
@@ -105,10 +108,10 @@ impl Author {
         serde_json::from_slice(&output.stdout).unwrap_or_else(|cause| panic!("{cause}: {said}"))
     }
 
-    /// Starts `toolkit dev` on a toolkit, with further flags.
+    /// Starts `toolkit dev` on a toolkit with additional flags.
     ///
     /// # Panics
-    /// When there is no such command.
+    /// If the command does not exist.
     #[must_use]
     pub fn dev(&self, toolkit: &str, flags: &[&str]) -> Dev {
         let mut command = self.command(&[&["dev", toolkit, "--json"], flags].concat());
@@ -119,7 +122,7 @@ impl Author {
         Dev { process: Process(spawn(command)), events, errors }
     }
 
-    /// A command, to be started.
+    /// Builds a command that has not been started.
     #[must_use]
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(beside("toolkit"));
@@ -137,43 +140,43 @@ impl Default for Author {
 }
 
 impl Dev {
-    /// Everything that happened so far.
+    /// Returns all events so far.
     ///
     /// # Panics
-    /// When a line is not JSON.
+    /// If a line is not JSON.
     #[must_use]
     pub fn events(&self) -> Vec<Value> {
         let printed = self.printed();
         let event = |line: &str| serde_json::from_str(line).unwrap_or_else(|cause| panic!("{cause}: {line}"));
-        // The last line may still be on its way.
+        // The last line may be incomplete.
         let whole = printed.rfind('\n').map_or("", |end| &printed[..end]);
         whole.lines().map(event).collect()
     }
 
-    /// The events of one name.
+    /// Returns the events with this name.
     #[must_use]
     pub fn all(&self, name: &str) -> Vec<Value> {
         self.events().into_iter().filter(|event| event["event"] == name).collect()
     }
 
-    /// Waits for the event of this name and number, from 0.
+    /// Waits for the event with this name and index, counted from 0.
     ///
     /// # Panics
-    /// When it does not come.
+    /// If the event does not occur in time.
     pub async fn event(&self, name: &str, number: usize) -> Value {
         let come = || async { self.all(name).len() > number };
         wait_for(LONG, &format!("{name} {number} came after {}{}", self.printed(), self.errors()), come).await;
         self.all(name).swap_remove(number)
     }
 
-    /// A client of the project.
+    /// Returns a client of the project.
     pub async fn project(&self) -> Client {
         let serving = self.event("serving", 0).await;
         let text = |name: &str| serving[name].as_str().unwrap_or_default().to_owned();
         Client::new(&text("url"), Some(("x-api-key", &text("api_key"))))
     }
 
-    /// All that went to standard error.
+    /// Returns everything that was written to standard error.
     ///
     /// # Panics
     /// Never.
@@ -182,7 +185,7 @@ impl Dev {
         read(&self.errors)
     }
 
-    /// Sends a signal by name and waits for the end.
+    /// Sends a signal by name and waits until the process has ended.
     pub async fn end(mut self, by: &str) -> ExitStatus {
         signal(by, self.process.0.id());
         let mut status = None;

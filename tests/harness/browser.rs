@@ -1,4 +1,4 @@
-//! A real browser in a process of its own, moved by keys alone.
+//! A real browser in a process of its own, operated with the keyboard alone.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -11,11 +11,12 @@ use tempfile::TempDir;
 
 use crate::host::{Process, spawn};
 
-/// A browser on a page. Dropped, it is killed.
+/// A browser on a page. Dropping it kills the process.
 #[derive(Debug)]
 pub struct Browser {
-    /// The page, as somebody meets it: `title`, what is `focused` with its `label`, `description` and `outline`, an `alert`,
-    /// whether it is too `wide`, its `url`, and `problems` that the browser has with it.
+    /// The page as presented to a user: `title`, the `focused` element with its `label`,
+    /// `description` and `outline`, an `alert`, the flag `wide` for a page that is too wide, `url`,
+    /// and `problems` reported by the browser.
     pub page: Value,
     orders: ChildStdin,
     told: BufReader<ChildStdout>,
@@ -24,10 +25,11 @@ pub struct Browser {
 }
 
 impl Browser {
-    /// Opens an address. Pictures go into a folder that goes with the browser, or into what `TEST_PICTURES` names.
+    /// Opens an address. Screenshots go into a folder that is deleted with the browser, or into the
+    /// folder that `TEST_PICTURES` names.
     ///
     /// # Panics
-    /// When there is no browser: `tests/setup` fetches one.
+    /// If no browser is installed. `tests/setup` downloads one.
     pub fn open(url: &str) -> Self {
         let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
@@ -45,27 +47,27 @@ impl Browser {
         browser
     }
 
-    /// Types a text where the focus is.
+    /// Types a text into the focused element.
     pub fn write(&mut self, text: &str) {
         self.order("type", text);
     }
 
-    /// Presses a key, `Tab` or `Enter` for example.
+    /// Presses a key, for example `Tab` or `Enter`.
     pub fn press(&mut self, key: &str) {
         self.order("press", key);
     }
 
-    /// Presses a key that leads to another page, and waits for that.
+    /// Presses a key that navigates to another page, and waits for that page.
     pub fn send(&mut self, key: &str) {
         self.order("send", key);
     }
 
-    /// Takes a picture.
+    /// Takes a screenshot.
     pub fn picture(&mut self, name: &str) {
         self.order("picture", name);
     }
 
-    /// What the page says of something; empty when it says nothing.
+    /// Returns a text property of the page; empty if the page does not have it.
     pub fn says(&self, what: &str) -> &str {
         self.page[what].as_str().unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! A real service of the S3 protocol with one bucket, in this process, on a free port and an empty folder.
+//! A real S3 service with one bucket, in this process, on a free port and an empty folder.
 
 use std::{
     net::SocketAddr,
@@ -16,23 +16,25 @@ use tokio::{
     runtime::{Builder, Runtime},
 };
 
-/// Its only bucket.
+/// Name of the only bucket.
 pub const BUCKET: &str = "blobs";
-/// Who may use it.
+/// Access key id of the bucket.
 pub const ACCESS_KEY: &str = "AKIDFORTESTS";
-/// The secret of it, with the mark that every secret of the tests has; the store's tests, which read this file too, know no more of it.
+/// Secret access key of the bucket, with the mark that every secret of the tests carries. The tests
+/// of the store include this file too, so it is spelled out.
 pub const SECRET_KEY: &str = "bucket-secret-zqcanaryqz";
 
-/// A service that can go away and come back to the same address.
+/// An S3 service that can stop and come back at the same address.
 pub struct BucketService {
     address: SocketAddr,
     folder: TempDir,
-    /// None while it is away. The runtime's end cuts every connection.
+    /// Runtime of the service; none while it is stopped. Ending the runtime closes every
+    /// connection.
     running: Mutex<Option<Runtime>>,
 }
 
 impl BucketService {
-    /// Starts one.
+    /// Starts a service.
     #[must_use]
     pub fn start() -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
@@ -48,20 +50,20 @@ impl BucketService {
         format!("http://{}", self.address)
     }
 
-    /// Where an object lies, under its prefix.
+    /// Returns the path of an object's file under its prefix.
     #[must_use]
     pub fn file(&self, key: &str) -> PathBuf {
         self.folder.path().join(BUCKET).join(key)
     }
 
-    /// Goes away: nothing answers at its address.
+    /// Stops the service: its address refuses connections.
     pub fn leave(&self) {
         if let Some(running) = self.running.lock().expect("no test panics in here").take() {
             running.shutdown_background();
         }
     }
 
-    /// Comes back with what it had.
+    /// Starts the service again with the same objects.
     pub fn come_back(&self) {
         *self.running.lock().expect("no test panics in here") = Some(run(self.folder.path(), self.address).0);
     }
@@ -78,7 +80,8 @@ fn run(folder: &Path, wanted: SocketAddr) -> (Runtime, SocketAddr) {
     service.set_auth(SimpleAuth::from_single(ACCESS_KEY, SECRET_KEY));
     let service = service.build();
     let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime can be made");
-    // The listener belongs to the runtime, and an asynchronous test may not wait for another runtime itself.
+    // The listener belongs to the new runtime, and an asynchronous test cannot block on another
+    // runtime.
     let (bound, address) = std::sync::mpsc::channel();
     runtime.spawn(async move {
         let listener = TcpListener::bind(wanted).await.expect("the port is free");

@@ -1,4 +1,4 @@
-//! A client of the API that speaks the tests' language.
+//! A client of the API with shortcuts for tests.
 
 use std::ops::Index;
 
@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 
 use crate::hunt;
 
-/// Speaks to one server with one key. Cheap to copy. No answer that it gets may show a secret of the tests, or its own key.
+/// Client of one server with one key. Cheap to clone. It asserts that no response contains a secret
+/// of the tests or the client's own key.
 #[derive(Debug, Clone)]
 pub struct Client {
     http: reqwest::Client,
@@ -17,18 +18,18 @@ pub struct Client {
     shows_secrets: bool,
 }
 
-/// What the server answered.
+/// Response of the server.
 #[derive(Debug, Clone)]
 pub struct Answer {
     pub status: u16,
     pub headers: HeaderMap,
-    /// The body as it came.
+    /// Response body as text.
     pub text: String,
-    /// The body as JSON; null when it is none.
+    /// Response body as JSON; null if it is not JSON.
     pub json: Value,
 }
 
-/// What an address outside the API answered.
+/// Response of an address outside the API.
 #[derive(Debug, Clone)]
 pub struct Exchanged {
     pub status: u16,
@@ -36,12 +37,12 @@ pub struct Exchanged {
     pub bytes: Vec<u8>,
 }
 
-/// What a request carries.
+/// Body of a request.
 #[derive(Debug, Clone)]
 pub enum Body {
     None,
     Json(Value),
-    /// Media type and bytes, sent as they are.
+    /// Media type and bytes, sent unchanged.
     Raw(&'static str, Vec<u8>),
 }
 
@@ -57,7 +58,8 @@ impl Client {
         Self { http, url: url.to_owned(), prefix: "/api/v3", key, shows_secrets: false }
     }
 
-    /// The same client, whose answers may show secrets, and why.
+    /// Returns the same client for responses that may contain secrets. The argument states the
+    /// reason.
     pub fn may_show_secrets(mut self, _why: &str) -> Self {
         self.shows_secrets = true;
         self
@@ -77,23 +79,23 @@ impl Client {
         );
     }
 
-    /// The same client under the newer prefix.
+    /// Returns the same client under the newer prefix.
     pub fn newer(mut self) -> Self {
         self.prefix = "/api/v3.1";
         self
     }
 
-    /// The key it sends; empty without one.
+    /// Returns the key of the client; empty without one.
     pub fn key(&self) -> &str {
         self.key.as_ref().map_or("", |(_, key)| key)
     }
 
-    /// Sends a request to a path below the prefix, with headers of the test's choice.
+    /// Sends a request with additional headers to a path below the prefix.
     pub async fn send(&self, method: Method, path: &str, body: Body, headers: &[(&str, &str)]) -> Answer {
         self.try_send(method, path, body, headers).await.expect("the server answers")
     }
 
-    /// Like [`Client::send`] for a server that may die meanwhile.
+    /// Like [`Client::send`], for a server that may end before it responds.
     pub async fn try_send(
         &self,
         method: Method,
@@ -146,13 +148,13 @@ impl Client {
         self.send(Method::DELETE, path, Body::None, &[]).await
     }
 
-    /// Runs a tool at its newest version and answers the execution.
+    /// Executes a tool at its newest version and returns the response.
     pub async fn execute(&self, tool: &str, arguments: Value) -> Answer {
         let body = json!({ "arguments": arguments, "user_id": "default", "version": "latest" });
         self.post(&format!("/tools/execute/{tool}"), &body).await
     }
 
-    /// Connects an account with a key and answers its id. `values` are the fields of the scheme.
+    /// Connects an account and returns its id. `values` are the fields of the auth scheme.
     pub async fn connect(&self, toolkit: &str, scheme: &str, user: &str, values: Value) -> String {
         let config = json!({
             "toolkit": { "slug": toolkit },
@@ -168,7 +170,7 @@ impl Client {
         account["id"].as_str().expect("an account has an id").to_owned()
     }
 
-    /// Sends bytes to an address outside the API, a link for example, with nothing but these headers.
+    /// Sends bytes to an address outside the API, for example to a link, with only these headers.
     pub async fn exchange(&self, method: Method, url: &str, headers: &[(&str, &str)], body: Vec<u8>) -> Exchanged {
         let what = format!("{method} {url}");
         let mut request = self.http.request(method, url).body(body);
@@ -182,18 +184,19 @@ impl Client {
         Exchanged { status, headers, bytes }
     }
 
-    /// Status of a path outside the prefixes; none when nobody answers.
+    /// Returns the status of a path outside the prefixes; none if the server does not respond.
     pub async fn try_get_root(&self, path: &str) -> Option<u16> {
         let answer = self.http.get(format!("{}{path}", self.url)).send().await.ok()?;
         Some(answer.status().as_u16())
     }
 
-    /// Writes bytes to the server's socket and reads what comes until it closes or `enough` is seen.
+    /// Writes bytes to the server's socket and reads until the server closes the connection.
     pub async fn raw(&self, request: &[u8]) -> String {
         use tokio::io::{AsyncReadExt, AsyncWriteExt};
         let address = self.url.trim_start_matches("http://");
         let mut socket = tokio::net::TcpStream::connect(address).await.expect("the server listens");
-        // A server may refuse before it has read everything; what it answered is still there to be read.
+        // The server may refuse the request before it has read all of it. Its response can still be
+        // read.
         socket.write_all(request).await.ok();
         let mut answer = Vec::new();
         let read = socket.read_to_end(&mut answer);
@@ -204,21 +207,21 @@ impl Client {
 }
 
 impl Exchanged {
-    /// A header's value; empty without it.
+    /// Returns the value of a header; empty if it is absent.
     pub fn header(&self, name: &str) -> &str {
         self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
     }
 }
 
 impl Answer {
-    /// Itself, if the status is this one.
+    /// Returns the response itself after asserting its status.
     #[track_caller]
     pub fn expect(self, status: u16) -> Self {
         assert_eq!(self.status, status, "the answer was {self:#?}");
         self
     }
 
-    /// The data of a successful execution.
+    /// Returns the data of a successful execution.
     #[track_caller]
     pub fn data(self) -> Value {
         assert_eq!(self.status, 200, "the answer was {self:#?}");
@@ -227,24 +230,24 @@ impl Answer {
         self["data"].clone()
     }
 
-    /// The kind of a tool's failure; empty when it did not fail.
+    /// Returns the kind of a tool's failure; empty if the tool did not fail.
     pub fn failure(&self) -> &str {
         let kind = self["data"]["kind"].as_str().unwrap_or_default();
         if self.status == 200 && self["successful"] == false { kind } else { "" }
     }
 
-    /// The lines in `errors`.
+    /// Returns the lines in `errors`.
     pub fn problems(&self) -> Vec<String> {
         let lines = self["error"]["errors"].as_array().cloned().unwrap_or_default();
         lines.iter().map(|line| line.as_str().unwrap_or_default().to_owned()).collect()
     }
 
-    /// A header's value; empty without it.
+    /// Returns the value of a header; empty if it is absent.
     pub fn header(&self, name: &str) -> &str {
         self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
     }
 
-    /// Checks that this is the API's error envelope, whole.
+    /// Asserts that the response is a complete error envelope of the API.
     #[track_caller]
     pub fn assert_envelope(&self) {
         let error = &self["error"];

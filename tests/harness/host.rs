@@ -1,4 +1,4 @@
-//! The real server, in a process of its own, on a free port and an empty folder.
+//! The real server in a process of its own, on a free port and in an empty folder.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,31 +17,36 @@ use crate::{
     unique, wait_until,
 };
 
-/// How long a start may take before the test fails. Unoptimised and on a busy machine.
+/// Time that a start may take before the test fails. It allows for an unoptimized build on a busy
+/// machine.
 const START: Duration = Duration::from_secs(180);
-/// Where the first start writes keys for clients, and where the master key is: the files that are to hold a secret.
+/// Files that are expected to hold secrets: the client keys written by the first start, and the
+/// master key.
 const KEPT: [&str; 2] = ["data.env", "data.key"];
 
-/// Settings and folder of a server that may run, stop and run again.
+/// Settings and folder of a server that can run, stop and run again.
 #[derive(Debug, Clone)]
 pub struct Setup {
     settings: BTreeMap<String, String>,
     folder: Arc<TempDir>,
-    /// Where the records lie, unless they lie in the folder. `TEST_STORE=postgres` puts those of every test there.
+    /// Database that holds the records; without one, the folder holds them. `TEST_STORE=postgres`
+    /// puts the records of every test into PostgreSQL.
     database: Option<Arc<Database>>,
-    /// The command that runs the server's, with its arguments; empty for none.
+    /// Command with arguments that runs the server's binary; empty to run the binary directly.
     runner: Vec<String>,
-    /// Keys that clients were given: those of servers on the same records, too.
+    /// Keys that clients were given, including those of other servers on the same records.
     given: Arc<Mutex<BTreeSet<String>>>,
 }
 
-/// A running server. Dropped, it is killed as a power switch would; and however it ends, what it leaves behind holds no secret: what it
-/// printed, its folder with its temporary files, and its rows in a database.
+/// A running server. Dropping it kills the process without a shutdown, as a power failure would.
+///
+/// However the server ends, a check then asserts that no secret remains in its output, its folder
+/// (temporary files included) or its database rows.
 #[derive(Debug)]
 pub struct Host {
     /// `http://127.0.0.1:port`
     pub url: String,
-    /// Organisation key of the first start.
+    /// Organization key of the first start.
     pub org_key: String,
     /// Project key of the first start.
     pub project_key: String,
@@ -50,22 +55,23 @@ pub struct Host {
     output: NamedTempFile,
 }
 
-/// A process that does not outlive this value: dropped, it is killed as a power switch would.
+/// A process that does not outlive this value: dropping the value kills the process without a
+/// shutdown.
 #[derive(Debug)]
 pub struct Process(pub(crate) Child);
 
-/// A server that ended instead of serving.
+/// A server that ended before it served requests.
 #[derive(Debug)]
 pub struct Refused {
-    /// Exit code; none when a signal ended it.
+    /// Exit code; none if a signal ended the process.
     pub code: Option<i32>,
-    /// Signal that ended it.
+    /// Signal that ended the process.
     pub signal: Option<i32>,
-    /// All it printed.
+    /// Everything that the process printed.
     pub output: String,
 }
 
-/// What the operating system says about the server's process.
+/// Resource usage of the server's process, as reported by the operating system.
 #[derive(Debug, Clone, Copy)]
 pub struct Footprint {
     /// Open file descriptors.
@@ -74,18 +80,20 @@ pub struct Footprint {
     pub threads: usize,
     /// Resident memory in KiB.
     pub resident_kib: u64,
-    /// The most that it ever was.
+    /// Peak resident memory in KiB.
     pub peak_kib: u64,
 }
 
 impl Setup {
-    /// An empty folder and settings for tests: no rate limits, every log record durable before its answer.
+    /// Creates an empty folder with settings for tests: no rate limits, and every log record is
+    /// durable before its response.
     pub fn new() -> Self {
         let embedded = Self::embedded();
         if on_postgres() { embedded.on(Postgres::shared().database(None)) } else { embedded }
     }
 
-    /// The same with the store in the folder, whatever other tests use: for tests of that store's own files.
+    /// Creates the same with the embedded store, also under `TEST_STORE=postgres`. For tests of
+    /// that store's files.
     pub fn embedded() -> Self {
         let folder = Arc::new(tempfile::tempdir().expect("a temporary folder can be made"));
         let data = folder.path().join("data").display().to_string();
@@ -100,34 +108,35 @@ impl Setup {
             .with("logs.wait", "true")
     }
 
-    /// With one more setting, by its key in `toolhost.toml`.
+    /// Sets one more setting, named by its key in `toolhost.toml`.
     pub fn with(mut self, key: &str, value: impl Into<String>) -> Self {
         let name = format!("TOOLHOST_{}", key.replace('.', "__").to_uppercase());
         self.settings.insert(name, value.into());
         self
     }
 
-    /// With a variable that is no setting of the server.
+    /// Sets an environment variable that is not a setting of the server.
     pub fn with_variable(mut self, name: &str, value: impl Into<String>) -> Self {
         self.settings.insert(name.to_owned(), value.into());
         self
     }
 
-    /// With the records in a database.
+    /// Stores the records in a database.
     pub fn on(self, database: Database) -> Self {
         let url = database.url();
         Self { database: Some(Arc::new(database)), ..self }.with("store", url)
     }
 
-    /// The database that the records are in.
+    /// Returns the database that holds the records.
     ///
     /// # Panics
-    /// When they are in the folder.
+    /// If the folder holds the records.
     pub fn database(&self) -> &Database {
         self.database.as_ref().expect("the records are in a database")
     }
 
-    /// Another server on the same database and with the same master key, in a folder of its own.
+    /// Returns settings for another server on the same database with the same master key, in a new
+    /// folder.
     pub fn another(&self) -> Self {
         let fresh = Self::embedded();
         let key = self.folder.path().join("data.key").display().to_string();
@@ -137,12 +146,12 @@ impl Setup {
         Self { settings, folder, database, runner: Vec::new(), given }.with("data", data).with("key_file", key)
     }
 
-    /// With every command run by another one.
+    /// Runs every command through another command.
     pub fn run_by(self, runner: Vec<String>) -> Self {
         Self { runner, ..self }
     }
 
-    /// With the blobs in a bucket.
+    /// Stores the blobs in a bucket.
     pub fn in_bucket(self, service: &BucketService) -> Self {
         self.with("blobs", format!("s3://{}/components", bucket::BUCKET))
             .with("s3.endpoint", service.endpoint())
@@ -150,23 +159,23 @@ impl Setup {
             .with("s3.secret_access_key", bucket::SECRET_KEY)
     }
 
-    /// With `https://{host}` sent to an application of the test.
+    /// Redirects `https://{host}` to an application of the test.
     pub fn with_application(self, hosts: &[&str], application: &FakeApp) -> Self {
         let pairs: Vec<_> = hosts.iter().map(|host| format!("https://{host}={}", application.origin)).collect();
         self.with("net.rewrite", pairs.join(","))
     }
 
-    /// With the name of an identity provider sent to it.
+    /// Redirects the name of an identity provider to it.
     pub fn with_provider(self, provider: &IdentityProvider) -> Self {
         self.with("net.rewrite", format!("{}={}", provider::ISSUER, provider.origin))
     }
 
-    /// The data directory.
+    /// Returns the path of the data directory.
     pub fn data(&self) -> PathBuf {
         self.folder.path().join("data")
     }
 
-    /// The same settings on a copy of the folder.
+    /// Returns the same settings on a copy of the folder.
     pub fn copy(&self) -> Self {
         let fresh = Self::embedded();
         let [from, to] = [&self.folder, &fresh.folder].map(|folder| folder.path());
@@ -182,7 +191,7 @@ impl Setup {
         }
     }
 
-    /// Runs another of the operator's commands with these settings to its end.
+    /// Runs another operator command with these settings until it ends.
     #[track_caller]
     pub fn command(&self, arguments: &[&str]) -> Finished {
         let mut command = self.program();
@@ -194,7 +203,7 @@ impl Setup {
         finished
     }
 
-    /// Begins another of the operator's commands, to be killed before its end.
+    /// Starts another operator command, which the test kills before it ends.
     pub fn begin(&self, arguments: &[&str]) -> Process {
         let mut command = self.program();
         command.args(arguments);
@@ -202,12 +211,12 @@ impl Setup {
         Process(spawn(command))
     }
 
-    /// Starts and waits until it serves.
+    /// Starts the server and waits until it serves requests.
     pub async fn start(self) -> Host {
         self.try_start().await.unwrap_or_else(|refused| panic!("the server did not start: {refused:#?}"))
     }
 
-    /// Starts and waits until it serves or ends.
+    /// Starts the server and waits until it serves requests or ends.
     pub async fn try_start(self) -> Result<Host, Refused> {
         let mut command = self.program();
         command.arg("serve").stdin(Stdio::null());
@@ -242,14 +251,16 @@ impl Setup {
         }
     }
 
-    /// Looks for a client's key, too, where a server ends. What is short is none.
+    /// Registers a client's key to be searched for when a server ends. A key of fewer than 16 bytes
+    /// is ignored.
     fn note(&self, key: &str) {
         if key.len() >= 16 {
             self.given.lock().expect("no panic holds it").insert(key.to_owned());
         }
     }
 
-    /// Looks over what a server has left behind. A database that cannot be asked is passed over: its test has ended it.
+    /// Searches everything that a server left behind for secrets. An unreachable database is
+    /// skipped, because its test has stopped it.
     fn hunt(&self, output: &NamedTempFile) -> Result<(), String> {
         let folder = self.folder.path();
         let given = self.given.lock().expect("no panic holds it").clone();
@@ -264,7 +275,8 @@ impl Setup {
         hunt.within("the database", &rows.unwrap_or_default())
     }
 
-    /// The server's binary in the folder, with these settings and nothing else.
+    /// Builds the command of the server's binary in the folder, with only these settings in its
+    /// environment.
     fn program(&self) -> Command {
         let mut command = match self.runner.split_first() {
             Some((runner, arguments)) => {
@@ -278,7 +290,7 @@ impl Setup {
         command
     }
 
-    /// What the first start wrote for clients.
+    /// Returns the client keys that the first start wrote.
     fn keys(&self) -> BTreeMap<String, String> {
         let text = std::fs::read_to_string(self.folder.path().join("data.env")).unwrap_or_default();
         let pairs = text.lines().filter_map(|line| line.trim_start_matches("export ").split_once('='));
@@ -286,19 +298,22 @@ impl Setup {
     }
 }
 
-/// Whether every test's records lie in PostgreSQL. Tests of the embedded store's own files have nothing to do then.
+/// Returns true if the records of every test are in PostgreSQL. Tests of the embedded store's files
+/// are then skipped.
 pub fn on_postgres() -> bool {
     #[expect(clippy::disallowed_methods, reason = "the tests' settings are read here")]
     std::env::var_os("TEST_STORE").is_some_and(|store| store == "postgres")
 }
 
-/// What servers log when the test says nothing of it: what `TEST_LOG` names. It goes to a file, so that nothing grows in memory.
+/// Returns the log level of servers whose test sets none: the value of `TEST_LOG`. The output goes
+/// to a file, so it does not accumulate in memory.
 fn level() -> Option<String> {
     #[expect(clippy::disallowed_methods, reason = "the tests' settings are read here")]
     std::env::var("TEST_LOG").ok()
 }
 
-/// How much of something is tried: so much in every run, or so much before a release, which `TEST_SIZE=release` asks for.
+/// Returns the extent of a test: one value for every run, a larger one before a release
+/// (`TEST_SIZE=release`).
 pub fn size<T>(every_run: T, release: T) -> T {
     #[expect(clippy::disallowed_methods, reason = "the tests' settings are read here")]
     let wanted = std::env::var_os("TEST_SIZE").is_some_and(|size| size == "release");
@@ -312,8 +327,8 @@ impl Default for Setup {
 }
 
 impl Host {
-    /// The server that tests share when they neither stop it nor need settings of their own. Applications that it reaches:
-    /// [`Host::application`], under the names in [`crate::fake_app::HOSTS`].
+    /// Returns the server shared by tests that neither stop it nor need their own settings. It
+    /// reaches [`Host::application`] under the names in [`crate::fake_app::HOSTS`].
     pub async fn shared() -> &'static Self {
         static SHARED: tokio::sync::OnceCell<&Host> = tokio::sync::OnceCell::const_new();
         let start = || async {
@@ -323,8 +338,9 @@ impl Host {
         SHARED.get_or_init(start).await
     }
 
-    /// Serves until this process ends. What it leaves behind is looked over then: it is the process that fails, not a test, and what is
-    /// said names the place where the secret was made.
+    /// Keeps the server running until this process ends. The search for secrets runs at that point:
+    /// it fails the process instead of a test, and its message names the place where the secret was
+    /// made.
     pub fn for_good(self) -> &'static Self {
         let host: &Self = Box::leak(Box::new(self));
         let mut lasting = LASTING.lock().expect("no panic holds it");
@@ -338,54 +354,54 @@ impl Host {
         host
     }
 
-    /// The application behind the shared server.
+    /// Returns the application that the shared server reaches.
     pub fn application() -> &'static FakeApp {
         static APPLICATION: OnceLock<FakeApp> = OnceLock::new();
         APPLICATION.get_or_init(FakeApp::start)
     }
 
-    /// A client without a key.
+    /// Returns a client without a key.
     pub fn anonymous(&self) -> Client {
         Client::new(&self.url, None)
     }
 
-    /// A client with the organisation's key.
+    /// Returns a client with the organization key.
     pub fn as_org(&self) -> Client {
         Client::new(&self.url, Some(("x-org-api-key", &self.org_key)))
     }
 
-    /// A client with the key of the project made at the first start.
+    /// Returns a client with the key of the project made at the first start.
     pub fn as_project(&self) -> Client {
         self.with_key(&self.project_key)
     }
 
-    /// A client with any project key.
+    /// Returns a client with any project key.
     pub fn with_key(&self, key: &str) -> Client {
         self.setup.note(key);
         Client::new(&self.url, Some(("x-api-key", key)))
     }
 
-    /// A client of a project that nobody else uses.
+    /// Creates a project for one test and returns its client.
     pub async fn new_project(&self) -> Client {
         let body = json!({ "name": format!("test-{}", unique(8)), "should_create_api_key": true });
         let made = self.as_org().post("/org/owner/project/new", &body).await.expect(200);
         self.with_key(made["api_key"].as_str().expect("the new project has a key"))
     }
 
-    /// A client of a person with this role.
+    /// Creates a member with this role and returns its client.
     pub async fn new_member(&self, role: &str) -> Client {
         let body = json!({ "email": format!("{}@example.com", unique(8)), "role": role });
         let made = self.as_org().post("/org/members", &body).await.expect(201);
         self.with_user_key(made["key"].as_str().expect("the new member has a key"))
     }
 
-    /// A client with any person's key.
+    /// Returns a client with the key of any member.
     pub fn with_user_key(&self, key: &str) -> Client {
         self.setup.note(key);
         Client::new(&self.url, Some(("x-user-api-key", key)))
     }
 
-    /// Publishes a component made by hand and answers its record.
+    /// Publishes a hand-made component and returns the response.
     pub async fn publish(&self, component: Vec<u8>, manifest: &serde_json::Value) -> crate::Answer {
         let bytes = crate::guest::with_manifest(component, manifest);
         let answer = self.as_org().put(&crate::guest::address(manifest), bytes).await;
@@ -393,12 +409,13 @@ impl Host {
         answer
     }
 
-    /// Sends a signal by name, `STOP` for example.
+    /// Sends a signal by name, for example `STOP`.
     pub fn signal(&self, name: &str) {
         signal(name, self.pid());
     }
 
-    /// Stops the process where it is, and waits until none of its threads runs: on a busy machine that takes a moment.
+    /// Stops the process with `SIGSTOP` and waits until none of its threads runs. On a busy machine
+    /// that takes a moment.
     pub async fn stand_still(&self) {
         self.signal("STOP");
         let tasks = PathBuf::from(format!("/proc/{}/task", self.pid()));
@@ -410,19 +427,19 @@ impl Host {
         wait_until("the server stands still", || async { all() }).await;
     }
 
-    /// Kills the process as a power switch would, and waits until it is gone.
+    /// Kills the process without a shutdown and waits until it has ended.
     pub fn kill(self) -> Setup {
-        // The process goes with the host.
+        // Dropping the host ends the process.
         self.setup.clone()
     }
 
-    /// Asks the server to stop and waits until it has.
+    /// Sends `SIGTERM` to the server and waits until it has ended.
     pub async fn terminate(self) -> (Setup, ExitStatus) {
         Command::new("kill").arg(self.pid().to_string()).status().expect("`kill` can be run");
         self.end().await
     }
 
-    /// Waits until the server has ended, by itself or asked to.
+    /// Waits until the server has ended, with or without a request to stop.
     pub async fn end(mut self) -> (Setup, ExitStatus) {
         let begun = Instant::now();
         let status = loop {
@@ -435,27 +452,27 @@ impl Host {
         (self.setup.clone(), status)
     }
 
-    /// Everything the server printed so far: its logs, too.
+    /// Returns everything that the server has printed so far, including its log.
     pub fn output(&self) -> String {
         read(&self.output)
     }
 
-    /// The data directory.
+    /// Returns the path of the data directory.
     pub fn data(&self) -> PathBuf {
         self.setup.data()
     }
 
-    /// Settings and folder.
+    /// Returns the settings and folder.
     pub fn setup(&self) -> &Setup {
         &self.setup
     }
 
-    /// Process id.
+    /// Returns the process id.
     pub fn pid(&self) -> u32 {
         self.process.0.id()
     }
 
-    /// What the operating system says about the process.
+    /// Reads the resource usage of the process from the operating system.
     pub fn footprint(&self) -> Footprint {
         let process = PathBuf::from(format!("/proc/{}", self.pid()));
         let count = |name: &str| std::fs::read_dir(process.join(name)).map_or(0, Iterator::count);
@@ -468,14 +485,15 @@ impl Host {
     }
 }
 
-/// Those that serve until this process ends.
+/// Servers that run until this process ends.
 static LASTING: Mutex<Vec<&Host>> = Mutex::new(Vec::new());
 
 extern "C" fn hunt_at_the_end() {
     let lasting = LASTING.lock().map(|mut lasting| std::mem::take(&mut *lasting)).unwrap_or_default();
     let mut found: Vec<_> = lasting.iter().filter_map(|host| host.setup.hunt(&host.output).err()).collect();
     if on_postgres() {
-        // What PostgreSQL wrote for all tests: its log of writes, its own log, and the tables that are still there.
+        // The files of PostgreSQL for all tests: the write-ahead log, the server log, and the
+        // tables that still exist.
         found.extend(Hunt::for_mark_and(&[]).within_folder(&Postgres::shared().folder(), &[]).err());
     }
     if !found.is_empty() {
@@ -502,7 +520,7 @@ impl Process {
         self.0.wait().ok();
     }
 
-    /// Whether it has come to its end.
+    /// Returns true if the process has ended.
     pub fn has_ended(&mut self) -> bool {
         self.0.try_wait().expect("a process can be asked").is_some()
     }
@@ -514,7 +532,8 @@ impl Drop for Process {
     }
 }
 
-/// The server's binary: what `TOOLHOST_BIN` names, else the one that cargo built beside this program.
+/// Returns the path of the server's binary: `TOOLHOST_BIN` if set, otherwise the one that cargo
+/// built next to this program.
 fn binary() -> PathBuf {
     #[expect(clippy::disallowed_methods, reason = "the tests' one setting is read here")]
     if let Some(named) = std::env::var_os("TOOLHOST_BIN") {
@@ -523,10 +542,10 @@ fn binary() -> PathBuf {
     beside("toolhost")
 }
 
-/// A binary that cargo built beside this program.
+/// Returns the path of a binary that cargo built next to this program.
 ///
 /// # Panics
-/// When it is not there.
+/// If the binary does not exist.
 #[must_use]
 pub fn beside(name: &str) -> PathBuf {
     let program = std::env::current_exe().expect("this program has a path");
@@ -534,10 +553,10 @@ pub fn beside(name: &str) -> PathBuf {
     found.unwrap_or_else(|| panic!("there is no `{name}` to test: `cargo build --workspace` first"))
 }
 
-/// The author's command, built beside the server.
+/// Returns the path of the author's command, built next to the server.
 ///
 /// # Panics
-/// When it is not there.
+/// If the binary does not exist.
 #[must_use]
 pub fn author() -> PathBuf {
     let found = binary().with_file_name("toolkit");
@@ -545,10 +564,11 @@ pub fn author() -> PathBuf {
     found
 }
 
-/// Starts a process that dies with this one, however this one ends.
+/// Starts a process that is killed when this process ends, for any reason.
 pub(crate) fn spawn(command: Command) -> Child {
     type Order = (Command, mpsc::Sender<std::io::Result<Child>>);
-    // The kernel ties the child to the thread that started it, not to the process: this thread stays to the end.
+    // The kernel ties the child to the thread that started it, not to the process. This thread
+    // therefore runs until the process ends.
     static KEEPER: LazyLock<mpsc::Sender<Order>> = LazyLock::new(|| {
         let (orders, inbox) = mpsc::channel::<Order>();
         std::thread::spawn(move || {
@@ -571,12 +591,12 @@ pub(crate) fn spawn(command: Command) -> Child {
     answer.recv().expect("the keeper never ends").expect("the server's binary can be started")
 }
 
-/// What was printed into a file so far.
+/// Returns the content printed into a file so far.
 pub(crate) fn read(output: &NamedTempFile) -> String {
     String::from_utf8_lossy(&std::fs::read(output.path()).expect("the output can be read")).into_owned()
 }
 
-/// The address in what the server printed.
+/// Returns the address from the output of the server.
 fn address(printed: &str) -> Option<String> {
     let start = printed.find("http://127.0.0.1:")?;
     let rest = &printed[start + "http://127.0.0.1:".len()..];

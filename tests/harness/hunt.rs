@@ -1,9 +1,12 @@
-//! Secrets of the tests, and the hunt for them: what a server leaves behind and what it answers holds none.
+//! Secrets of the tests, and the search for them: neither the data that a server leaves behind nor
+//! its responses may contain one.
 //!
-//! A secret that a test makes carries a mark of letters and digits, which percent and JSON spelling leave alone, so that it is found
-//! without being known. What servers make themselves, their keys, is looked for as it is. The hunt is made wherever a server ends
-//! ([`crate::Host`]), in each answer ([`crate::Client`]) and in what the operator's commands print. It sees every spelling in
-//! [`spellings`], in files that are not compressed: of all that a server writes only the manifests of toolkits are.
+//! A secret made by a test carries a mark of letters and digits. Percent-encoding and JSON do not
+//! change the mark, so the search finds a secret without knowing it. Keys that servers make
+//! themselves are searched for literally. The search runs wherever a server ends ([`crate::Host`]),
+//! on each response ([`crate::Client`]) and on the output of the operator's commands. It covers
+//! every encoding in [`spellings`], in uncompressed files. The manifests of toolkits are the only
+//! compressed data that a server writes.
 
 use std::{
     collections::BTreeMap,
@@ -19,7 +22,7 @@ use base64::{Engine, engine::general_purpose};
 
 use crate::{fake_app::percent, unique};
 
-/// A secret that is a constant: the mark after these words.
+/// Makes a constant secret: these words followed by the mark.
 #[macro_export]
 macro_rules! marked {
     ($before:literal) => {
@@ -27,18 +30,18 @@ macro_rules! marked {
     };
 }
 
-/// What every secret of a test holds.
+/// Mark that every secret of a test contains.
 pub const MARK: &str = marked!("");
-/// How much of a file is looked over at once.
+/// Number of bytes of a file that are searched at a time.
 const PIECE: usize = 1 << 20;
-/// How much of a find's line is told to each side.
+/// Number of bytes reported on each side of a match.
 const AROUND: usize = 200;
 
-/// Where each secret was made.
+/// Source location at which each secret was made.
 static MADE: Mutex<BTreeMap<String, &'static Location<'static>>> = Mutex::new(BTreeMap::new());
 static MARKS: LazyLock<Hunt> = LazyLock::new(|| Hunt::for_mark_and(&[]));
 
-/// A secret that nobody else has: letters and digits, the mark first.
+/// Returns a unique secret of letters and digits that begins with the mark.
 #[track_caller]
 pub fn secret() -> String {
     let secret = format!("{MARK}{}", unique(8));
@@ -46,15 +49,16 @@ pub fn secret() -> String {
     secret
 }
 
-/// The ways in which a text may be written, with their names. Of base64, where what stands before and after has its part in the
-/// first and last characters, those between.
+/// Returns the encodings of a text with their names. For base64, only the characters that do not
+/// depend on the neighboring bytes are included.
 pub fn spellings(text: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
     let hex = hex::encode(text);
     let reversed: Vec<u8> = text.iter().rev().copied().collect();
     let mut found = vec![
         ("it is", text.to_vec()),
         ("backwards", reversed),
-        // Both orders of bytes: the first of one and the last of the other are left out.
+        // The pattern covers both byte orders: it omits the first byte of one and the last byte of
+        // the other.
         ("UTF-16", text.iter().flat_map(|&byte| [0, byte]).skip(1).collect()),
         ("hex", hex.to_uppercase().into_bytes()),
         ("hex", hex.into_bytes()),
@@ -77,7 +81,7 @@ pub fn spellings(text: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
     found
 }
 
-/// What is looked for: the mark, and what servers made.
+/// A search for the mark and for keys made by servers.
 #[derive(Debug)]
 pub struct Hunt {
     names: Vec<&'static str>,
@@ -86,20 +90,21 @@ pub struct Hunt {
 }
 
 impl Hunt {
-    /// For the mark of secrets and for these.
+    /// Creates a search for the mark of secrets and for these keys.
     pub fn for_mark_and(keys: &[Vec<u8>]) -> Self {
         let texts = keys.iter().map(Vec::as_slice).chain([MARK.as_bytes()]);
         let (names, patterns): (Vec<_>, Vec<_>) = texts.flat_map(spellings).unzip();
         let longest = patterns.iter().map(Vec::len).max().unwrap_or(0);
-        // Of this kind is the search that looks at many bytes at once.
+        // This match kind allows the search that compares many bytes at a time.
         let automaton = AhoCorasick::builder().match_kind(MatchKind::LeftmostFirst).build(&patterns);
         Self { names, longest, automaton: automaton.expect("they are few") }
     }
 
-    /// Looks bytes over.
+    /// Searches bytes.
     ///
     /// # Errors
-    /// What is found: the place, the spelling, the line, and where the secret was made.
+    /// A description of the match: the place, the encoding, the line, and where the secret was
+    /// made.
     pub fn within(&self, place: &str, bytes: &[u8]) -> Result<(), String> {
         let Some(found) = self.automaton.find(bytes) else { return Ok(()) };
         let before = bytes[..found.start()].iter().rev().take(AROUND).take_while(|&&byte| byte != b'\n').count();
@@ -115,10 +120,11 @@ impl Hunt {
         Err(format!("{place} holds a secret as {name}{}: {line}", made.unwrap_or_default()))
     }
 
-    /// Looks a file over, piece by piece. One that is gone meanwhile holds nothing.
+    /// Searches a file piece by piece. A file that has been deleted in the meantime counts as
+    /// clean.
     ///
     /// # Errors
-    /// As [`Hunt::within`] says.
+    /// As for [`Hunt::within`].
     pub fn within_file(&self, path: &Path) -> Result<(), String> {
         let Ok(mut file) = File::open(path) else { return Ok(()) };
         let (place, mut piece) = (path.display().to_string(), Vec::new());
@@ -129,10 +135,10 @@ impl Hunt {
         Ok(())
     }
 
-    /// Looks every file of a folder over but those of these names.
+    /// Searches every file of a folder except those with these names.
     ///
     /// # Errors
-    /// As [`Hunt::within`] says.
+    /// As for [`Hunt::within`].
     pub fn within_folder(&self, folder: &Path, but: &[&str]) -> Result<(), String> {
         for path in files_below(folder) {
             let name = path.file_name().unwrap_or_default();
@@ -144,7 +150,7 @@ impl Hunt {
     }
 }
 
-/// Every file below a folder; links are not followed.
+/// Returns every file below a folder. Links are not followed.
 pub fn files_below(folder: &Path) -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
     let below = |entry: std::fs::DirEntry| match entry.file_type() {
@@ -155,10 +161,10 @@ pub fn files_below(folder: &Path) -> Vec<PathBuf> {
     entries.flatten().flat_map(below).collect()
 }
 
-/// Checks that something said holds no secret of a test.
+/// Asserts that a text contains no secret of a test.
 ///
 /// # Panics
-/// When it does.
+/// If it contains one.
 #[track_caller]
 pub fn assert_none(place: &str, bytes: &[u8]) {
     if let Err(found) = MARKS.within(place, bytes) {
@@ -170,7 +176,7 @@ pub fn assert_none(place: &str, bytes: &[u8]) {
 mod tests {
     use super::*;
 
-    /// However a secret is written, whatever stands beside it.
+    /// Every encoding is found with any neighboring bytes.
     #[test]
     fn a_secret_is_found_in_every_spelling_and_told_by_where_it_was_made() {
         let text = format!("k\"+/={}%é", secret());
@@ -196,7 +202,7 @@ mod tests {
             let found = MARKS.within("here", &line).unwrap_err();
             assert!(found.contains("here holds") && !found.contains("first"), "{number}: {found}");
             assert!(number > 5 || found.contains("hunt.rs"), "{number}: {found}");
-            // Over the edge between two pieces, too.
+            // The secret also spans the boundary between two pieces.
             let file = folder.path().join(number.to_string());
             std::fs::write(&file, [&vec![b'.'; PIECE - 12][..], &line].concat()).unwrap();
             MARKS.within_file(&file).unwrap_err();
