@@ -1,23 +1,23 @@
-//! A disk so small that a test can fill it.
+//! A disk small enough for a test to fill.
 
 use std::{fs::File, io::Write, path::PathBuf, process::Command};
 
 use crate::{host::Setup, room::Room};
 
-/// A file system in memory that only programs in its [`Room`] see.
+/// A file system in memory, visible only to programs in its [`Room`].
 #[derive(Debug)]
 pub struct SmallDisk {
     room: Room,
-    /// The data directory, seen from outside.
+    /// Path of the data directory as seen from outside the namespace.
     root: PathBuf,
 }
 
 impl SmallDisk {
-    /// One of so many MiB, where the data directory is; none where the system lets this user make no namespace, as in some
-    /// containers.
+    /// Mounts a disk of `mib` MiB at the data directory. Returns none if the system does not allow
+    /// this user to create a namespace, as in some containers.
     ///
     /// # Panics
-    /// When there is a data directory already.
+    /// If the data directory already exists.
     #[must_use]
     pub fn below(setup: &Setup, mib: usize) -> Option<Self> {
         let data = setup.data();
@@ -28,16 +28,16 @@ impl SmallDisk {
         Some(Self { room, root })
     }
 
-    /// The same settings for a server that sees the disk.
+    /// Returns the same settings for a server that sees the disk.
     #[must_use]
     pub fn hold(&self, setup: Setup) -> Setup {
         self.room.hold(setup)
     }
 
-    /// Free bytes.
+    /// Returns the number of free bytes.
     ///
     /// # Panics
-    /// When the system does not say.
+    /// If the system does not report it.
     #[must_use]
     pub fn free(&self) -> usize {
         let said =
@@ -47,20 +47,21 @@ impl SmallDisk {
         numbers.iter().product()
     }
 
-    /// Fills it with something else, but for so many bytes; again, with more of it.
+    /// Fills the disk with a filler file until only `bytes` bytes are free. A repeated call extends
+    /// the file.
     ///
     /// # Panics
-    /// When that cannot be written.
+    /// If the file cannot be written.
     pub fn fill_but_for(&self, bytes: usize) {
         let filler = vec![0; self.free().saturating_sub(bytes)];
         let file = File::options().create(true).append(true).open(self.root.join("filler"));
         file.and_then(|mut file| file.write_all(&filler)).expect("there is space for the filler");
     }
 
-    /// Takes that away again.
+    /// Deletes the filler file.
     ///
     /// # Panics
-    /// When it is not there.
+    /// If the file does not exist.
     pub fn clear(&self) {
         std::fs::remove_file(self.root.join("filler")).expect("it was filled");
     }

@@ -1,7 +1,7 @@
-//! An external application with every quirk, on loopback.
+//! A fake provider on loopback with configurable misbehavior.
 //!
-//! The path says what it does: `/{behaviour}/{tag}/…`. The tag is the test's own, so that many tests share one application
-//! and each sees its own requests.
+//! The path selects the behavior: `/{behaviour}/{tag}/…`. The tag belongs to one test, so that many
+//! tests share one provider and each sees its own requests.
 
 use std::{
     collections::BTreeMap,
@@ -22,10 +22,10 @@ use serde_json::{Value, json};
 
 use crate::{Issuer, Provider};
 
-/// Names under which the shared server reaches the application.
+/// Host names under which the shared server reaches the provider.
 pub const HOSTS: [&str; 3] = ["api.example.com", "other.example.com", "files.example.net"];
 
-/// A running application; it ends with the process.
+/// A running fake provider. It ends with the process.
 #[derive(Debug, Clone)]
 pub struct FakeApp {
     /// `http://127.0.0.1:port`
@@ -42,7 +42,7 @@ struct Shared {
     providers: Mutex<BTreeMap<String, Provider>>,
 }
 
-/// A request that arrived.
+/// A received request.
 #[derive(Debug, Clone)]
 pub struct Seen {
     pub method: String,
@@ -53,12 +53,12 @@ pub struct Seen {
 }
 
 impl FakeApp {
-    /// Starts one on a free port.
+    /// Starts a provider on a free port.
     pub fn start() -> Self {
         let shared = Arc::new(Shared::default());
         let (port, bound) = std::sync::mpsc::channel();
         let served = Arc::clone(&shared);
-        // A thread and a runtime of its own: it outlives the test that starts it.
+        // The provider has its own thread and runtime, because it outlives the test that starts it.
         std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             runtime.expect("a runtime can be made").block_on(async move {
@@ -71,31 +71,32 @@ impl FakeApp {
         Self { origin: format!("http://127.0.0.1:{port}"), shared }
     }
 
-    /// The authorization server of a tag; it is made when it is first asked for.
+    /// Returns the authorization server of a tag, created on first use.
     pub fn issuer(&self, tag: &str) -> Issuer {
         let mut issuers = self.shared.issuers.lock().expect("no panic holds it");
         issuers.entry(tag.to_owned()).or_insert_with(|| Issuer::new(&self.origin, tag)).clone()
     }
 
-    /// The OAuth 1.0 provider of a tag; it is made when it is first asked for.
+    /// Returns the OAuth 1.0 provider of a tag, created on first use.
     pub fn provider(&self, tag: &str) -> Provider {
         let mut providers = self.shared.providers.lock().expect("no panic holds it");
         providers.entry(tag.to_owned()).or_insert_with(|| Provider::new(&self.origin, tag)).clone()
     }
 
-    /// The address of a language model that gives these answers in turn, and the last one from then on. What it was asked is
-    /// under the tag.
+    /// Returns the address of a language model that gives these responses in order and then repeats
+    /// the last one. Its requests are recorded under the tag.
     pub fn model(&self, tag: &str, answers: &[&str]) -> String {
         format!("{}/llm/{tag}/{}", self.origin, hex::encode(json!(answers).to_string()))
     }
 
-    /// How many requests that carried this tag lost their connection before they were answered.
+    /// Returns the number of requests with this tag whose connection was closed before the
+    /// response.
     pub fn abandoned(&self, tag: &str) -> usize {
         let all = self.shared.abandoned.lock().expect("no panic holds it");
         all.iter().filter(|path| path.split('/').any(|part| part == tag)).count()
     }
 
-    /// The requests that carried this tag, oldest first.
+    /// Returns the requests with this tag, oldest first.
     pub fn seen(&self, tag: &str) -> Vec<Seen> {
         let all = self.shared.seen.lock().expect("no panic holds it");
         all.iter().filter(|seen| seen.path.split('/').any(|part| part == tag)).cloned().collect()
@@ -103,7 +104,7 @@ impl FakeApp {
 }
 
 impl Seen {
-    /// A header's value; empty without it.
+    /// Returns the value of a header; empty if it is absent.
     pub fn header(&self, name: &str) -> &str {
         self.headers.get(name).map_or("", String::as_str)
     }
@@ -113,17 +114,18 @@ impl Seen {
         json!({ "method": self.method, "path": self.path, "query": self.query, "headers": self.headers, "body": body })
     }
 
-    /// Everything that came in, in the spellings in which an application may give it back.
+    /// Returns everything received, in the encodings in which a provider may reflect it.
     fn reflections(&self) -> Value {
         let values = self.headers.values().cloned().chain(self.query.split('&').map(str::to_owned));
         let mut found: Vec<String> = values.chain([self.path.clone()]).collect();
-        // `Bearer x` and `name=x` come back without their first word, too.
+        // The part after `Bearer ` or `name=` is also reflected alone.
         let words = self.headers.values().filter_map(|value| value.split_once(' '));
         let parameters = self.query.split('&').filter_map(|pair| pair.split_once('='));
         let bare: Vec<_> = words.chain(parameters).map(|(_, value)| value.to_owned()).collect();
         found.extend(bare);
         let base64 = |engine: &base64::engine::GeneralPurpose| -> Vec<_> {
-            // Three alignments: an application may put anything before it.
+            // A provider may put any prefix before the value, so all three base64 alignments are
+            // included.
             (0..3)
                 .flat_map(|pad| found.iter().map(move |value| engine.encode(format!("{}{value}", &"xy"[..pad.min(2)]))))
                 .collect()
@@ -238,7 +240,7 @@ async fn answer(
     }
 }
 
-/// A request that is never answered.
+/// A request that never receives a response.
 struct Hanging<'a> {
     shared: &'a Shared,
     path: &'a str,
@@ -250,7 +252,7 @@ impl Drop for Hanging<'_> {
     }
 }
 
-/// Every byte that is not a letter or digit, percent-encoded.
+/// Percent-encodes every byte that is not a letter or digit.
 pub fn percent(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric();
     text.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()

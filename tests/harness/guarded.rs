@@ -1,7 +1,9 @@
-//! An application that knows who speaks to it by client certificates (RFC 8446, RFC 8705), and lets nobody else in.
+//! A fake provider that authenticates callers by client certificate (RFC 8446, RFC 8705) and
+//! refuses all others.
 //!
-//! It answers who showed which certificate as JSON, with an access token beside, so that it is its own authorization server. It
-//! keeps connections open, as applications do.
+//! Each response is JSON with the fingerprint of the presented certificate and an access token, so
+//! the provider is also its own authorization server. It keeps connections open, as real providers
+//! do.
 
 use std::{path::Path, process::Command, sync::Arc};
 
@@ -22,7 +24,7 @@ use tokio_rustls::{
     },
 };
 
-/// A running application and the authority that it trusts; it ends with the process.
+/// A running provider and the certificate authority that it trusts. It ends with the process.
 #[derive(Debug)]
 pub struct Guarded {
     /// `https://127.0.0.1:port`
@@ -33,19 +35,19 @@ pub struct Guarded {
 /// A certificate with its key.
 #[derive(Debug, Clone)]
 pub struct Certificate {
-    /// PEM.
+    /// Certificate in PEM.
     pub certificate: String,
-    /// PEM.
+    /// Private key in PEM.
     pub key: String,
-    /// By which the application tells it.
+    /// Fingerprint by which the provider recognizes the certificate.
     pub fingerprint: String,
 }
 
 impl Guarded {
-    /// Starts one on a free port.
+    /// Starts a provider on a free port.
     ///
     /// # Panics
-    /// When there is no `openssl` here.
+    /// If `openssl` is not installed.
     pub async fn start() -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
         let root = ["req", "-x509", "-subj", "/CN=root", "-keyout", "root.key", "-out", "root.crt"];
@@ -63,15 +65,15 @@ impl Guarded {
         Self { origin, folder }
     }
 
-    /// The file of the authority that has signed its certificate, for whoever connects.
+    /// Returns the file of the certificate authority that signed the server certificate.
     pub fn authority(&self) -> String {
         self.folder.path().join("root.crt").display().to_string()
     }
 
-    /// A new certificate that it lets in.
+    /// Issues a new certificate that the provider accepts.
     ///
     /// # Panics
-    /// When `openssl` fails.
+    /// If `openssl` fails.
     pub fn certificate(&self, name: &str) -> Certificate {
         issue(self.folder.path(), name, None);
         let read = |kind: &str| {
@@ -84,10 +86,10 @@ impl Guarded {
     }
 }
 
-/// A key for a certificate that is asked for.
+/// Arguments of `openssl` that create a key for a requested certificate.
 const NEW: [&str; 6] = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-batch"];
 
-/// Makes a certificate that the root has signed.
+/// Issues a certificate signed by the root.
 fn issue(folder: &Path, name: &str, extension: Option<&str>) {
     let [key, request, certificate] = ["key", "csr", "crt"].map(|kind| format!("{name}.{kind}"));
     let subject = format!("/CN={name}");
@@ -119,7 +121,7 @@ fn settings(folder: &Path) -> ServerConfig {
         .expect("they belong together")
 }
 
-/// Answers the requests of one connection.
+/// Responds to the requests of one connection.
 async fn serve(acceptor: TlsAcceptor, stream: TcpStream) {
     let Ok(mut stream) = acceptor.accept(stream).await else { return };
     let shown = stream.get_ref().1.peer_certificates().and_then(<[_]>::first).map(fingerprint);
@@ -135,7 +137,7 @@ async fn serve(acceptor: TlsAcceptor, stream: TcpStream) {
     }
 }
 
-/// One request, with a body of the length that it names.
+/// Reads one request with a body of its declared length.
 async fn read(stream: &mut (impl AsyncRead + Unpin)) -> Option<String> {
     let mut request = Vec::new();
     loop {

@@ -159,7 +159,7 @@ impl Setup {
             .with("s3.secret_access_key", bucket::SECRET_KEY)
     }
 
-    /// Redirects `https://{host}` to an application of the test.
+    /// Redirects `https://{host}` to a fake provider of the test.
     pub fn with_application(self, hosts: &[&str], application: &FakeApp) -> Self {
         let pairs: Vec<_> = hosts.iter().map(|host| format!("https://{host}={}", application.origin)).collect();
         self.with("net.rewrite", pairs.join(","))
@@ -354,7 +354,7 @@ impl Host {
         host
     }
 
-    /// Returns the application that the shared server reaches.
+    /// Returns the fake provider that the shared server reaches.
     pub fn application() -> &'static FakeApp {
         static APPLICATION: OnceLock<FakeApp> = OnceLock::new();
         APPLICATION.get_or_init(FakeApp::start)

@@ -1,9 +1,12 @@
-//! An authorization server on loopback: a corner of [`FakeApp`], one for each tag.
+//! A fake OAuth 2 authorization server on loopback, part of [`FakeApp`], with one instance per tag.
 //!
-//! Under `https://api.example.com/oauth/{tag}/`: `authorize`, `token`, `revoke`, `register`, and `api/…`, which answers what it was
-//! sent to whoever shows a good access token, and 401 to others; its metadata and those of `api` are where the standards have them.
-//! It keeps to the standards (single-use codes, exact redirect URI, S256, client credentials, grants of one client, rotation that
-//! revokes a family at reuse) until a test asks for a fault. What it was asked is in [`FakeApp::seen`] under the tag.
+//! Below `https://api.example.com/oauth/{tag}/` it serves `authorize`, `token`, `revoke`,
+//! `register` and `api/…`. The `api` path returns the request to a caller with a valid access
+//! token, and 401 otherwise. The metadata of the server and of `api` are at the paths that the
+//! standards define. The server follows the standards (single-use codes, exact redirect URI, S256,
+//! client credentials, grants bound to one client, refresh token rotation that revokes a token
+//! family on reuse) until a test requests a fault. Requests that it received are in
+//! [`FakeApp::seen`] under the tag.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -31,17 +34,17 @@ use crate::{
     unique,
 };
 
-/// What the server knows the project by.
+/// Client id of the project at the server.
 pub const CLIENT_ID: &str = "client-1";
-/// Its secret.
+/// Secret of that client.
 pub const CLIENT_SECRET: &str = marked!("client-secret-");
 
-/// By which it knows a client without a secret.
+/// Id of a client without a secret.
 pub const PUBLIC_CLIENT_ID: &str = "public-1";
-/// What it exchanges for a token of its own (RFC 8693).
+/// Subject token that the server exchanges for an access token (RFC 8693).
 pub const SUBJECT_TOKEN: &str = marked!("subject-");
 
-/// An authorization server; cloning shares it.
+/// A fake authorization server. Clones share its state.
 #[derive(Debug, Clone)]
 pub struct Issuer {
     origin: String,
@@ -52,9 +55,9 @@ pub struct Issuer {
 #[derive(Debug)]
 struct Inner {
     state: Mutex<State>,
-    /// Whether answers of the token endpoint are held back.
+    /// True while responses of the token endpoint are delayed.
     held: watch::Sender<bool>,
-    /// Whether requests that were caught wait.
+    /// True while caught requests wait.
     shut: watch::Sender<bool>,
 }
 
@@ -63,87 +66,91 @@ struct State {
     settings: Settings,
     faults: Vec<Fault>,
     codes: HashMap<String, Agreed>,
-    /// Refresh token to family; a spent one stays, so that its reuse is seen.
+    /// Refresh tokens by value. A used token stays in the map, so that its reuse is detected.
     refresh: HashMap<String, Refresh>,
-    /// Access token to family.
+    /// Token family of each access token.
     access: HashMap<String, String>,
     revoked: Vec<String>,
     granted: BTreeMap<String, usize>,
-    /// Those that registered, and those that are described elsewhere; the secret of each that has one.
+    /// Registered clients and clients with a metadata document, with the secret of each that has
+    /// one.
     clients: HashMap<String, Option<String>>,
-    /// The public key of the project's client, if it signs (RFC 7523).
+    /// Public key of the project's client, if it signs assertions (RFC 7523).
     client_key: Vec<u8>,
-    /// Requests that are to be caught, and those that were.
+    /// Number of requests to catch, and number of requests caught.
     to_catch: usize,
     caught: usize,
-    /// Everything that it gave and that nobody else may know.
+    /// All issued secrets: codes, tokens and client secrets.
     secrets: Vec<String>,
 }
 
-/// How it behaves when nothing is at fault.
+/// Behavior of the server in the absence of faults.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// What the person does at the authorization page.
+    /// Decision of the user at the authorization page.
     pub consent: Consent,
-    /// `expires_in` of access tokens.
+    /// `expires_in` of access tokens, in seconds.
     pub lifetime: u64,
-    /// Whether a connection gets a refresh token.
+    /// True if a code exchange also issues a refresh token.
     pub refresh: bool,
-    /// Whether a refresh token is good once; the second use revokes all that came of the same connection.
+    /// True if a refresh token is valid once. Its second use then revokes all tokens of the same
+    /// family.
     pub rotate: bool,
-    /// Whether clients have to send a challenge.
+    /// True if clients must send a code challenge.
     pub pkce: bool,
-    /// Seconds that the secret of a registered client lives; none for a public client.
+    /// `client_secret_expires_at` of a registered client; none for a public client.
     pub client_secret: Option<i64>,
-    /// Whether callbacks say whose they are (RFC 9207).
+    /// True if callbacks carry `iss` (RFC 9207).
     pub names_issuer: bool,
-    /// Members of its metadata that are not as they should be.
+    /// Metadata members that replace the correct ones.
     pub says: Map<String, Value>,
 }
 
-/// What the person does at the authorization page.
+/// Decision of the user at the authorization page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Consent {
     /// Agrees at once.
     Agree,
-    /// Says no at once.
+    /// Denies at once.
     Deny,
     /// Is shown a page with two links.
     Ask,
 }
 
-/// One answer that is not as it should be.
+/// A single faulty response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// The token endpoint takes so long, then does its work.
+    /// The token endpoint processes the request after this delay.
     Slow(Duration),
-    /// It answers this status with a page, and does nothing.
+    /// The token endpoint responds with this status and an HTML page, and does not process the
+    /// request.
     Status(u16),
-    /// It does its work and then breaks: the answer is lost, status 502.
+    /// The token endpoint processes the request, and its response is lost: status 502.
     Lost,
-    /// It answers 200 with HTML.
+    /// The token endpoint responds with 200 and HTML.
     Html,
-    /// It answers 200 with half a document.
+    /// The token endpoint responds with 200 and a truncated document.
     Malformed,
-    /// It answers 200 with `error`.
+    /// The token endpoint responds with 200 and `error`.
     ErrorInside,
-    /// It refuses: 400 with this `error`.
+    /// The token endpoint refuses the request: 400 with this `error`.
     Refused(&'static str),
-    /// It refuses and tells, in what is meant for people, everything that it was sent and a token.
+    /// The token endpoint refuses the request. Its `error_description` and `error_uri` repeat the
+    /// whole request and a token.
     Echoes,
-    /// It answers 200 with this.
+    /// The token endpoint responds with 200 and this body.
     Says(&'static str),
-    /// It answers 200 with so many bytes.
+    /// The token endpoint responds with 200 and an access token of this many bytes.
     Long(usize),
-    /// It sends the client on, with its request, to where the test looks for it.
+    /// The token endpoint redirects the client, with its request, to a path that the test observes.
     Onward,
-    /// It answers a form.
+    /// The token endpoint responds with a form instead of JSON.
     Form,
-    /// Its answer has no `expires_in`.
+    /// The response has no `expires_in`.
     NoExpiry,
-    /// Its `expires_in` is text.
+    /// `expires_in` in the response is text.
     TextExpiry,
-    /// The callback comes from another issuer (RFC 9207).
+    /// The callback names another issuer (RFC 9207).
     OtherIssuer,
 }
 
@@ -197,12 +204,12 @@ impl Issuer {
         Self { origin: origin.to_owned(), tag: tag.to_owned(), inner }
     }
 
-    /// Where it is, as a manifest names it: `https://api.example.com/oauth/{tag}`.
+    /// Returns the address as a manifest names it: `https://api.example.com/oauth/{tag}`.
     pub fn url(&self) -> String {
         format!("https://{}/oauth/{}", crate::fake_app::HOSTS[0], self.tag)
     }
 
-    /// The scheme of a manifest whose accounts are connected here.
+    /// Returns a manifest's auth scheme for accounts at this server.
     pub fn scheme(&self) -> Value {
         json!({
             "mode": "OAUTH2", "name": "OAuth",
@@ -211,86 +218,88 @@ impl Issuer {
         })
     }
 
-    /// The credentials of an auth config for it.
+    /// Returns the credentials of an auth config for this server.
     pub fn credentials() -> Value {
         json!({ "client_id": CLIENT_ID, "client_secret": CLIENT_SECRET })
     }
 
-    /// The same for a mode in which the server makes its client itself, and the application says its addresses itself.
+    /// Returns the scheme for a mode in which toolhost registers its own client and discovers the
+    /// endpoints from the metadata.
     pub fn discovered(&self, mode: &str) -> Value {
         let mut scheme = self.scheme();
         (scheme["mode"], scheme["oauth2"]) = (mode.into(), json!({ "issuer": self.url(), "scopes": ["read"] }));
         scheme
     }
 
-    /// Forgets every client that registered.
+    /// Deletes every registered client.
     pub fn forget_clients(&self) {
         self.state().clients.retain(|id, _| [CLIENT_ID, PUBLIC_CLIENT_ID].contains(&id.as_str()));
     }
 
-    /// From now on the project's client may sign with the key of which this is the private half, in PEM.
+    /// Accepts assertions of the project's client signed with this private key, given in PEM.
     pub fn knows_key(&self, pem: &str) {
         self.state().client_key = public_key(pem);
     }
 
-    /// Changes how it behaves.
+    /// Changes the settings.
     pub fn set(&self, change: impl FnOnce(&mut Settings)) {
         change(&mut self.state().settings);
     }
 
-    /// The next so many answers that can have this fault have it.
+    /// Applies a fault to the next `times` responses that can have it.
     pub fn fault(&self, fault: Fault, times: usize) {
         self.state().faults.extend(std::iter::repeat_n(fault, times));
     }
 
-    /// Ends all faults.
+    /// Removes all pending faults.
     pub fn mend(&self) {
         self.state().faults.clear();
     }
 
-    /// Holds answers of the token endpoint back, after its work is done, or lets them go.
+    /// Delays responses of the token endpoint after they are processed, or releases them.
     pub fn hold(&self, held: bool) {
         self.inner.held.send_replace(held);
     }
 
-    /// Has the next request at the token endpoint wait before anything is done for it; those that follow pass it.
+    /// Catches the next request to the token endpoint: it waits before it is processed. Later
+    /// requests are not delayed.
     pub fn catch_next(&self) {
         self.inner.shut.send_replace(true);
         self.state().to_catch += 1;
     }
 
-    /// Lets requests go on that were caught.
+    /// Releases the caught requests.
     pub fn let_go(&self) {
         self.inner.shut.send_replace(false);
     }
 
-    /// Requests that were caught so far.
+    /// Returns the number of requests caught so far.
     pub fn caught(&self) -> usize {
         self.state().caught
     }
 
-    /// Every code, token and client's secret that it ever gave.
+    /// Returns every code, token and client secret issued so far.
     pub fn secrets(&self) -> Vec<String> {
         self.state().secrets.clone()
     }
 
-    /// Access tokens that are good.
+    /// Returns the number of valid access tokens.
     pub fn good(&self) -> usize {
         let state = self.state();
         state.access.values().filter(|family| !state.revoked.contains(family)).count()
     }
 
-    /// How often tokens were given for this grant type.
+    /// Returns the number of times tokens were issued for this grant type.
     pub fn granted(&self, grant_type: &str) -> usize {
         self.state().granted.get(grant_type).copied().unwrap_or(0)
     }
 
-    /// Makes all access tokens bad, as if their time were over. Refresh tokens stay good.
+    /// Invalidates all access tokens, as if they had expired. Refresh tokens stay valid.
     pub fn expire(&self) {
         self.state().access.clear();
     }
 
-    /// Takes back everything it gave, as a person does who removes the connection there.
+    /// Revokes all issued tokens, as if the user had removed the connection at the provider.
     pub fn withdraw(&self) {
         let mut state = self.state();
         let families: Vec<_> = state.refresh.values().map(|refresh| refresh.family.clone()).collect();
@@ -298,25 +307,26 @@ impl Issuer {
         state.access.clear();
     }
 
-    /// Whether an access token is good.
+    /// Returns true if an access token is valid.
     pub fn knows(&self, access_token: &str) -> bool {
         let state = self.state();
         state.access.get(access_token).is_some_and(|family| !state.revoked.contains(family))
     }
 
-    /// Opens an address of it as a browser does, and answers where the browser is sent on.
+    /// Opens an address of the server as a browser does, and returns the redirect target.
     ///
     /// # Panics
-    /// When it sends nobody on.
+    /// If the response is not a redirect.
     pub async fn visit(&self, url: &str) -> String {
         let (status, location, body) = self.open(url).await;
         location.unwrap_or_else(|| panic!("{url} answered {status}: {body}"))
     }
 
-    /// Opens an address of it as a browser does: status, where the browser is sent on, and page.
+    /// Opens an address of the server as a browser does, and returns status, redirect target and
+    /// page.
     ///
     /// # Panics
-    /// When the address is not its own.
+    /// If the address does not belong to the server.
     #[expect(clippy::disallowed_methods, reason = "the test is the browser, not the server")]
     pub async fn open(&self, url: &str) -> (u16, Option<String>, String) {
         let own = url.strip_prefix(&self.url()).unwrap_or_else(|| panic!("{url} is not below {}", self.url()));
@@ -331,7 +341,7 @@ impl Issuer {
         self.inner.state.lock().expect("no panic holds it")
     }
 
-    /// Answers a request below `/oauth/{tag}/`.
+    /// Responds to a request below `/oauth/{tag}/`.
     pub(crate) async fn answer(&self, seen: &Seen) -> Response {
         match seen.path.split('/').nth(3).unwrap_or_default() {
             "authorize" => {
@@ -353,7 +363,7 @@ impl Issuer {
         }
     }
 
-    /// What it says of itself (RFC 8414), and what its API says of it (RFC 9728).
+    /// Returns the metadata of the authorization server (RFC 8414) or of its API (RFC 9728).
     pub(crate) fn metadata(&self, of_api: bool) -> Response {
         let (own, state) = (self.url(), self.state());
         let mut metadata = if of_api {
@@ -369,7 +379,7 @@ impl Issuer {
         as_json(StatusCode::OK, &metadata.to_string())
     }
 
-    /// RFC 7591, and of RFC 7592 the reading.
+    /// Registers a client (RFC 7591), or reads a registered client (RFC 7592).
     fn register(&self, seen: &Seen) -> Response {
         let mut state = self.state();
         if seen.method == "GET" {
@@ -399,7 +409,7 @@ impl Issuer {
         as_json(StatusCode::CREATED, &answer.to_string())
     }
 
-    /// Reads who a client is at the address that is its id.
+    /// Reads the metadata document of a client at the URL that is its id.
     #[expect(clippy::disallowed_methods, reason = "the application is the client here, not the server")]
     async fn read_client(&self, id: &str, redirect_uri: Option<&String>) {
         let client = reqwest::Client::builder().no_proxy().build().expect("a client can be made");
@@ -513,7 +523,8 @@ impl Issuer {
         as_json(StatusCode::OK, &given.to_string())
     }
 
-    /// RFC 7009: an unknown token is fine too. Where nobody says who asks, having the token is enough.
+    /// Revokes a token (RFC 7009). An unknown token is not an error. A request without client
+    /// authentication needs only the token.
     fn revoke(&self, seen: &Seen) -> Response {
         let (asked, mut state) = (pairs(&String::from_utf8_lossy(&seen.body)), self.state());
         let is_said = asked.contains_key("client_id") || !seen.header("authorization").is_empty();
@@ -548,7 +559,8 @@ impl State {
             "authorization_code" => {
                 let agreed = self.codes.remove(&get("code")).ok_or(bad("invalid_grant"))?;
                 let proof = URL_SAFE_NO_PAD.encode(Sha256::digest(get("code_verifier")));
-                // A proof without a challenge tells that somebody took the challenge out (RFC 9700, section 4.8.2).
+                // A verifier without a challenge shows that the challenge was removed from the
+                // authorization request (RFC 9700, section 4.8.2).
                 let proven = match agreed.challenge {
                     Some(challenge) => challenge == proof,
                     None => !asked.contains_key("code_verifier"),
@@ -601,15 +613,16 @@ impl State {
 const TOKEN_EXCHANGE: &str = "urn:ietf:params:oauth:grant-type:token-exchange";
 const SAML_BEARER: &str = "urn:ietf:params:oauth:grant-type:saml2-bearer";
 
-/// Whether a person of this application is asserted (RFC 7522, section 2.1).
+/// Returns true if the SAML assertion names a user of this provider (RFC 7522, section 2.1).
 fn is_saml(assertion: &str) -> bool {
     let xml = URL_SAFE_NO_PAD.decode(assertion).ok().and_then(|bytes| String::from_utf8(bytes).ok());
     xml.is_some_and(|xml| xml.starts_with("<saml2:Assertion") && xml.contains("amy@example.com"))
 }
 
 impl State {
-    /// Who asks: by the header or by the body, not by both (RFC 6749, section 2.3); one without a secret by its name alone, one
-    /// that signs by that alone (RFC 7523, section 2.2).
+    /// Returns the authenticated client. A client authenticates by header or by body, not by both
+    /// (RFC 6749, section 2.3). A client without a secret is identified by its id alone, and a
+    /// client that signs by its assertion alone (RFC 7523, section 2.2).
     fn client(&self, seen: &Seen, asked: &BTreeMap<String, String>) -> Option<String> {
         if let Some(assertion) = asked.get("client_assertion") {
             let (signed, signature) = assertion.rsplit_once('.')?;
@@ -636,7 +649,8 @@ impl State {
 
 const JWT_BEARER: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 
-/// As a form writes it; the client's names hold nothing but letters, digits and `-`.
+/// Percent-encodes a word as a form does. The ids of the clients contain only letters, digits and
+/// `-`.
 fn percent_word(text: &str) -> String {
     percent(text).replace("%2D", "-")
 }
@@ -646,7 +660,7 @@ fn pairs(form: &str) -> BTreeMap<String, String> {
     read.query_pairs().into_owned().collect()
 }
 
-/// By which a client reads what is known of it.
+/// Returns the registration access token of a client, with which it reads its own registration.
 fn registration_token(id: &str) -> String {
     format!("{}-{id}", marked!("reg-"))
 }

@@ -1,7 +1,8 @@
-//! What the tests stand on: the real binary, a client, an external application, and guests made by hand.
+//! Foundation of the tests: the real binary, a client, a fake provider, and hand-made guests.
 //!
-//! Nothing here depends on a crate of the host: what cannot be seen from outside is not asserted. Tests run side by side in
-//! one process; each takes a project of its own on the shared server, or starts a server of its own where it must stop it.
+//! The harness depends on no crate of the host, so tests assert only externally visible behavior.
+//! Tests run in parallel in one process. Each uses a project of its own on the shared server, or
+//! starts a server of its own if it must stop it.
 
 pub mod author;
 pub mod browser;
@@ -48,19 +49,19 @@ pub use registry::Registry;
 pub use signed::Provider;
 pub use tunnel::Tunnel;
 
-/// How long a condition may take to become true. Generous: the machine may be busy, and a test that waits for the right
-/// thing is never slow when it passes.
+/// Time limit for a condition to become true. It is generous because the machine may be busy; a
+/// test whose condition becomes true does not wait for it.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The same for what builds something first.
+/// Time limit for a condition that includes a build.
 pub const LONG: Duration = Duration::from_secs(600);
 
-/// Asks again and again until the condition holds.
+/// Polls a condition until it is true.
 pub async fn wait_until<F: Future<Output = bool>>(what: &str, condition: impl FnMut() -> F) {
     wait_for(PATIENCE, what, condition).await;
 }
 
-/// Asks again and again until the condition holds, for so long.
+/// Polls a condition until it is true, up to a time limit.
 pub async fn wait_for<F: Future<Output = bool>>(limit: Duration, what: &str, mut condition: impl FnMut() -> F) {
     let begun = Instant::now();
     while !condition().await {
@@ -69,10 +70,10 @@ pub async fn wait_for<F: Future<Output = bool>>(limit: Duration, what: &str, mut
     }
 }
 
-/// A command that ran to its end.
+/// A command that has ended.
 #[derive(Debug)]
 pub struct Finished {
-    /// Exit code; none when a signal ended it.
+    /// Exit code; none if a signal ended the process.
     pub code: Option<i32>,
     /// Standard output.
     pub stdout: String,
@@ -81,21 +82,21 @@ pub struct Finished {
 }
 
 impl Finished {
-    /// Runs a command to its end. It sees no terminal.
+    /// Runs a command without a terminal until it ends.
     pub fn of(mut command: Command) -> Self {
         let output = command.stdin(Stdio::null()).output().unwrap_or_else(|cause| panic!("{command:?}: {cause}"));
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         Self { code: output.status.code(), stdout: text(&output.stdout), stderr: text(&output.stderr) }
     }
 
-    /// Its standard output, if it succeeded.
+    /// Returns the standard output after asserting that the command succeeded.
     #[track_caller]
     pub fn succeeded(self) -> String {
         assert_eq!(self.code, Some(0), "{self:#?}");
         self.stdout
     }
 
-    /// Its standard error, if it failed.
+    /// Returns the standard error after asserting that the command failed.
     #[track_caller]
     pub fn failed(self) -> String {
         assert_eq!(self.code, Some(1), "{self:#?}");
@@ -103,38 +104,38 @@ impl Finished {
     }
 }
 
-/// Runs the author's command to its end, in a folder and with these variables alone.
+/// Runs the author's command until it ends, in a folder and with only these environment variables.
 pub fn toolkit(folder: &Path, variables: &[(&str, &str)], arguments: &[&str]) -> Finished {
     let mut command = Command::new(host::beside("toolkit"));
     command.args(arguments).current_dir(folder).env_clear().envs(variables.iter().copied());
     Finished::of(command)
 }
 
-/// Text that no other test uses: `bytes` random bytes in hex.
+/// Returns text that no other test uses: `bytes` random bytes in hex.
 pub fn unique(bytes: usize) -> String {
     let mut random = vec![0; bytes];
     getrandom::fill(&mut random).expect("the operating system gives random bytes");
     hex::encode(random)
 }
 
-/// A small generator for tests that repeat what a seed began (splitmix64).
+/// A small generator for tests that can be repeated from a seed (splitmix64).
 #[derive(Debug, Clone)]
 pub struct Dice(u64);
 
 impl Dice {
-    /// The same seed throws the same numbers.
+    /// Creates a generator. The same seed yields the same numbers.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// A seed from the operating system, to be printed.
+    /// Returns a random seed, which the test prints.
     pub fn seed() -> u64 {
         let mut bytes = [0; 8];
         getrandom::fill(&mut bytes).expect("the operating system gives random bytes");
         u64::from_le_bytes(bytes)
     }
 
-    /// A number below `bound`.
+    /// Returns a number below `bound`.
     pub fn below(&mut self, bound: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut value = self.0;

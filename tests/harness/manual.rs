@@ -1,4 +1,5 @@
-//! The manuals, followed to the letter: every command of a page is typed into one shell, every file it shows is written.
+//! Executes the manuals literally: every command of a page is typed into one shell, and every file
+//! shown is written.
 
 use std::{
     fs,
@@ -16,24 +17,26 @@ use crate::{
     wait_for,
 };
 
-/// How long what was left running may take to end.
+/// Time limit for processes left running to end.
 const END: Duration = Duration::from_secs(20);
 
-/// One thing that a page tells its reader to do.
+/// An instruction of a page to its reader.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
     /// Commands, typed together.
     Type(String),
-    /// A file with its whole content: the path stands alone on the line before.
+    /// A file with its whole content. Its path is alone on the preceding line.
     Write(String, String),
-    /// Commands that a test cannot run, and why: the reason stands in a comment before them, `<!-- not run: … -->`.
+    /// Commands that a test cannot run, and the reason, which a preceding comment `<!-- not run: …
+    /// -->` gives.
     Leave(String, String),
 }
 
-/// The steps of a page, in order: blocks of `sh`, and other blocks under the path of a file.
+/// Returns the steps of a page in order: blocks of `sh`, and other blocks that follow the path of a
+/// file.
 ///
 /// # Panics
-/// When there is no such page.
+/// If the page does not exist.
 #[must_use]
 pub fn steps(page: &Path) -> Vec<Step> {
     let text = fs::read_to_string(page).unwrap_or_else(|cause| panic!("{}: {cause}", page.display()));
@@ -62,10 +65,11 @@ pub fn steps(page: &Path) -> Vec<Step> {
     steps
 }
 
-/// The words in the code at the beginning of each row of a page's tables, for example of commands or settings.
+/// Returns the rows of a page's tables that begin with code, for example with a command or a
+/// setting.
 ///
 /// # Panics
-/// When there is no such page.
+/// If the page does not exist.
 #[must_use]
 pub fn rows(page: &Path) -> Vec<Row> {
     let text = fs::read_to_string(page).unwrap_or_else(|cause| panic!("{}: {cause}", page.display()));
@@ -73,10 +77,10 @@ pub fn rows(page: &Path) -> Vec<Row> {
     text.lines().filter(|line| line.starts_with("| `")).map(cells).collect()
 }
 
-/// The cells of one row, from the left.
+/// Cells of a row, from left to right.
 pub type Row = Vec<String>;
 
-/// A shell in which one command comes after the other, and the first that fails ends it.
+/// A shell that runs commands one after another and ends at the first failure.
 #[derive(Debug)]
 pub struct Shell {
     process: Process,
@@ -87,29 +91,29 @@ pub struct Shell {
 }
 
 impl Shell {
-    /// Opens one in a folder, with these variables.
+    /// Opens a shell in a folder with these environment variables.
     ///
     /// # Panics
-    /// When there is no `bash`.
+    /// If `bash` is not installed.
     #[must_use]
     pub fn open(folder: &Path, variables: &[(&str, String)]) -> Self {
         let mut command = Command::new("bash");
         command.args(["-eu", "-o", "pipefail"]).current_dir(folder).envs(variables.iter().cloned());
         let output = NamedTempFile::new().expect("a temporary file can be made");
-        // One place in the file for both: neither writes over the other.
+        // Both streams share one file offset, so neither overwrites the other.
         let both = output.reopen().expect("a temporary file can be opened");
         command.stdin(Stdio::piped()).stdout(both.try_clone().expect("a file can be shared")).stderr(both);
         let mut process = Process(spawn(command));
         let mut input = process.0.stdin.take().expect("its input is a pipe");
-        // What was left running ends with it, and removes what it made, also when a command failed.
+        // Processes left running end with the shell, and clean up, even if a command failed.
         input.write_all(b"trap 'kill $(jobs -p) 2>/dev/null; wait' EXIT\n").expect("the shell takes what is typed");
         Self { process, input, output, typed: 0, folder: folder.to_owned() }
     }
 
-    /// Does what a step says; what came of it.
+    /// Executes a step and returns its output.
     ///
     /// # Panics
-    /// When a command fails.
+    /// If a command fails.
     pub async fn follow(&mut self, step: &Step) -> String {
         match step {
             Step::Type(commands) => self.run(commands).await,
@@ -120,10 +124,10 @@ impl Shell {
         }
     }
 
-    /// Runs commands to their end; what they printed.
+    /// Runs commands until they end and returns their output.
     ///
     /// # Panics
-    /// When one fails.
+    /// If a command fails.
     pub async fn run(&mut self, commands: &str) -> String {
         let from = self.printed().len();
         self.typed += 1;
@@ -140,10 +144,11 @@ impl Shell {
         said.replace(&mark, "")
     }
 
-    /// Leaves a command running, as in another terminal, until it has printed a text; the file it prints into.
+    /// Leaves a command running, as in another terminal, and waits until it has printed a text.
+    /// Returns the file that holds its output.
     ///
     /// # Panics
-    /// When it does not print it.
+    /// If the command does not print the text in time.
     pub async fn leave(&mut self, command: &str, until: &str) -> PathBuf {
         let file = self.folder.join(format!("terminal-{}", self.typed));
         self.run(&format!("{} > {} 2>&1 &", command.trim_end(), file.display())).await;
@@ -151,10 +156,10 @@ impl Shell {
         file
     }
 
-    /// Waits until a command that was left running has printed a text.
+    /// Waits until a running command has printed a text.
     ///
     /// # Panics
-    /// When it does not.
+    /// If the command does not print the text in time.
     pub async fn until(&self, terminal: &Path, text: &str) {
         let printed = || fs::read_to_string(terminal).unwrap_or_default();
         wait_for(crate::LONG, &format!("`{text}` is printed"), || std::future::ready(printed().contains(text))).await;
@@ -167,7 +172,7 @@ impl Shell {
 
 impl Drop for Shell {
     fn drop(&mut self) {
-        // A shell that is busy is killed soon after.
+        // A shell that is still busy is killed below.
         let _ = self.input.write_all(b"exit\n");
         let begun = Instant::now();
         while matches!(self.process.0.try_wait(), Ok(None)) && begun.elapsed() < END {

@@ -1,8 +1,9 @@
-//! Names of the test's own, for servers that ask nobody else about names; an application behind some of them; and a sentinel where
-//! nobody may go.
+//! A name server for servers under test, a provider behind some of its names, and a sentinel at
+//! addresses that must not be reached.
 //!
-//! All of it is on loopback, on a piece of it that each test takes for itself: `127.x.y.1` is forbidden, `127.x.y.2` is the
-//! application's, which a server takes for public when it is started with [`Names::allowed`].
+//! Everything is on loopback, in a range that each test picks at random: `127.x.y.1` is forbidden,
+//! and `127.x.y.2` belongs to the provider. A server started with [`Names::hold`] may connect to
+//! the latter.
 
 use std::{
     collections::HashMap,
@@ -19,25 +20,25 @@ use tokio::{io::copy_bidirectional, net::TcpStream, task::JoinSet};
 
 use crate::{FakeApp, host::Setup, room::Room, tunnel};
 
-/// What a name stands for.
+/// Answer to a query for a name.
 #[derive(Debug, Clone)]
 pub enum Record {
-    /// Addresses, of either kind.
+    /// Addresses of either family.
     To(Vec<IpAddr>),
     /// Another name (`CNAME`).
     Alias(String),
-    /// Another record each time it is asked for; the last one from then on.
+    /// A different record for each query; the last record is then repeated.
     InTurn(Vec<Record>),
     /// No answer at all.
     Silent,
 }
 
-/// A server for names, and an application behind them.
+/// A name server with a provider behind it.
 #[derive(Debug)]
 pub struct Names {
-    /// Nobody may connect to it.
+    /// Address to which no connection is allowed.
     pub forbidden: Ipv4Addr,
-    /// Where the application is.
+    /// Address of the provider.
     pub application: Ipv4Addr,
     shared: Arc<Shared>,
     folder: TempDir,
@@ -47,20 +48,21 @@ pub struct Names {
 #[derive(Debug, Default)]
 struct Shared {
     zone: Mutex<HashMap<String, Record>>,
-    /// Names that were asked for, as often as for IPv4 addresses.
+    /// Queried names, one entry for each query of IPv4 addresses.
     asked: Mutex<Vec<String>>,
 }
 
-/// Counts who comes to where nobody may go.
+/// Counter of connections to forbidden addresses.
 #[derive(Debug, Clone, Default)]
 pub struct Sentinel(Arc<AtomicUsize>);
 
 impl Names {
-    /// Starts one, with the application behind these names on port 443; none where this user may not use ports below 1024, or may
-    /// not put a file where the system looks for its server of names.
+    /// Starts a name server, with the provider behind these names on port 443. Returns none if this
+    /// user may not use ports below 1024, or may not replace the file that configures the system's
+    /// name server.
     ///
     /// # Panics
-    /// When there is no `openssl` here.
+    /// If `openssl` is not installed.
     #[must_use]
     pub fn start(application: &FakeApp, certified: &[&str]) -> Option<Self> {
         let [x, y] = random();
@@ -83,7 +85,7 @@ impl Names {
         let origin = application.origin.trim_start_matches("http://").to_owned();
         let served = shared.clone();
         std::thread::spawn(move || served.serve(&socket));
-        // A thread and a runtime of its own, as the application has.
+        // The provider's TLS endpoint has its own thread and runtime, as the provider does.
         std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             runtime.expect("a runtime can be made").block_on(async move {
@@ -103,7 +105,8 @@ impl Names {
         Some(Self { forbidden: address(1), application: address(2), shared, folder, room })
     }
 
-    /// The same settings for a server that asks here, trusts the application's certificate, and may go to where it is.
+    /// Returns the same settings for a server that uses this name server, trusts the provider's
+    /// certificate and may connect to its address.
     #[must_use]
     pub fn hold(&self, setup: Setup) -> Setup {
         let authority = self.folder.path().join("certificate").display().to_string();
@@ -112,18 +115,18 @@ impl Names {
         self.room.hold(setup)
     }
 
-    /// Says what a name stands for.
+    /// Sets the record of a name.
     ///
     /// # Panics
-    /// When the server of names has panicked.
+    /// If the name server has panicked.
     pub fn say(&self, name: &str, record: Record) {
         self.shared.zone.lock().expect("no panic holds it").insert(name.to_owned(), record);
     }
 
-    /// How often a name was asked for.
+    /// Returns the number of queries for a name.
     ///
     /// # Panics
-    /// When the server of names has panicked.
+    /// If the name server has panicked.
     #[must_use]
     pub fn asked(&self, name: &str) -> usize {
         self.shared.asked.lock().expect("no panic holds it").iter().filter(|asked| *asked == name).count()
@@ -131,10 +134,10 @@ impl Names {
 }
 
 impl Sentinel {
-    /// Watches a port of this address.
+    /// Listens on a port of this address and counts its connections.
     ///
     /// # Errors
-    /// When the port is taken, or not this user's to use.
+    /// If the port is taken or not available to this user.
     pub fn watch(&self, address: impl Into<IpAddr>, port: u16) -> io::Result<SocketAddr> {
         let listener = TcpListener::bind((address.into(), port))?;
         let (place, came) = (listener.local_addr()?, self.0.clone());
@@ -146,14 +149,14 @@ impl Sentinel {
         Ok(place)
     }
 
-    /// How many came.
+    /// Returns the number of connections.
     #[must_use]
     pub fn seen(&self) -> usize {
         self.0.load(Ordering::Relaxed)
     }
 }
 
-/// Two numbers that no other test is likely to have.
+/// Returns two numbers that other tests are unlikely to have.
 fn random() -> [u8; 2] {
     let mut bytes = [0; 2];
     getrandom::fill(&mut bytes).expect("the operating system gives random bytes");
@@ -174,7 +177,8 @@ impl Shared {
         }
     }
 
-    /// The answer to a question (RFC 1035, section 4). Nothing of it may be kept: its time to live is 0.
+    /// Builds the response to a query (RFC 1035, section 4). Its time to live is 0, so it may not
+    /// be cached.
     fn answer(&self, packet: &[u8]) -> Option<Vec<u8>> {
         let mut labels = Vec::new();
         let mut at = 12;
@@ -191,7 +195,8 @@ impl Shared {
             return None;
         }
         let found = self.records(&name, kind);
-        // An answer with authority, to a question that may have wanted more: refused is only what is not there.
+        // The flags mark an authoritative response with recursion available. The code for an
+        // unknown name is NXDOMAIN.
         let code = if found.is_some() { 0 } else { 3 };
         let found = found.unwrap_or_default();
         let mut answer = packet.get(..2)?.to_vec();
@@ -207,7 +212,7 @@ impl Shared {
         Some(answer)
     }
 
-    /// The records of a name, and of those that it stands for; none when nobody has said anything of it.
+    /// Returns the records of a name, following aliases; none if the name is unknown.
     fn records(&self, name: &str, kind: u16) -> Option<Vec<(String, u16, Vec<u8>)>> {
         let turn = self.asked.lock().expect("no panic holds it").iter().filter(|asked| *asked == name).count();
         let mut record = self.zone.lock().expect("no panic holds it").get(name)?.clone();
@@ -233,13 +238,13 @@ impl Shared {
     }
 }
 
-/// A name as it goes over the wire.
+/// Encodes a name in wire format.
 fn written(name: &str) -> Vec<u8> {
     let label = |label: &str| std::iter::once(label.len() as u8).chain(label.bytes()).collect::<Vec<_>>();
     name.split('.').flat_map(label).chain([0]).collect()
 }
 
-/// Spellings of an address that is not public, each of which some parser somewhere takes for it.
+/// Returns spellings of a private address, each of which some parser accepts.
 #[must_use]
 pub fn spellings(address: Ipv4Addr) -> Vec<String> {
     let [a, b, c, d] = address.octets();

@@ -1,4 +1,4 @@
-//! A PostgreSQL server of the test run's own, and a database for each server under test.
+//! A PostgreSQL server for the test run, and a database for each server under test.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -15,39 +15,39 @@ use tempfile::TempDir;
 
 const PROGRAM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/postgres");
 
-/// A server; it ends with this process.
+/// A PostgreSQL server. It ends with this process.
 #[derive(Debug)]
 pub struct Postgres {
     url: String,
-    /// The pipes to the script that keeps it.
+    /// Process of the script that runs the server, and its output.
     keeper: Mutex<(Child, BufReader<ChildStdout>)>,
 }
 
-/// A database, dropped with this value.
+/// A database, deleted when this value is dropped.
 #[derive(Debug)]
 pub struct Database {
     server: Arc<Postgres>,
     name: String,
 }
 
-/// Where the certificates of a server with TLS lie.
+/// Folder with the certificates of a server with TLS.
 #[derive(Debug)]
 pub struct Authorities(TempDir);
 
 impl Postgres {
-    /// Starts one.
+    /// Starts a server.
     ///
     /// # Panics
-    /// When there is no PostgreSQL here.
+    /// If PostgreSQL is not installed.
     #[must_use]
     pub fn start() -> Arc<Self> {
         Self::run(Command::new(PROGRAM))
     }
 
-    /// Starts one that is reached by TLS, too.
+    /// Starts a server that also accepts TLS connections.
     ///
     /// # Panics
-    /// When there is no PostgreSQL or no `openssl` here.
+    /// If PostgreSQL or `openssl` is not installed.
     #[must_use]
     pub fn start_with_tls() -> (Arc<Self>, Authorities) {
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
@@ -67,33 +67,34 @@ impl Postgres {
         Arc::new(Self { url: url.trim_end().to_owned(), keeper: Mutex::new((child, output)) })
     }
 
-    /// The server that tests share when they do not stop it.
+    /// Returns the server shared by tests that do not stop it.
     #[must_use]
     pub fn shared() -> Arc<Self> {
         static SHARED: LazyLock<Arc<Postgres>> = LazyLock::new(Postgres::start);
         SHARED.clone()
     }
 
-    /// Ends it as a crash would, and starts it again. Returns when it takes connections.
+    /// Ends the server without a shutdown, as a crash would, and starts it again. Returns when it
+    /// accepts connections.
     ///
     /// # Panics
-    /// When it does not come back.
+    /// If it does not come back.
     pub fn restart(&self) {
         self.order("restart", "restarted");
     }
 
-    /// Stops all of its processes where they are: connections stay, and nothing is answered.
+    /// Suspends all processes of the server: connections stay open, and no query gets a response.
     ///
     /// # Panics
-    /// When that cannot be done.
+    /// If the processes cannot be suspended.
     pub fn freeze(&self) {
         self.order("freeze", "freeze");
     }
 
-    /// Lets them go on.
+    /// Resumes the processes.
     ///
     /// # Panics
-    /// When that cannot be done.
+    /// If the processes cannot be resumed.
     pub fn thaw(&self) {
         self.order("thaw", "thaw");
     }
@@ -107,14 +108,14 @@ impl Postgres {
         assert_eq!(line.trim_end(), done);
     }
 
-    /// The folder of everything that it writes.
+    /// Returns the folder that holds all files of the server.
     #[must_use]
     pub fn folder(&self) -> PathBuf {
         let (_, folder) = self.url.split_once('@').expect("the address has a user");
         PathBuf::from(folder.replace("%2F", "/"))
     }
 
-    /// Makes an empty database, or a copy of one that nobody uses.
+    /// Creates an empty database, or a copy of one that has no connections.
     #[must_use]
     pub fn database(self: &Arc<Self>, like: Option<&Database>) -> Database {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
@@ -125,7 +126,7 @@ impl Postgres {
     }
 }
 
-/// Runs statements in a database and answers with the rows, values apart by `|`.
+/// Runs statements in a database and returns the rows, with values separated by `|`.
 fn say(url: &str, statements: &str) -> Vec<String> {
     let said = Command::new("psql").args([url, "-qAt", "-v", "ON_ERROR_STOP=1", "-c", statements]).output();
     let said = said.expect("`psql` can be run");
@@ -134,13 +135,14 @@ fn say(url: &str, statements: &str) -> Vec<String> {
 }
 
 impl Database {
-    /// Its address, as the setting `store` wants it.
+    /// Returns the address in the form of the setting `store`.
     #[must_use]
     pub fn url(&self) -> String {
         format!("{}/{}", self.server.url, self.name)
     }
 
-    /// Its address for a user who exists for this alone, with every right, so that the database can tell who has done what.
+    /// Creates a superuser for one purpose and returns the address for it and its name, so that the
+    /// database can attribute changes to it.
     #[must_use]
     pub fn url_of_someone(&self) -> (String, String) {
         let user = format!("user_{}", crate::unique(8));
@@ -148,15 +150,15 @@ impl Database {
         (self.url().replacen("postgres@", &format!("{user}@"), 1), user)
     }
 
-    /// Runs statements in it and answers with the rows, values apart by `|`.
+    /// Runs statements in the database and returns the rows, with values separated by `|`.
     ///
     /// # Panics
-    /// When the server refuses one.
+    /// If the server refuses a statement.
     pub fn say(&self, statements: &str) -> Vec<String> {
         say(&self.url(), statements)
     }
 
-    /// Every row of every table, as text, one a line; none when the server does not answer.
+    /// Returns every row of every table as text, one per line; none if the server does not respond.
     #[must_use]
     pub fn rows(&self) -> Option<Vec<u8>> {
         const EVERY: &str =
@@ -169,10 +171,10 @@ impl Database {
         said.status.success().then_some(said.stdout)
     }
 
-    /// What PostgreSQL's own tool makes of it for safekeeping.
+    /// Returns the output of `pg_dump`.
     ///
     /// # Panics
-    /// When it fails.
+    /// If `pg_dump` fails.
     #[must_use]
     pub fn dump(&self) -> Vec<u8> {
         let said = Command::new("pg_dump").arg(self.url()).output().expect("`pg_dump` can be run");
@@ -180,7 +182,7 @@ impl Database {
         said.stdout
     }
 
-    /// A copy; nobody may use the database meanwhile.
+    /// Copies the database, which must have no connections meanwhile.
     #[must_use]
     pub fn copy(&self) -> Self {
         self.server.database(Some(self))
@@ -188,13 +190,13 @@ impl Database {
 }
 
 impl Authorities {
-    /// The file of the authority that has signed the server's certificate.
+    /// Returns the file of the certificate authority that signed the server's certificate.
     #[must_use]
     pub fn right(&self) -> String {
         self.0.path().join("root.crt").display().to_string()
     }
 
-    /// The file of another one.
+    /// Returns the file of another certificate authority.
     #[must_use]
     pub fn wrong(&self) -> String {
         self.0.path().join("other.crt").display().to_string()
@@ -203,7 +205,7 @@ impl Authorities {
 
 impl Drop for Database {
     fn drop(&mut self) {
-        // One that is left goes with its server.
+        // If this fails, the database is deleted with its server.
         let drop = format!("drop database {} with (force)", self.name);
         Command::new("psql").args([&*format!("{}/postgres", self.server.url), "-q", "-c", &drop]).output().ok();
     }

@@ -1,4 +1,5 @@
-//! A certified identity provider in a process of its own: OpenID Connect with registration, code challenges, rotation and revocation.
+//! A certified identity provider in a process of its own: OpenID Connect with registration, code
+//! challenges, rotation and revocation.
 
 use std::{
     collections::BTreeMap,
@@ -15,21 +16,22 @@ use crate::{
     wait_until,
 };
 
-/// What it calls itself. The server under test is to send that here.
+/// Issuer identifier of the provider. The server under test must redirect this address to the
+/// provider.
 pub const ISSUER: &str = "https://login.example.com";
-/// Pages that one person goes through, at most.
+/// Largest number of pages that a user passes through.
 const PAGES: usize = 20;
 
-/// A running provider. Dropped, it is killed.
+/// A running provider. Dropping it kills the process.
 #[derive(Debug)]
 pub struct IdentityProvider {
     pub(crate) origin: String,
-    /// Of the one browser that goes there.
+    /// Cookies of the only browser.
     cookies: Mutex<BTreeMap<String, String>>,
     _process: Process,
 }
 
-/// What it answered.
+/// A response of the provider.
 struct Page {
     status: u16,
     location: Option<String>,
@@ -37,7 +39,7 @@ struct Page {
 }
 
 impl IdentityProvider {
-    /// Starts one that knows nobody.
+    /// Starts a provider without clients and users.
     pub async fn start() -> Self {
         let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
         let parts = tests.join("../target/parts/node");
@@ -53,10 +55,11 @@ impl IdentityProvider {
         Self { origin, cookies: Mutex::default(), _process: process }
     }
 
-    /// Goes through its pages as somebody does who signs in as `person` and agrees; answers where the browser is sent in the end.
+    /// Passes through the pages as a user who signs in as `person` and agrees. Returns the address
+    /// to which the browser is redirected at the end.
     ///
     /// # Panics
-    /// When the way leads nowhere.
+    /// If the pages do not lead to a redirect.
     pub async fn agree(&self, url: &str, person: &str) -> String {
         let mut page = self.browse(Method::GET, url, None).await;
         for _ in 0..PAGES {
@@ -77,7 +80,7 @@ impl IdentityProvider {
         panic!("{url} leads through more than {PAGES} pages");
     }
 
-    /// Who a token belongs to; none when it is not good.
+    /// Returns the user of an access token; none if the token is not valid.
     pub async fn owner(&self, access_token: &str) -> Option<String> {
         let request = http().get(format!("{}/me", self.origin)).bearer_auth(access_token);
         let answer = request.send().await.expect("the provider answers");
@@ -85,10 +88,10 @@ impl IdentityProvider {
         known["sub"].as_str().map(str::to_owned)
     }
 
-    /// Ends an access token, as time does. Its refresh token stays good.
+    /// Expires an access token. Its refresh token stays valid.
     ///
     /// # Panics
-    /// When the provider does not know it.
+    /// If the provider does not know the token.
     pub async fn end(&self, access_token: &str) {
         let answer = http().get(format!("{}/end/{access_token}", self.origin)).send().await;
         assert_eq!(answer.expect("the provider answers").status(), 200);

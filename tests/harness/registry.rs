@@ -1,4 +1,4 @@
-//! A real OCI registry, in a process of its own, on a free port and an empty folder.
+//! A real OCI registry in a process of its own, on a free port and in an empty folder.
 
 use std::{
     net::TcpListener,
@@ -16,15 +16,15 @@ use crate::{
     wait_until,
 };
 
-/// As Debian names it.
+/// Name of the program in Debian.
 const PROGRAM: &str = "docker-registry";
-/// For a registry that wants to know who asks.
+/// User name of a registry that requires authentication.
 pub const NAME: &str = "author";
-/// Its password; the registry has it hashed by bcrypt.
+/// Password of that user. The registry stores it hashed with bcrypt.
 pub const PASSWORD: &str = "secret";
 const PASSWORDS: &str = "author:$2b$04$JVS/THZay0Bl/QrATlYaFeurxTnDhc72UHdCT8ccz2LcgpQDn8UOu\n";
 
-/// A running registry. Dropped, it is killed.
+/// A running registry. Dropping it kills the process.
 #[derive(Debug)]
 pub struct Registry {
     /// `127.0.0.1:port`
@@ -34,12 +34,12 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// Starts one that serves everybody.
+    /// Starts a registry without authentication.
     pub async fn start() -> Self {
         Self::run("").await
     }
 
-    /// Starts one that serves [`NAME`] alone.
+    /// Starts a registry that serves [`NAME`] alone.
     pub async fn start_with_password() -> Self {
         Self::run("auth: {htpasswd: {realm: tests, path: passwords}}\n").await
     }
@@ -65,7 +65,7 @@ impl Registry {
         registry
     }
 
-    /// Puts a manifest under a tag, past every client that would know better.
+    /// Puts a manifest under a tag directly, without the checks of a client.
     pub async fn put_manifest(&self, repository: &str, tag: &str, manifest: &Value) {
         let request = http().put(format!("http://{}/v2/{repository}/manifests/{tag}", self.host));
         let request = request.header("content-type", "application/vnd.oci.image.manifest.v1+json");
@@ -73,10 +73,10 @@ impl Registry {
         assert_eq!(answer.status(), 201, "{manifest}");
     }
 
-    /// Puts a blob; its digest.
+    /// Puts a blob and returns its digest.
     ///
     /// # Panics
-    /// When the registry does not take it.
+    /// If the registry refuses the blob.
     pub async fn put_blob(&self, repository: &str, bytes: Vec<u8>) -> String {
         let digest = format!("sha256:{}", hex::encode(Sha256::digest(&bytes)));
         let begun = http().post(format!("http://{}/v2/{repository}/blobs/uploads/", self.host)).send().await;
@@ -87,7 +87,7 @@ impl Registry {
         digest
     }
 
-    /// Where a blob or manifest lies, by its digest.
+    /// Returns the file of a blob or manifest, by its digest.
     pub fn file(&self, digest: &str) -> PathBuf {
         let hex = digest.trim_start_matches("sha256:");
         let path = Path::new("blobs/docker/registry/v2/blobs/sha256").join(&hex[..2]).join(hex).join("data");

@@ -1,5 +1,5 @@
-//! A mount namespace of its own, in which files are others than outside. Nobody has to be root for it, and nothing of it is left when
-//! its keeper ends.
+//! A separate mount namespace in which files differ from those outside. It needs no root user, and
+//! nothing of it remains after its keeper process ends.
 
 use std::{
     ffi::OsStr,
@@ -12,19 +12,20 @@ use crate::host::Setup;
 
 const AS_ANYBODY: &[&str] = &["--user", "--map-root-user", "--mount"];
 
-/// A running keeper and the way to it.
+/// A running keeper process and the command that enters its namespace.
 #[derive(Debug)]
 pub(crate) struct Room {
     keeper: Child,
-    /// The keeper ends when this does.
+    /// Standard input of the keeper, which ends when it is closed.
     _input: ChildStdin,
-    /// What brings a program there.
+    /// Command that runs a program in the namespace.
     inside: Vec<String>,
 }
 
 impl Room {
-    /// One that a script with these arguments (`$0`, `$1`, …) has furnished; none where the script fails, or the system lets this
-    /// user make no namespace, as in some containers.
+    /// Creates a namespace prepared by a script with these arguments (`$0`, `$1`, …). Returns none
+    /// if the script fails, or if the system does not allow this user to create a namespace, as in
+    /// some containers.
     pub(crate) fn furnished<A: AsRef<OsStr>>(script: &str, arguments: &[A]) -> Option<Self> {
         let ways =
             [(&["--mount"][..], &["--mount"][..]), (AS_ANYBODY, &["--user", "--preserve-credentials", "--mount"])];
@@ -44,12 +45,12 @@ impl Room {
         })
     }
 
-    /// Its files, seen from outside.
+    /// Returns the root of the namespace's files as seen from outside.
     pub(crate) fn root(&self) -> PathBuf {
         PathBuf::from(format!("/proc/{}/root", self.keeper.id()))
     }
 
-    /// The same settings for a server that runs there.
+    /// Returns the same settings for a server that runs in the namespace.
     pub(crate) fn hold(&self, setup: Setup) -> Setup {
         setup.run_by(self.inside.clone())
     }

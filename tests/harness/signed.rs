@@ -1,8 +1,9 @@
-//! Applications that want every request signed, and judge signatures by the standards alone.
+//! Fake providers that require signed requests and verify the signatures by the standards alone.
 //!
-//! [`Provider`] is one of OAuth 1.0 (RFC 5849): a corner of [`FakeApp`](crate::FakeApp) under
-//! `https://api.example.com/oauth1/{tag}/`, with `request`, `authorize` and `token`, and `api/…`, which answers what it was sent to
-//! whoever signs as an account, and 401 to others. A nonce is good once.
+//! [`Provider`] is an OAuth 1.0 provider (RFC 5849), part of [`FakeApp`](crate::FakeApp) under
+//! `https://api.example.com/oauth1/{tag}/`, with `request`, `authorize`, `token` and `api/…`. The
+//! `api` path returns the request to a caller that signs as an account, and 401 otherwise. A nonce
+//! is valid once.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -26,12 +27,12 @@ use crate::{
     marked, unique,
 };
 
-/// What providers know the project by.
+/// Consumer key of the project at providers.
 pub const CONSUMER_KEY: &str = "consumer-1";
-/// Its secret, with characters that encodings change.
+/// Consumer secret, with characters that encodings change.
 pub const CONSUMER_SECRET: &str = marked!("consumer&secret+");
 
-/// A provider; cloning shares it.
+/// An OAuth 1.0 provider. Clones share its state.
 #[derive(Debug, Clone)]
 pub struct Provider {
     origin: String,
@@ -41,14 +42,14 @@ pub struct Provider {
 
 #[derive(Debug)]
 struct State {
-    /// As the manifest names it.
+    /// Signature method as the manifest names it.
     method: String,
-    /// The client's public key, where that is how requests are signed.
+    /// Public key of the client, for a method that signs with a private key.
     public_key: Vec<u8>,
     agrees: bool,
     /// Secret, callback and verifier of temporary tokens.
     temporary: HashMap<String, Temporary>,
-    /// Secrets of accounts' tokens.
+    /// Secrets of the accounts' tokens.
     accounts: HashMap<String, String>,
     nonces: BTreeSet<String>,
 }
@@ -73,12 +74,12 @@ impl Provider {
         Self { origin: origin.to_owned(), tag: tag.to_owned(), state: Arc::new(Mutex::new(state)) }
     }
 
-    /// Where it is, as a manifest names it.
+    /// Returns the address as a manifest names it.
     pub fn url(&self) -> String {
         format!("https://{}/oauth1/{}", HOSTS[0], self.tag)
     }
 
-    /// The scheme of a manifest whose accounts are connected here.
+    /// Returns a manifest's auth scheme for accounts at this provider.
     pub fn scheme(&self) -> Value {
         let url = |name: &str| format!("{}/{name}", self.url());
         json!({
@@ -90,31 +91,31 @@ impl Provider {
         })
     }
 
-    /// The credentials of an auth config for it.
+    /// Returns the credentials of an auth config for this provider.
     pub fn credentials() -> Value {
         json!({ "consumer_key": CONSUMER_KEY, "consumer_secret": CONSUMER_SECRET })
     }
 
-    /// From now on requests are signed so.
+    /// Sets the signature method that the provider requires.
     pub fn signs_with(&self, method: &str) {
         self.state().method = method.to_owned();
     }
 
-    /// From now on requests are signed with the key of which this is the private half, in PEM.
+    /// Requires signatures of this private key, given in PEM.
     pub fn knows_key(&self, pem: &str) {
         let mut state = self.state();
         (state.method, state.public_key) = ("RSA-SHA1".to_owned(), public_key(pem));
     }
 
-    /// The person says no from now on.
+    /// Makes the user deny authorization.
     pub fn refuses(&self) {
         self.state().agrees = false;
     }
 
-    /// Opens the address of its page as a browser does, and answers where the browser is sent on.
+    /// Opens an address of the provider as a browser does, and returns the redirect target.
     ///
     /// # Panics
-    /// When the address is not its own, or sends nobody on.
+    /// If the address does not belong to the provider, or the response is not a redirect.
     #[expect(clippy::disallowed_methods, reason = "the test is the browser, not the server")]
     pub async fn visit(&self, url: &str) -> String {
         let own = url.strip_prefix(&self.url()).unwrap_or_else(|| panic!("{url} is not below {}", self.url()));
@@ -129,7 +130,7 @@ impl Provider {
         self.state.lock().expect("no panic holds it")
     }
 
-    /// Answers a request below `/oauth1/{tag}/`.
+    /// Responds to a request below `/oauth1/{tag}/`.
     pub(crate) fn answer(&self, seen: &Seen) -> Response {
         let mut state = self.state();
         match seen.path.split('/').nth(3).unwrap_or_default() {
@@ -146,7 +147,11 @@ impl Provider {
 }
 
 impl State {
-    /// The parameters of the protocol in a request that is signed with a secret, which is looked up by the token; or why it is not.
+    /// Verifies the signature of a request with a secret looked up by the token, and returns the
+    /// protocol parameters.
+    ///
+    /// # Errors
+    /// The reason for which the signature is refused.
     fn signed(
         &mut self,
         seen: &Seen,
@@ -221,17 +226,17 @@ impl State {
     }
 }
 
-/// A new private key of RSA in PEM: PKCS#8, or PKCS#1 if it is `traditional`.
+/// Creates a new RSA private key in PEM: PKCS#8, or PKCS#1 if it is `traditional`.
 ///
 /// # Panics
-/// When there is no `openssl` here.
+/// If `openssl` is not installed.
 pub fn private_key(bits: u32, traditional: bool) -> String {
     let bits = bits.to_string();
     let form: &[&str] = if traditional { &["-traditional"] } else { &[] };
     String::from_utf8(openssl(&[&["genrsa"], form, &[&bits]].concat())).expect("PEM is text")
 }
 
-/// The public half of a private key in PEM, as DER (RFC 8017).
+/// Returns the public key of a private key in PEM, as DER (RFC 8017).
 pub(crate) fn public_key(pem: &str) -> Vec<u8> {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let file = folder.path().join("key");
@@ -250,7 +255,7 @@ fn refused(why: &str) -> Response {
     (StatusCode::UNAUTHORIZED, why.to_owned()).into_response()
 }
 
-/// The parameters in the header (RFC 5849, section 3.5.1).
+/// Parses the parameters in the header (RFC 5849, section 3.5.1).
 fn protocol(header: &str) -> Option<BTreeMap<String, String>> {
     let pairs = header.strip_prefix("OAuth ")?.split(", ").map(|pair| {
         let (name, value) = pair.split_once('=')?;
@@ -259,7 +264,8 @@ fn protocol(header: &str) -> Option<BTreeMap<String, String>> {
     pairs.collect()
 }
 
-/// Section 3.4.1, at the address that the request was written for.
+/// Builds the signature base string (RFC 5849, section 3.4.1) for the address to which the caller
+/// sent the request.
 fn base_string(seen: &Seen, protocol: &BTreeMap<String, String>) -> String {
     let own = protocol.iter().filter(|(name, _)| !["realm", "oauth_signature"].contains(&name.as_str()));
     let mut all: Vec<(String, String)> = own.map(|(name, value)| (name.clone(), value.clone())).collect();
@@ -274,7 +280,8 @@ fn base_string(seen: &Seen, protocol: &BTreeMap<String, String>) -> String {
     format!("{}&{}&{}", seen.method, encoded(&address), encoded(&all.join("&")))
 }
 
-/// Whether a request for `https://api.example.com` carries the signature of this key (AWS Signature Version 4).
+/// Returns true if a request for `https://api.example.com` carries the signature of this key (AWS
+/// Signature Version 4).
 pub fn is_signed_by_aws_key(seen: &Seen, secret: &str) -> bool {
     let header = seen.header("authorization");
     let part = |name: &str| header.split([' ', ',']).find_map(|part| part.strip_prefix(name)).unwrap_or_default();
@@ -293,12 +300,12 @@ pub fn is_signed_by_aws_key(seen: &Seen, secret: &str) -> bool {
     !signature.is_empty() && hex::encode(mac::<Hmac<Sha256>>(&key, &text)) == signature
 }
 
-/// HMAC with SHA-256 in hex.
+/// Returns the HMAC-SHA256 in hex.
 pub fn hmac_sha256(key: &str, text: &str) -> String {
     hex::encode(mac::<Hmac<Sha256>>(key.as_bytes(), text))
 }
 
-/// The digest of a body in hex.
+/// Returns the SHA-256 digest of a body in hex.
 pub fn sha256(bytes: &[u8]) -> String {
     hex::encode(Sha256::digest(bytes))
 }
@@ -315,7 +322,7 @@ fn pairs(query: &str) -> Vec<(String, String)> {
     pairs.map(|(name, value)| (decoded(name, true), decoded(value, true))).collect()
 }
 
-/// RFC 5849, section 3.6.
+/// Percent-encodes a text (RFC 5849, section 3.6).
 fn encoded(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     text.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()

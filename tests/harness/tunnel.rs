@@ -1,8 +1,9 @@
-//! A proxy that tunnels (RFC 9110, section 9.3.6) to an application with TLS, all on loopback.
+//! A CONNECT proxy (RFC 9110, section 9.3.6) to a fake provider with TLS, all on loopback.
 //!
-//! Whatever name it is asked for leads to the one application, as a proxy with names of its own would do it. The certificate is
-//! made for each proxy; a server trusts it that is started with [`Tunnel::authority`] in `SSL_CERT_FILE`. One that is made with
-//! [`Tunnel::to`] passes on what it is sent and reads nothing of it.
+//! Every requested name leads to the same provider, as with a proxy that resolves names itself. The
+//! certificate is made for each proxy. A server trusts it if it is started with
+//! [`Tunnel::authority`] in `SSL_CERT_FILE`. A proxy made with [`Tunnel::to`] passes bytes through
+//! without decrypting them.
 
 use std::{
     io,
@@ -28,7 +29,7 @@ use tokio_rustls::{
 
 use crate::FakeApp;
 
-/// A running proxy; it ends with the process.
+/// A running proxy. It ends with the process.
 #[derive(Debug)]
 pub struct Tunnel {
     /// `http://127.0.0.1:port`
@@ -38,10 +39,11 @@ pub struct Tunnel {
 }
 
 impl Tunnel {
-    /// Starts one on a free port, for these names of the application. It wants to be shown `authorization`, if that is anything.
+    /// Starts a proxy on a free port for these names of the provider. With `authorization`, the
+    /// proxy requires this `Proxy-Authorization` value.
     ///
     /// # Panics
-    /// When there is no `openssl` here.
+    /// If `openssl` is not installed.
     #[must_use]
     pub fn start(application: &FakeApp, hosts: &[&str], authorization: Option<&str>) -> Self {
         let certificates = tempfile::tempdir().expect("a temporary folder can be made");
@@ -55,7 +57,8 @@ impl Tunnel {
         Self { certificates: Some(certificates), ..Self::open(door) }
     }
 
-    /// Starts one on a free port, to an application that speaks TLS itself at `https://127.0.0.1:port`.
+    /// Starts a proxy on a free port to a provider that itself serves TLS at
+    /// `https://127.0.0.1:port`.
     #[must_use]
     pub fn to(origin: &str) -> Self {
         let application = origin.trim_start_matches("https://").to_owned();
@@ -65,7 +68,7 @@ impl Tunnel {
     fn open(door: Door) -> Self {
         let asked = Arc::clone(&door.asked);
         let (port, bound) = std::sync::mpsc::channel();
-        // A thread and a runtime of its own, as the application has.
+        // The proxy has its own thread and runtime, as the provider does.
         std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             runtime.expect("a runtime can be made").block_on(async move {
@@ -81,20 +84,20 @@ impl Tunnel {
         Self { address: format!("http://127.0.0.1:{port}"), asked, certificates: None }
     }
 
-    /// The file of the authority that vouches for the application.
+    /// Returns the file of the certificate authority of the provider's certificate.
     ///
     /// # Panics
-    /// When it is the application itself that speaks TLS.
+    /// If the provider itself serves TLS.
     #[must_use]
     pub fn authority(&self) -> String {
         let certificates = self.certificates.as_ref().expect("it has a certificate of its own");
         certificates.path().join("certificate").display().to_string()
     }
 
-    /// What the proxy was asked, oldest first: heads of requests, as they came.
+    /// Returns the request heads that the proxy received, unchanged, oldest first.
     ///
     /// # Panics
-    /// When the proxy has panicked.
+    /// If the proxy has panicked.
     #[must_use]
     pub fn asked(&self) -> Vec<String> {
         self.asked.lock().expect("no panic holds it").clone()
@@ -102,7 +105,7 @@ impl Tunnel {
 }
 
 struct Door {
-    /// None where the application speaks TLS itself.
+    /// TLS acceptor; none if the provider itself serves TLS.
     acceptor: Option<TlsAcceptor>,
     application: String,
     authorization: Option<String>,
@@ -111,7 +114,7 @@ struct Door {
 
 impl Door {
     async fn pass(self: Arc<Self>, mut stream: TcpStream) {
-        // A client that goes away is none of the test's business.
+        // A disconnected client is not an error of the test.
         self.tunnel(&mut stream).await.ok();
     }
 
@@ -139,7 +142,7 @@ impl Door {
     }
 }
 
-/// Makes a certificate for the names, and what speaks TLS with it.
+/// Makes a certificate for these names and returns the TLS acceptor that uses it.
 pub(crate) fn acceptor(folder: &Path, hosts: &[&str]) -> TlsAcceptor {
     let names: Vec<_> = hosts.iter().map(|host| format!("DNS:{host}")).collect();
     let extensions = format!("basicConstraints=CA:FALSE\nsubjectAltName={}\n", names.join(","));
