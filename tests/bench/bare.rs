@@ -1,4 +1,5 @@
-//! What everything is compared with: an axum handler that parses JSON and answers it, in a process of its own.
+//! The baseline of the benchmark: an axum handler that parses JSON and returns it, in a process of
+//! its own.
 
 use std::{
     io::{BufRead, BufReader},
@@ -10,17 +11,17 @@ use anyhow::{Context, Result};
 use axum::{Json, Router, routing::any};
 use serde_json::Value;
 
-/// The hidden argument that makes this program the bare server.
+/// Hidden argument that makes this program the bare server.
 pub(crate) const ARGUMENT: &str = "bare-server";
 
-/// The bare server. Dropped, it ends.
+/// A running bare server. Dropping it ends the process.
 pub(crate) struct Bare {
     child: Child,
     pub(crate) url: String,
 }
 
 impl Bare {
-    /// Starts this very program a second time.
+    /// Starts this program a second time as the bare server.
     pub(crate) fn start() -> Result<Self> {
         let program = std::env::current_exe().context("find this program")?;
         let mut child = Command::new(program).arg(ARGUMENT).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
@@ -41,7 +42,7 @@ impl Drop for Bare {
     }
 }
 
-/// Serves until standard input ends, that is, until the benchmark does.
+/// Serves until standard input is closed, which happens when the benchmark ends.
 pub(crate) fn serve() -> Result<()> {
     std::thread::spawn(|| {
         std::io::copy(&mut std::io::stdin(), &mut std::io::sink()).ok();
@@ -58,7 +59,7 @@ pub(crate) fn serve() -> Result<()> {
     })
 }
 
-/// An external application that takes its time.
+/// Responds after a delay, as a slow provider does.
 async fn slow(milliseconds: u64) -> Json<Value> {
     tokio::time::sleep(Duration::from_millis(milliseconds)).await;
     Json(serde_json::json!({ "waited": milliseconds }))

@@ -1,7 +1,7 @@
-//! The load: raw keep-alive HTTP/1.1 over a few sockets of one thread.
+//! Load generator: raw keep-alive HTTP/1.1 over a few sockets of one thread.
 //!
-//! It shares the machine with what it measures, so it does as little as it can: one prepared request, one look for the end of
-//! the answer, one number kept.
+//! It shares the machine with the measured server and therefore does little work per request: one
+//! prepared request, one search for the end of the response, one stored number.
 
 use std::{
     net::SocketAddr,
@@ -15,16 +15,16 @@ use tokio::{
     net::TcpStream,
 };
 
-/// Who is asked, and what.
+/// Address and request of a measurement.
 #[derive(Debug, Clone)]
 pub(crate) struct Target {
     address: SocketAddr,
     request: Vec<u8>,
-    /// Process whose time is counted.
+    /// Process whose processor time is measured.
     pid: u32,
 }
 
-/// What one round came to.
+/// Result of one round.
 #[derive(Debug, Clone)]
 pub(crate) struct Round {
     pub(crate) per_second: f64,
@@ -35,7 +35,7 @@ pub(crate) struct Round {
 }
 
 impl Target {
-    /// A POST of JSON.
+    /// Builds a POST of JSON.
     pub(crate) fn post(url: &str, path: &str, headers: &[(&str, &str)], body: &str, pid: u32) -> Result<Self> {
         let address = url.trim_start_matches("http://").parse().with_context(|| format!("read the address {url}"))?;
         let headers: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
@@ -46,7 +46,7 @@ impl Target {
         Ok(Self { address, request: request.into_bytes(), pid })
     }
 
-    /// Sends on so many connections for so long.
+    /// Sends requests on `connections` connections for the given time.
     pub(crate) async fn round(&self, connections: usize, time: Duration) -> Result<Round> {
         let sockets = try_join_all((0..connections).map(|_| Connection::open(self.address))).await?;
         let (begun, cpu) = (Instant::now(), processor_time(self.pid)?);
@@ -65,7 +65,7 @@ impl Target {
         Ok(Round { per_second, p50: at(0.5), p99: at(0.99), cpu: cpu / requests as u32 })
     }
 
-    /// Sends so many requests in all.
+    /// Sends `requests` requests in total.
     pub(crate) async fn times(&self, connections: usize, requests: usize) -> Result<()> {
         let each = requests.div_ceil(connections);
         let send = |_| async {
@@ -91,7 +91,7 @@ impl Connection {
         Ok(Self { socket, answer: Vec::with_capacity(128 << 10) })
     }
 
-    /// Latencies in nanoseconds.
+    /// Repeats the request until the end time and returns the latencies in nanoseconds.
     async fn repeat(mut self, request: &[u8], end: Instant) -> Result<Vec<u32>> {
         let mut latencies = Vec::new();
         loop {
@@ -120,7 +120,7 @@ impl Connection {
     }
 }
 
-/// Length of head and body; none while the head is not complete.
+/// Returns the length of head and body; none while the head is incomplete.
 fn whole_length(answer: &[u8]) -> Result<Option<usize>> {
     let Some(end) = answer.windows(4).position(|window| window == b"\r\n\r\n") else { return Ok(None) };
     let head = std::str::from_utf8(&answer[..end])?;
@@ -129,10 +129,10 @@ fn whole_length(answer: &[u8]) -> Result<Option<usize>> {
     Ok(Some(end + 4 + length))
 }
 
-/// Time that a process has spent on processors, all threads, those that have ended too.
+/// Returns the processor time of a process over all its threads, including ended ones.
 pub(crate) fn processor_time(pid: u32) -> Result<Duration> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
-    // The second field is the program's name in parentheses and may hold blanks.
+    // The second field is the program's name in parentheses and may contain spaces.
     let (_, fields) = stat.rsplit_once(')').context("read /proc/…/stat")?;
     let fields: Vec<_> = fields.split_whitespace().collect();
     let ticks: u64 = fields[11].parse::<u64>()? + fields[12].parse::<u64>()?;

@@ -1,11 +1,13 @@
-//! Speed and memory, side by side with a bare HTTP handler.
+//! Speed and memory of the server, compared with a bare HTTP handler.
 //!
-//! Walls vary several times over on a shared machine, so the two sides take turns, the best round of each counts, and the
-//! numbers that decide are ratios and processor time. The bare handler is axum as anybody would write it, with the default
-//! allocator. The load shares the cores with the server: absolute numbers are lower than a server alone would reach.
+//! Wall-clock times on a shared machine vary severalfold. Both sides therefore alternate, the best
+//! round of each counts, and the decisive numbers are ratios and processor time. The bare handler
+//! is a plain axum handler with the default allocator. The load generator shares the cores with the
+//! server, so absolute numbers are lower than those of a server alone.
 //!
-//! What was found to matter, in this order: a pool of instances whose memory stays resident and a guest that never grows its
-//! first memory; running the call on the task that asked for it; JSON that passes through the host unparsed.
+//! The measures with the largest effect, in this order: a pool of instances whose memory stays
+//! resident, together with a guest that never grows its first memory; running the call on the task
+//! that requested it; JSON that passes through the host unparsed.
 
 #![expect(clippy::print_stdout, reason = "the table is this program's answer")]
 
@@ -91,7 +93,8 @@ async fn run(options: Options) -> Result<()> {
     Ok(())
 }
 
-/// Settings that let one project use the whole server: the bench has one project.
+/// Returns settings that let one project use the whole server, because the benchmark has only one
+/// project.
 fn setup() -> Setup {
     Setup::new()
         .with("logs.wait", "false")
@@ -103,7 +106,7 @@ fn setup() -> Setup {
         .with("limits.connections_per_address", "2048")
 }
 
-/// The component of the SDK that only echoes.
+/// Reads the component, built with the SDK, that returns its arguments.
 fn echo_component() -> Result<Vec<u8>> {
     let root = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/components/echo/dist/echo.wasm"));
     std::fs::read(&root)
@@ -125,7 +128,7 @@ fn small() -> Value {
     json!({ "text": "the quick brown fox jumps" })
 }
 
-/// About 64 KiB, of the shape that lists of records have.
+/// Returns about 64 KiB of JSON in the shape of a list of records.
 fn large() -> Value {
     let record = |number: usize| json!({ "id": number, "name": format!("record {number}"), "done": number.is_multiple_of(2), "tags": ["one", "two"] });
     json!({ "text": "large", "records": (0..1_040).map(record).collect::<Vec<_>>() })
@@ -147,7 +150,7 @@ impl Bench {
         Target::post(&self.bare.url, "/echo", &[], body, self.bare.pid())
     }
 
-    /// Both sides in turn; the best round of each.
+    /// Measures both sides alternately and returns the best round of each.
     async fn beside(&self, bare: &Target, ours: &Target, connections: usize) -> Result<(Round, Round)> {
         let (mut best_bare, mut best_ours) = (None, None);
         for _ in 0..self.options.rounds {
@@ -164,7 +167,8 @@ impl Bench {
         for connections in LEVELS {
             let (a, b) = self.beside(&bare, &ours, connections).await?;
             self.tell(Line::of("a", "bare axum, parse and echo", connections, &a));
-            // At one connection the wait for the wire decides; there the added time has the goal.
+            // With one connection the network wait dominates, so the goal applies to the added time
+            // instead.
             let goal = if connections == 1 { 0.0 } else { 0.45 };
             let ratio = Verdict::at_least("b/a", b.per_second / a.per_second, goal);
             self.tell(Line::of("b", "execute: key, schema, sandbox, log", connections, &b).with(ratio));
@@ -182,7 +186,8 @@ impl Bench {
         Ok(())
     }
 
-    /// Many toolkits, then many log records, and what that costs a call, a start and memory.
+    /// Measures the cost of many toolkits, then of many log records, for a call, a start and
+    /// memory.
     async fn full_house(&mut self) -> Result<()> {
         let mut host = serving_echo(setup()).await?;
         let mut published = 1;
@@ -209,7 +214,7 @@ impl Bench {
         Ok(())
     }
 
-    /// The same calls with the records in the data directory and in PostgreSQL.
+    /// Measures the same calls with the records in the data directory and in PostgreSQL.
     async fn both_stores(&mut self) -> Result<()> {
         let embedded = serving_echo(setup()).await?;
         let scaled = serving_echo(setup().on(Postgres::shared().database(None))).await?;
@@ -240,7 +245,8 @@ impl Bench {
 
     async fn crowded(&mut self, host: &Host, alone: &(Round, Round), what: &str) -> Result<()> {
         let (bare, ours) = self.beside(&self.bare(&call(&small()))?, &echo(host, &small())?, 8).await?;
-        // Against the bare handler of the same minute, because the machine has its moods.
+        // The comparison uses the bare handler at the same time, because the speed of the machine
+        // varies.
         let now = ours.per_second / bare.per_second;
         let before = alone.1.per_second / alone.0.per_second;
         self.tell(Line::of("c", what, 8, &ours).with(Verdict::at_least("of b", now / before, 0.95)));
@@ -293,8 +299,9 @@ fn echo(host: &Host, arguments: &Value) -> Result<Target> {
     Target::post(&host.url, "/api/v3/tools/execute/ECHO_SAY", &headers, &call(arguments), host.pid())
 }
 
-/// Publishes toolkits that differ in their manifest only, two at a time. They are small, so that compiling a thousand does not
-/// take minutes; a larger one costs more disk, and memory only once it is called.
+/// Publishes toolkits that differ only in their manifest, two at a time. They are small, so that
+/// compiling a thousand does not take minutes. A larger toolkit costs more disk space, and more
+/// memory only once it is called.
 async fn publish(host: &Host, numbers: std::ops::Range<usize>) -> Result<()> {
     use futures::{StreamExt, TryStreamExt, stream};
     let component = Guest::echo().component();
@@ -312,7 +319,7 @@ async fn publish(host: &Host, numbers: std::ops::Range<usize>) -> Result<()> {
     stream::iter(publishing).buffer_unordered(2).try_collect().await
 }
 
-/// The most resident memory in KiB that was seen meanwhile.
+/// Returns the largest resident memory observed during this time, in KiB.
 async fn peak(host: &Host, time: Duration) -> u64 {
     let end = Instant::now() + time;
     let mut most = 0;

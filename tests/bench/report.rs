@@ -1,4 +1,4 @@
-//! What was measured, as a table and as JSON.
+//! Results of the measurements as a table and as JSON.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::load::Round;
 
-/// One line.
+/// A row of the table.
 #[derive(Debug, Clone, Default, Serialize)]
 pub(crate) struct Line {
     pub(crate) part: &'static str,
@@ -21,12 +21,12 @@ pub(crate) struct Line {
     pub(crate) p99_us: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) cpu_us: Option<f64>,
-    /// What the part is about, as a number of the unit its name has.
+    /// Subject of the part, as a number in the unit that its name states.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) result: Option<Verdict>,
 }
 
-/// A number that has a goal.
+/// A number with a goal.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Verdict {
     pub(crate) name: &'static str,

@@ -1,7 +1,9 @@
-//! Guests made by hand: a core module as text becomes a component of the published contract, with a manifest beside it.
+//! Hand-made guests: a core module in text form becomes a component of the published contract, with
+//! a manifest.
 //!
-//! The tests depend on no crate of ours, so the custom section is written here a second time, from its description. A change
-//! that breaks published components breaks these.
+//! The tests depend on no crate of the workspace, so this file encodes the custom section
+//! independently, from its description. A change that breaks published components breaks these
+//! guests.
 
 use serde_json::{Value, json};
 use wasm_encoder::{Alias, ComponentExportKind, ComponentSection};
@@ -13,32 +15,36 @@ const CONTRACT: &str = include_str!("../../toolkit-sdk/wit/v1/toolkit.wit");
 const SECTION: &str = "toolhost:manifest";
 const ENTRY: &str = "toolhost:toolkit/entry@1.0.0";
 
-/// A guest in parts, each WebAssembly text. What a part does not say is what a well-behaved guest does.
+/// A guest in parts, each in WebAssembly text. A part that is not given takes the behavior of a
+/// well-behaved guest.
 ///
-/// Text may use: `$ok` (pointer, length → a success), `$fail` (the same → an error with this kind and message), `$top`, the first free byte;
-/// bytes 2048 to 8191 for its own data.
+/// The text may use `$ok` (pointer, length → a success), `$fail` (kind and message, each as pointer
+/// and length → an error), `$top` (address of the first free byte), and bytes 2048 to 8191 for its
+/// own data.
 #[derive(Debug, Clone)]
 pub struct Guest<'a> {
-    /// `(import …)` lines.
+    /// Lines of the form `(import …)`.
     pub imports: &'a str,
-    /// The memory, exported as `memory`.
+    /// Memory, exported as `memory`.
     pub memory: &'a str,
-    /// Tables, globals, functions, data.
+    /// Tables, globals, functions and data.
     pub items: &'a str,
-    /// Body of `execute`, which has `$args` and `$args_len` and leaves the address of a result.
+    /// Body of `execute`. It has `$args` and `$args_len` and leaves the address of a result.
     pub execute: &'a str,
-    /// Body of `cabi_realloc` before it allocates.
+    /// Start of the body of `cabi_realloc`, before it allocates.
     pub realloc: &'a str,
-    /// Body of the clean-up after `execute`.
+    /// Body of the post-return function of `execute`.
     pub post_return: &'a str,
-    /// More WIT, for imports that the contract does not have: interfaces in packages of their own, and world items.
+    /// Additional WIT for imports outside the contract: interfaces in separate packages, and world
+    /// items.
     pub foreign: Option<(&'a str, &'a str)>,
 }
 
-/// A function that reads the number in a text: `(call $number (local.get $args) (local.get $args_len))`.
+/// Function that parses the number in a text: `(call $number (local.get $args) (local.get
+/// $args_len))`.
 pub const NUMBER: &str = include_str!("number.wat");
 
-/// Imports by name, ready to paste.
+/// Import lines by name.
 pub mod imports {
     pub const LOG: &str = r#"(import "toolhost:toolkit/log@1.0.0" "write" (func $log (param i32 i32 i32)))"#;
     pub const NOW: &str = r#"(import "toolhost:toolkit/clock@1.0.0" "now" (func $now (result i64)))"#;
@@ -63,13 +69,13 @@ impl Default for Guest<'_> {
 }
 
 impl Guest<'static> {
-    /// Answers its arguments.
+    /// Returns a guest that returns its arguments.
     #[must_use]
     pub fn echo() -> Self {
         Self::default()
     }
 
-    /// Answers a constant.
+    /// Returns a guest that returns a constant.
     #[must_use]
     pub fn constant() -> Self {
         Self {
@@ -79,8 +85,9 @@ impl Guest<'static> {
         }
     }
 
-    /// Fetches the address in its first argument, writes everything it sees to the log, and answers the body or fails with
-    /// the kind and message of the host's refusal. It is what an attacker's toolkit would be: whatever it holds, it tells.
+    /// Returns a guest that fetches the address in its first argument and writes everything it
+    /// receives to the log. It returns the body, or fails with the kind and message of the host's
+    /// refusal. It stands for an attacker's toolkit, which discloses everything it holds.
     #[must_use]
     pub fn fetch() -> Self {
         Self {
@@ -97,7 +104,7 @@ impl Guest<'static> {
 }
 
 impl Guest<'static> {
-    /// Copies the file it is given and answers the copy.
+    /// Returns a guest that copies the given file and returns the copy.
     #[must_use]
     pub fn copy() -> Self {
         Self {
@@ -114,7 +121,7 @@ impl Guest<'static> {
 }
 
 impl Guest<'static> {
-    /// Answers `{"a":"x…"}`, as many bytes as the number in its arguments says.
+    /// Returns a guest that returns `{"a":"x…"}` with the number of bytes given in its arguments.
     #[must_use]
     pub fn filler() -> Self {
         Self {
@@ -131,10 +138,10 @@ impl Guest<'static> {
 }
 
 impl Guest<'_> {
-    /// The core module.
+    /// Compiles the core module.
     ///
     /// # Panics
-    /// When the text does not parse.
+    /// If the text does not parse.
     #[must_use]
     pub fn module(&self) -> Vec<u8> {
         let Self { imports, memory, items, execute, realloc, post_return, .. } = self;
@@ -149,10 +156,10 @@ impl Guest<'_> {
         wat::parse_str(&text).unwrap_or_else(|cause| panic!("{cause}\n{text}"))
     }
 
-    /// The component, without a manifest.
+    /// Builds the component without a manifest.
     ///
     /// # Panics
-    /// When the module does not fit the contract.
+    /// If the module does not match the contract.
     #[must_use]
     pub fn component(&self) -> Vec<u8> {
         let mut contract = CONTRACT.to_owned();
@@ -170,7 +177,7 @@ impl Guest<'_> {
     }
 }
 
-/// A manifest with one tool, `{SLUG}_RUN`, that takes and answers any object.
+/// Returns a manifest with one tool, `{SLUG}_RUN`, that accepts and returns any object.
 #[must_use]
 pub fn manifest(slug: &str) -> Value {
     json!({
@@ -183,7 +190,7 @@ pub fn manifest(slug: &str) -> Value {
     })
 }
 
-/// A manifest whose tool may fetch `api.example.com` and needs an account with a key.
+/// Returns a manifest whose tool may fetch `api.example.com` and needs an account with a key.
 #[must_use]
 pub fn manifest_with_key(slug: &str, placement: Value) -> Value {
     let mut manifest = manifest(slug);
@@ -196,7 +203,8 @@ pub fn manifest_with_key(slug: &str, placement: Value) -> Value {
     manifest
 }
 
-/// A manifest whose tool may fetch `api.example.com` and needs an account connected by this scheme.
+/// Returns a manifest whose tool may fetch `api.example.com` and needs an account connected with
+/// this auth scheme.
 #[must_use]
 pub fn manifest_with_scheme(slug: &str, scheme: Value) -> Value {
     let mut manifest = manifest(slug);
@@ -205,26 +213,26 @@ pub fn manifest_with_scheme(slug: &str, scheme: Value) -> Value {
     manifest
 }
 
-/// The tool of [`manifest`].
+/// Returns the slug of the tool in [`manifest`].
 #[must_use]
 pub fn tool(slug: &str) -> String {
     format!("{}_RUN", slug.to_uppercase())
 }
 
-/// Where a manifest's toolkit is published.
+/// Returns the path under which a manifest's toolkit is published.
 #[must_use]
 pub fn address(manifest: &Value) -> String {
     let text = |field: &str| manifest[field].as_str().unwrap_or_default().to_owned();
     format!("/toolkits/{}/versions/{}", text("slug"), text("version"))
 }
 
-/// The component with this manifest in place of any other.
+/// Returns the component with this manifest in place of any other.
 #[must_use]
 pub fn with_manifest(component: Vec<u8>, manifest: &Value) -> Vec<u8> {
     with_section(without_manifest(component), manifest.to_string().as_bytes())
 }
 
-/// The component with any bytes where the manifest stands.
+/// Returns the component with arbitrary bytes as its manifest.
 #[must_use]
 pub fn with_section(mut component: Vec<u8>, content: &[u8]) -> Vec<u8> {
     let mut section = leb128(SECTION.len());
@@ -240,7 +248,7 @@ fn without_manifest(component: Vec<u8>) -> Vec<u8> {
             && custom.name() == SECTION
         {
             let content = custom.range();
-            // Before the content stand an id and a length.
+            // An id and a length precede the content.
             let header = 1 + leb128(content.len()).len();
             return [&component[..content.start - header], &component[content.end..]].concat();
         }
@@ -248,7 +256,7 @@ fn without_manifest(component: Vec<u8>) -> Vec<u8> {
     component
 }
 
-/// The sections of the outermost component, without what nested ones hold.
+/// Returns the sections of the outermost component, without those of nested components.
 fn outermost(component: &[u8]) -> Vec<Payload<'_>> {
     let mut depth = 0;
     let mut found = Vec::new();
@@ -263,21 +271,21 @@ fn outermost(component: &[u8]) -> Vec<Payload<'_>> {
     found
 }
 
-/// Adds a section to the end of a component.
+/// Appends a section to a component.
 pub fn append(component: &mut Vec<u8>, id: u8, content: &[u8]) {
     component.push(id);
     component.extend_from_slice(&leb128(content.len()));
     component.extend_from_slice(content);
 }
 
-/// Adds a core module that nothing uses; it is compiled all the same.
+/// Adds an unused core module, which is compiled nevertheless.
 #[must_use]
 pub fn with_module(mut component: Vec<u8>, module: &[u8]) -> Vec<u8> {
     append(&mut component, 1, module);
     component
 }
 
-/// Adds `count` instances of a further core module.
+/// Adds `count` instances of another core module.
 #[must_use]
 pub fn with_instances(component: Vec<u8>, module: &[u8], count: usize) -> Vec<u8> {
     let index = modules(&component);
@@ -292,7 +300,7 @@ pub fn with_instances(component: Vec<u8>, module: &[u8], count: usize) -> Vec<u8
     component
 }
 
-/// Adds an import of an instance that has nothing in it.
+/// Adds an import of an empty instance.
 #[must_use]
 pub fn with_empty_import(mut component: Vec<u8>, name: &str) -> Vec<u8> {
     let types = component_types(&component);
@@ -306,10 +314,11 @@ pub fn with_empty_import(mut component: Vec<u8>, name: &str) -> Vec<u8> {
     component
 }
 
-/// A component that holds two side by side: `toolkit`, whose import `name` is what `other` exports.
+/// Builds a component that contains two others: `toolkit`, whose import `name` is satisfied by the
+/// exports of `other`.
 #[must_use]
 pub fn beside(toolkit: &[u8], other: &[u8], name: &str) -> Vec<u8> {
-    // Both share what every toolkit begins with: the import of the contract's types.
+    // Both start with the import of the contract's types, as every toolkit does.
     let echo = Guest::echo().component();
     let imports = outermost(&echo).iter().filter_map(Payload::as_section).find(|(id, _)| *id == 10);
     let (_, imports) = imports.expect("a toolkit imports the types of the contract");
@@ -334,7 +343,8 @@ fn modules(component: &[u8]) -> usize {
     outermost(component).iter().filter(|payload| matches!(payload, Payload::ModuleSection { .. })).count()
 }
 
-/// How many component-level types the outermost component has defined, imported, aliased or exported.
+/// Returns the number of component-level types that the outermost component has defined, imported,
+/// aliased or exported.
 fn component_types(component: &[u8]) -> usize {
     let count = |payload| match payload {
         Payload::ComponentTypeSection(types) => types.count() as usize,
@@ -362,7 +372,7 @@ fn is_type_alias(alias: &wasmparser::ComponentAlias<'_>) -> bool {
     }
 }
 
-/// An unsigned number as WebAssembly writes it.
+/// Encodes an unsigned number in LEB128.
 #[must_use]
 pub fn leb128(mut value: usize) -> Vec<u8> {
     let mut out = Vec::new();

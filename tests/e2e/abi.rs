@@ -1,4 +1,5 @@
-//! A guest compiled for version 1 of the contract, kept for good: every import works as it did.
+//! A guest compiled for version 1 of the contract, kept permanently: every import still works as it
+//! did.
 
 use harness::{Answer, Client, Host, unique};
 use serde_json::{Value, json};
@@ -20,14 +21,14 @@ async fn published() -> &'static Host {
     host
 }
 
-/// A project with an account that has a key.
+/// Creates a project with an account that has a key.
 async fn connected() -> Client {
     let project = published().await.new_project().await;
     project.connect("abi", "API_KEY", "default", json!({ "api_key": KEY })).await;
     project
 }
 
-/// What the guest wrote.
+/// Returns the log that the guest wrote.
 async fn log(project: &Client, answer: &Answer) -> String {
     let path = format!("/logs/tool_execution/{}", answer["log_id"].as_str().unwrap());
     project.get(&path).await.expect(200)["data"]["log"].to_string()
@@ -85,7 +86,7 @@ async fn http_refuses_headers_that_are_not_the_guests() {
     }
     for value in ["a\r\nx-smuggled: 1", "a\nb", "a\0b"] {
         let call = json!({ "url": "https://api.example.com/echo/smuggle", "headers": { "x-own": value } });
-        // NUL is refused before the call, the rest inside it.
+        // NUL is refused before the call, the other characters within it.
         let answer = project.execute("ABI_FETCH", call).await;
         assert!(answer.status == 400 || !answer.failure().is_empty(), "{value:?}: {answer:#?}");
     }

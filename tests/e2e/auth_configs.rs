@@ -1,4 +1,4 @@
-//! How a project connects accounts of a toolkit.
+//! Auth configs: the ways in which a project connects accounts of a toolkit.
 
 use harness::{Guest, Host, guest};
 use serde_json::{Value, json};

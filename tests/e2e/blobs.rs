@@ -1,4 +1,5 @@
-//! Components in a bucket: they are found again by every start, and a bucket that is away takes nothing with it but itself.
+//! Components in a bucket: every start finds them, and a bucket outage affects only the operations
+//! that need the bucket.
 
 use harness::{BucketService, Guest, bucket, guest, host::Setup};
 use serde_json::json;
@@ -15,7 +16,7 @@ async fn a_server_on_a_bucket_publishes_and_executes_and_a_restart_needs_nothing
     assert!(objects > 0, "the component lies in the bucket");
     let (setup, _) = host.terminate().await;
     assert!(!setup.data().join("store/blobs").exists(), "nothing of it lies in the data directory");
-    // What was compiled here is gone, as on a new machine.
+    // The compiled files are deleted, as on a new machine.
     std::fs::remove_dir_all(setup.data().join("compiled")).unwrap();
     let host = setup.start().await;
     let answer = host.as_project().execute(&tool, json!({ "word": "found" })).await.expect(200);

@@ -1,4 +1,4 @@
-//! The page of a link in a real browser, for somebody who has a keyboard and nothing else.
+//! The link page in a real browser, operated with the keyboard alone.
 
 use harness::{Browser, Guest, Host, guest};
 use serde_json::json;
@@ -50,7 +50,7 @@ async fn the_page_is_filled_corrected_and_sent_with_the_keyboard_alone() {
     browser.press("Tab");
     assert_eq!((browser.says("focused"), browser.says("outline")), ("button", "solid"), "{}", browser.page);
     browser.picture("link-right");
-    // It says itself that a form was refused.
+    // The browser itself reports a refused form.
     let problems = browser.page["problems"].as_array().unwrap().clone();
     assert!(problems.iter().all(|problem| problem.as_str().unwrap().contains("status of 422")), "{problems:?}");
     assert_eq!(browser.page["wide"], false);

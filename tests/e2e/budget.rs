@@ -1,7 +1,8 @@
-//! Every row of `docs/limits.md`: one request at the limit, which passes, and one just over it, which is answered as the row says.
+//! Tests of every row of `docs/limits.md`: a request at the limit passes, and a request just over
+//! it gets the response that the row describes.
 //!
-//! The table is printed by the server from the numbers that it enforces. A limit that is new there has no row here, and a setting
-//! that is new in a group of limits has none there: either fails.
+//! The server prints the table from the numbers that it enforces. A new limit without a row here
+//! fails a test, and so does a new setting in a group of limits.
 
 use std::{collections::BTreeSet, fs, path::Path};
 
@@ -17,12 +18,13 @@ use tokio::{
 
 use crate::given;
 
-/// The page, as it is committed.
+/// Reads the committed page.
 fn page() -> String {
     fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/limits.md")).unwrap()
 }
 
-/// Where each row is driven: a test of this file, or the one that has it anyway where that would be slow here.
+/// Test of each row: one in this file, or an existing test elsewhere if the test here would be
+/// slow.
 const ROWS: &[(&str, &str)] = &[
     ("Request line", "tests/e2e/budget.rs what_a_request_may_be"),
     ("Headers together", "tests/e2e/budget.rs what_the_head_of_a_request_may_be"),
@@ -157,7 +159,7 @@ const ROWS: &[(&str, &str)] = &[
     ("Sentences of a project at once", "tests/e2e/abuse/quotas.rs one_project_cannot_hold_the_whole_model"),
 ];
 
-/// Settings in groups of limits that bound nothing that a client asks for.
+/// Settings in groups of limits that do not limit requests of clients.
 const NO_LIMITS: [&str; 15] = [
     "sandbox.allocator",
     "sandbox.threads",
@@ -176,10 +178,10 @@ const NO_LIMITS: [&str; 15] = [
     "llm.headers",
 ];
 
-/// The section whose rows name their tests themselves.
+/// Section whose rows name their tests themselves.
 const WORK: &str = "## Work and memory";
 
-/// The first cells of the page's rows, without those of [`WORK`].
+/// Returns the first cells of the page's rows, without those of [`WORK`].
 fn listed(page: &str) -> Vec<&str> {
     let (page, _) = page.split_once(WORK).unwrap();
     let rows = page.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| Limit |"));
@@ -219,7 +221,7 @@ async fn the_page_is_what_the_server_prints_and_names_every_setting_that_is_a_li
     }
 }
 
-/// What a request of this size is.
+/// A request of a given size.
 struct Ask {
     method: Method,
     path: String,
@@ -227,7 +229,8 @@ struct Ask {
     key: Option<String>,
 }
 
-/// A limit of requests: a request of any size, and how the largest one and the next are answered.
+/// A limit of requests: a request of any size, and the expected responses at the limit and just
+/// over it.
 struct Case {
     row: &'static str,
     most: usize,
@@ -249,7 +252,7 @@ fn post(path: &str, body: String) -> Ask {
     }
 }
 
-/// JSON text of so many bytes: `…` becomes as much as is missing.
+/// Returns JSON text of `bytes` bytes, with `…` replaced by filler.
 fn filled(text: &str, bytes: usize) -> String {
     text.replace('…', &"x".repeat(bytes + '…'.len_utf8() - text.len()))
 }
@@ -317,7 +320,8 @@ async fn what_a_request_may_be() {
     }
 }
 
-/// A request with so many headers, which have so many bytes together as the server counts them: names, values, and four each.
+/// Builds a request with `headers` headers of `bytes` bytes in total. The server counts names,
+/// values and four bytes per header.
 fn head(key: &str, headers: usize, bytes: usize) -> Vec<u8> {
     let own = [("host", "localhost"), ("connection", "close"), ("x-api-key", key)];
     let mut lines: Vec<_> = own.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
@@ -360,7 +364,7 @@ async fn how_large_an_answer_is_given_again() {
     assert_eq!((gone.status, &gone["error"]["slug"]), (409, &"Idempotency_AnswerGone".into()), "{gone:#?}");
 }
 
-/// A request whose body has not come to its end, on a connection of its own.
+/// Opens a connection and sends a request whose body remains incomplete.
 pub(crate) async fn unfinished(host: &Host, key: &str, path: &str) -> TcpStream {
     let mut socket = TcpStream::connect(host.url.trim_start_matches("http://")).await.unwrap();
     let request = format!(
@@ -371,11 +375,11 @@ pub(crate) async fn unfinished(host: &Host, key: &str, path: &str) -> TcpStream 
     socket
 }
 
-/// What comes until the server closes the connection.
+/// Reads until the server closes the connection.
 pub(crate) async fn to_the_end(mut socket: TcpStream) -> String {
     let mut answer = Vec::new();
     let read = socket.read_to_end(&mut answer);
-    // A connection that is closed with bytes unread is reset; what was answered is there.
+    // Closing a connection with unread bytes resets it. The response has arrived nevertheless.
     tokio::time::timeout(harness::PATIENCE, read).await.expect("the server closes the connection").ok();
     String::from_utf8_lossy(&answer).into_owned()
 }
@@ -386,7 +390,7 @@ async fn how_long_things_may_take() {
         Setup::new().with("limits.body_s", "2").with("limits.deadline_s", "1").with("limits.idle_s", "2").start().await;
     let project = host.as_project();
     project.get("/auth/session/info").await.expect(200);
-    // A run has no deadline but those of its body and of the sandbox.
+    // A run has only the deadlines of its body and of the sandbox.
     let body = unfinished(&host, project.key(), "/tools/execute/NOTHING").await;
     let operation = unfinished(&host, project.key(), "/auth_configs").await;
     let mut head = TcpStream::connect(host.url.trim_start_matches("http://")).await.unwrap();
@@ -402,14 +406,14 @@ async fn how_long_things_may_take() {
     }
 }
 
-/// A connection from an address of this machine.
+/// Connects to the server from the address `127.0.0.{last}`.
 pub(crate) async fn from(host: &Host, last: u8) -> TcpStream {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind(([127, 0, 0, last], 0).into()).unwrap();
     socket.connect(host.url.trim_start_matches("http://").parse().unwrap()).await.unwrap()
 }
 
-/// Whether a connection is served; it stays open.
+/// Returns true if a connection is served. The connection stays open.
 async fn is_served(socket: &mut TcpStream) -> bool {
     let mut answer = [0; 12];
     let sent = socket.write_all(b"GET /health/live HTTP/1.1\r\nhost: x\r\n\r\n").await;
@@ -468,7 +472,7 @@ async fn how_much_may_be_under_way() {
     wait_until("the places are free again", async || one.get("/auth/session/info").await.status == 200).await;
 }
 
-/// A tool that sleeps for so long.
+/// Publishes a tool that sleeps for `millis` milliseconds.
 pub(crate) async fn sleeper(host: &Host, millis: u32) -> String {
     let execute = format!("(call $sleep (i32.const {millis})) {ANSWER}");
     let guest = Guest { imports: imports::SLEEP, execute: &execute, ..Guest::default() };
@@ -478,7 +482,7 @@ pub(crate) async fn sleeper(host: &Host, millis: u32) -> String {
     guest::tool(manifest["slug"].as_str().unwrap())
 }
 
-/// A run that sleeps; one that is refused is begun again.
+/// Runs a sleeping tool. A refused run is repeated.
 pub(crate) async fn sleeping(project: &Client, tool: &str) -> Answer {
     loop {
         let answer = project.execute(tool, json!({})).await;
@@ -515,7 +519,7 @@ async fn how_many_runs_there_may_be() {
         ended = &mut one => panic!("it sleeps: {ended:#?}"),
         () = asked => {}
     }
-    // One of two runs: there is a place for another project.
+    // One of two runs is active, so another project may run one.
     tokio::select! {
         ended = &mut one => panic!("it sleeps: {ended:#?}"),
         ran = run(&projects[2]) => drop(ran.data()),
@@ -531,18 +535,19 @@ async fn how_many_runs_there_may_be() {
     }
 }
 
-/// What limits are tried with.
+/// WebAssembly text shared by the guests of these tests.
 const READ: &str = "(local.set $i (call $number (local.get $args) (local.get $args_len)))";
 const ANSWER: &str = "(call $ok (local.get $args) (local.get $args_len))";
 const AGAIN: &str = "(local.set $i (i32.sub (local.get $i) (i32.const 1))) (br_if $again (local.get $i))";
 
-/// A tool that does as much of something as the number in its arguments says.
+/// A tool that consumes a resource to the extent given by the number in its arguments.
 struct Greedy {
     tool: String,
 }
 
 impl Greedy {
-    /// `execute` finds the number in `$i`; `items` may be more of what it needs.
+    /// Publishes the tool. `execute` finds the number in `$i`; `items` adds definitions that it
+    /// needs.
     async fn new(imports: &str, items: &str, execute: &str) -> Self {
         let (items, execute) = (format!("{}{items}", guest::NUMBER), format!("{READ} {execute}"));
         Self::of(&Guest { imports, items: &items, execute: &execute, ..Guest::default() }).await
@@ -561,12 +566,13 @@ impl Greedy {
     }
 }
 
-/// A data segment with this text, which has no characters that need escaping but quotes.
+/// Returns a data segment with this text, in which only quotes need escaping.
 fn data(at: u32, text: &str) -> String {
     format!(r#"(data (i32.const {at}) "{}")"#, text.replace('"', "\\22"))
 }
 
-/// Sends a request to this address as often as it is told, with a body of so many bytes if that is what the number says.
+/// Publishes a tool that sends requests to this address. The number is the count of requests, or
+/// the size of the body if `with_body` is set.
 async fn sender(address: &str, with_body: bool) -> Greedy {
     let items = [data(2048, "POST"), data(2064, address)].concat();
     let (length, refused) = (
@@ -587,7 +593,7 @@ async fn sender(address: &str, with_body: bool) -> Greedy {
             send(content)
         )
     } else {
-        // What came before is overwritten: the guest keeps nothing.
+        // Each response overwrites the previous one, so the guest keeps none.
         let nothing = "(i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0)";
         format!(
             "(local.set $j (global.get $top))
@@ -608,7 +614,7 @@ async fn what_one_run_may_use() {
     let result = Greedy::of(&Guest::filler()).await;
     let requests = sender("https://api.example.com/echo/budget", false).await;
     let body = sender("https://api.example.com/status/budget/200", true).await;
-    // The application adds 13 bytes to what it is asked for.
+    // The provider adds 13 bytes to the requested size.
     let answers = sender(&format!("https://api.example.com/big/budget/{}", (8 << 20) - 13), false).await;
     let answer = sender(&format!("https://api.example.com/big/budget/{}", (10 << 20) - 13), false).await;
     let larger = sender(&format!("https://api.example.com/big/budget/{}", (10 << 20) - 12), false).await;
@@ -628,7 +634,7 @@ async fn what_one_run_may_use() {
     }
 }
 
-/// Bytes of a tool's result.
+/// Size limit of a tool's result, in bytes.
 const RESULT: usize = 16 << 20;
 
 #[tokio::test]
@@ -645,13 +651,13 @@ async fn how_many_lines_of_log_are_kept() {
     }
 }
 
-/// A manifest whose input is so many bytes of JSON.
+/// Returns a manifest whose input schema has `bytes` bytes of JSON.
 fn schema(bytes: usize) -> Value {
     let with = |text: String| json!({ "type": "object", "description": text });
     with("x".repeat(bytes - with(String::new()).to_string().len()))
 }
 
-/// A schema of so many levels.
+/// Returns a schema with `levels` levels.
 fn nested(levels: usize) -> Value {
     let inside = |inner, _| json!({ "type": "object", "properties": { "a": inner } });
     (1..levels).fold(json!({ "type": "object" }), inside)
@@ -692,7 +698,7 @@ async fn how_many_files_a_call_takes() {
         let named = |key: &String| json!({ "name": "n", "mimetype": "text/plain", "s3key": key });
         project.execute(&tool, json!({ "files": keys.iter().map(named).collect::<Vec<_>>() })).await
     };
-    // The number is looked at before the files are looked for.
+    // The number of files is checked before the files are looked up.
     let keys = |count: usize| (0..count).map(|number| format!("file_{number:012}")).collect::<Vec<_>>();
     let at = run(keys(32)).await;
     assert_eq!((at.status, &at["error"]["slug"]), (404, &"File_NotFound".into()), "{at:#?}");

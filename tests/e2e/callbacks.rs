@@ -1,5 +1,6 @@
-//! Ways to an application and back that somebody has bent: what each answers, where the account then stands, and how often an
-//! application was sent a code. What comes of an application's own answers is in `hostile_answers`, of browsers in `link`.
+//! Manipulated authorization requests and callbacks: the response to each, the resulting status of
+//! the account, and the number of codes sent to a provider. Faulty responses of a provider are in
+//! `hostile_answers`, browsers in `link`.
 
 use futures::future::join_all;
 use harness::{BucketService, Host, Issuer, Postgres, fake_app, host::Setup, unique, wait_until};
@@ -13,10 +14,10 @@ use crate::{
 use Lands::{Connected, Nowhere, With};
 use Meanwhile::{AccountDeleted, BegunAgain, ConfigDeleted, Nothing, ProjectDeleted};
 
-/// Somebody else's place.
+/// Address of an attacker.
 const EVIL: &str = "https://evil.example/";
 
-/// What happens while the person is at the application.
+/// Event that happens while the user is at the provider.
 #[derive(Debug, Clone, Copy)]
 enum Meanwhile {
     Nothing,
@@ -26,33 +27,33 @@ enum Meanwhile {
     AccountDeleted,
     /// The project is deleted.
     ProjectDeleted,
-    /// A newer way is begun.
+    /// A newer connection attempt is started.
     BegunAgain,
 }
 
-/// Where the browser ends.
+/// Page on which the browser ends.
 #[derive(Debug, Clone, Copy)]
 enum Lands {
-    /// On a page that says the way leads nowhere.
+    /// An error page of the server.
     Nowhere,
-    /// At the project, with this error.
+    /// The project's address, with this error.
     With(&'static str),
-    /// At the project, connected.
+    /// The project's address, after a successful connection.
     Connected,
 }
 
-/// What is bent.
+/// A manipulated connection attempt.
 struct Bent {
     case: &'static str,
-    /// The address that the browser really opens, of the one that it was sent to.
+    /// Returns the address that the browser opens, derived from the one to which it was redirected.
     opens: fn(&str, &Oauth) -> String,
     meanwhile: Meanwhile,
-    /// What it comes back with.
+    /// Query of the callback.
     query: &'static str,
     lands: Lands,
-    /// The account in the end; empty where there is none.
+    /// Final status of the account; empty if the account does not exist.
     becomes: &'static str,
-    /// How often a code was sent anywhere.
+    /// Number of codes sent to any token endpoint.
     sent: usize,
 }
 
@@ -70,7 +71,7 @@ impl Bent {
     }
 }
 
-/// How often the token endpoints of these were asked.
+/// Returns the number of requests to the token endpoints of these providers.
 fn sent(all: &[&Oauth]) -> usize {
     let of = |oauth: &Oauth| {
         Host::application().seen(&oauth.tag).iter().filter(|seen| seen.path.ends_with("/token")).count()
@@ -83,7 +84,7 @@ fn parameter(url: &str, name: &str) -> String {
     url.query_pairs().find(|(own, _)| own == name).map(|(_, value)| value.into_owned()).unwrap_or_default()
 }
 
-/// The address with parameters of this name as `change` says.
+/// Returns the address with its parameters replaced or removed by `change`.
 fn with(url: &str, change: impl Fn(&str, String) -> Option<String>) -> String {
     let old = Url::parse(url).unwrap();
     let pairs =
@@ -111,7 +112,8 @@ async fn a_way_that_was_bent_connects_nobody_and_sends_no_code_astray() {
         bent("a link's token as state", "code=CODE&state=LINK&iss=ISS", Nowhere, "INITIATED", 0),
         bent("no issuer of one that names itself", "code=CODE&state=STATE", With("issuer_mismatch"), "FAILED", 0),
         bent("the issuer with a slash", "code=CODE&state=STATE&iss=ISS/", With("issuer_mismatch"), "FAILED", 0),
-        // The config leads to an application of an attacker's, who passes the browser to an honest one.
+        // The auth config leads to an attacker's provider, which redirects the browser to an honest
+        // one.
         bent("a mix-up", "code=CODE&state=STATE&iss=CAME", With("issuer_mismatch"), "FAILED", 0)
             .opening(|url, other| format!("{}/authorize?{}", other.issuer.url(), url.split_once('?').unwrap().1)),
         bent("the challenge taken out", as_it_came, With("token_exchange_failed"), "FAILED", 1)
@@ -133,7 +135,7 @@ async fn a_way_that_was_bent_connects_nobody_and_sends_no_code_astray() {
         for oauth in [&own, &other] {
             oauth.issuer.set(|settings| (settings.names_issuer, settings.pkce) = (true, false));
         }
-        // A way that was gone to its end, and a link that was not.
+        // A completed connection attempt, and a link that was not opened.
         let done = own.begin(&project, "https://app.example/").await;
         let done = own.issuer.visit(done["redirect_url"].as_str().unwrap()).await;
         assert_eq!(open(&project, &done).await.status, 302, "{case}");
@@ -189,7 +191,7 @@ async fn a_state_whose_time_is_over_leads_nowhere_and_spends_no_code() {
     let oauth = Oauth::new(&host, &project).await;
     let made = oauth.begin(&project, "https://app.example/done").await;
     let back = oauth.issuer.visit(made["redirect_url"].as_str().unwrap()).await;
-    // One that is begun later is over no earlier.
+    // A later attempt does not expire earlier.
     let later = oauth.begin(&project, "https://app.example/done").await;
     let later = later["id"].as_str().unwrap();
     wait_until("a later one is over", || async { status(&project, later).await == "EXPIRED" }).await;

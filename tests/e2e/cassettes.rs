@@ -1,11 +1,12 @@
-//! Recorded calls: run again byte for byte, offline, on another day; taken from a server's log when it kept one.
+//! Recorded calls: replayed byte for byte, offline and on a later day, or exported from a server
+//! that kept the cassette with its log.
 
 use std::{fs, path::PathBuf, process::Command};
 
 use harness::{Author, Host, host::Setup, unique};
 use serde_json::{Value, json};
 
-/// A guest that uses every import of the contract.
+/// Guest that uses every import of the contract.
 const ABI: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/components/abi-v1.wasm");
 const SECRET: &str = harness::marked!("sk-");
 const YEAR_MS: u64 = 365 * 24 * 3600 * 1000;
@@ -21,7 +22,8 @@ fn record(author: &Author, what: &[&str]) -> (PathBuf, Value) {
     (file, ran)
 }
 
-/// Replays a cassette. Whether it came out as recorded, and everything that is said about it.
+/// Replays a cassette. Returns true if the result is as recorded, with the whole output of the
+/// command.
 fn replay(author: &Author, component: &str, file: &std::path::Path) -> (bool, Value) {
     let output = author.toolkit(&["replay", component, file.to_str().unwrap(), "--json"]);
     let said = String::from_utf8_lossy(&output.stderr);
@@ -80,7 +82,7 @@ async fn every_recorded_call_comes_out_the_same_with_nothing_sent() {
 async fn time_and_chance_come_from_the_cassette() {
     let author = Author::new();
     let (file, ran) = record(&author, &["wait", r#"{"milliseconds":1}"#]);
-    // As if it had been recorded a year ago.
+    // The recorded times are moved back by a year.
     let mut cassette = read(&file);
     for import in cassette["imports"].as_array_mut().unwrap() {
         if let Some(now) = import["now"].as_u64() {
@@ -150,7 +152,7 @@ async fn what_cannot_be_played_is_refused_with_a_reason() {
     }
 }
 
-/// The command of the server's operator.
+/// Runs the operator's command that exports a cassette.
 fn export(host: &Host, key: &str, log: &str, file: &std::path::Path) -> Result<(), String> {
     let mut command = Command::new(harness::host::beside("toolhost"));
     command

@@ -1,4 +1,4 @@
-//! Lists of the catalogue: what they let through, in which order, page by page; and which scopes tools need.
+//! Lists of the catalog: filters, order and pages, and the OAuth scopes that tools need.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ const WORDS: [&str; 5] = ["letter", "parcel", "calendar", "invoice", "needle"];
 const TAGS: [&str; 3] = ["important", "daily", "Beta"];
 const SCOPES: [&str; 3] = ["read", "write", "admin:all"];
 
-/// A tool as the test knows it.
+/// A tool in the model of the test.
 #[derive(Debug, Clone)]
 struct Tool {
     slug: String,
@@ -22,12 +22,12 @@ struct Tool {
     scopes: Vec<&'static str>,
 }
 
-/// Some of them, each with one chance in two.
+/// Returns a random subset, each element with a probability of one half.
 fn some(dice: &mut Dice, all: &[&'static str]) -> Vec<&'static str> {
     all.iter().copied().filter(|_| dice.below(2) == 0).collect()
 }
 
-/// Publishes toolkits at random, and answers their tools in the order of a list: the newest toolkit first.
+/// Publishes random toolkits and returns their tools in list order: newest toolkit first.
 async fn published(host: &Host, dice: &mut Dice, toolkits: u64) -> Vec<Tool> {
     let mut all: Vec<Tool> = Vec::new();
     for _ in 0..toolkits {
@@ -58,7 +58,7 @@ async fn published(host: &Host, dice: &mut Dice, toolkits: u64) -> Vec<Tool> {
     all
 }
 
-/// A condition as the query says it, and which tools it lets through.
+/// A query condition, and the predicate that it stands for.
 type Condition = (String, Box<dyn Fn(&Tool) -> bool>);
 
 fn condition(dice: &mut Dice, toolkits: &[String]) -> Condition {
@@ -94,7 +94,7 @@ fn slugs(page: &Answer) -> Vec<String> {
     page["items"].as_array().unwrap().iter().map(|item| item["slug"].as_str().unwrap().to_owned()).collect()
 }
 
-/// Every page of a list after the first.
+/// Returns the slugs of all pages, beginning with the given first page.
 async fn rest(client: &Client, path: &str, first: &Answer) -> Vec<String> {
     let mut all = slugs(first);
     let (mut next, mut number) = (first["next_cursor"].clone(), 1);
@@ -121,7 +121,8 @@ async fn lists_of_tools_let_through_what_a_plain_filter_does_in_the_same_order()
     let project = host.as_project();
     for _ in 0..60 {
         let conditions: Vec<_> = (0..dice.below(4)).map(|_| condition(&mut dice, &toolkits)).collect();
-        // The same parameter twice is one condition with more values, or the last one: each is asked once.
+        // A repeated parameter adds values or takes the last one, depending on the parameter. Each
+        // parameter is therefore used once.
         let names: BTreeSet<_> = conditions.iter().map(|(text, _)| text[..4].to_owned()).collect();
         if names.len() < conditions.len() {
             continue;
@@ -260,7 +261,7 @@ async fn a_cursor_is_read_back_and_nothing_else_is_taken_for_one() {
     let (one, other) = (project.get(&one).await.expect(200), project.get(&other).await.expect(200));
     assert_eq!((one["items"].as_array().unwrap().len(), &one["current_page"]), (1, &2.into()));
     assert_eq!(slugs(&one), slugs(&other), "the cursor's own limit counts");
-    // A page and a limit are what clients may write themselves.
+    // A cursor of page and limit is one that clients may write themselves.
     let plain = project.get("/toolkits?cursor=MS0x").await.expect(200);
     assert_eq!(plain["items"].as_array().unwrap().len(), 1);
     for wrong in ["x", "MS0xLXg", "MS0xLW5vdGhpbmc%3D", "MC0x", "%20"] {
@@ -347,7 +348,7 @@ async fn versions_are_wished_for_all_toolkits_or_for_each() {
     assert_eq!(versions(String::new()).await, [new.clone(), new.clone()]);
     assert_eq!(versions("toolkit_versions=20260101_00".into()).await, [old.clone(), old.clone()]);
     assert_eq!(versions("toolkit_versions=00000000_00".into()).await, [old.clone(), old.clone()]);
-    // The second was published last and comes first.
+    // The second toolkit was published last and is listed first.
     assert_eq!(versions(format!("toolkit_versions%5B{}%5D=20260101_00", slugs[1])).await, [old.clone(), new.clone()]);
     assert!(versions("toolkit_versions=20300101_00".into()).await.is_empty());
     let path = format!("/tools/{}", guest::tool(&slugs[0]));

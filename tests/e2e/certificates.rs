@@ -1,11 +1,13 @@
-//! Applications that know accounts by client certificates: each connection shows that of its account, and no other one does.
+//! Providers that recognize accounts by client certificate: each connection presents the
+//! certificate of its account and no other.
 
 use harness::{Answer, Client, Guarded, Guest, Host, Tunnel, guarded::Certificate, guest, host::Setup};
 use serde_json::{Value, json};
 
 use crate::{given, schemes};
 
-/// A server whose `api.example.com` is an application that wants certificates, and the application.
+/// Starts a provider that requires client certificates, and a server whose `api.example.com` is
+/// that provider.
 async fn start() -> (Host, Guarded) {
     let application = Guarded::start().await;
     let rewrite = format!("https://api.example.com={}", application.origin);
@@ -43,7 +45,7 @@ async fn each_account_shows_its_own_certificate_also_when_many_call_at_once() {
     host.publish(Guest::fetch().component(), &guest::manifest_with_scheme(&slug, scheme())).await;
     let (amy, bob) = (application.certificate("amy"), application.certificate("bob"));
     project.connect(&slug, "API_KEY", "amy", values(&amy)).await;
-    // As a form of one line leaves it.
+    // A single-line form field replaces line breaks with spaces.
     let flat = |text: &str| text.replace('\n', " ");
     let pasted = json!({ "certificate": flat(&bob.certificate), "private_key": flat(&bob.key) });
     let id = project.connect(&slug, "API_KEY", "bob", pasted).await;

@@ -1,11 +1,11 @@
-//! What a new version may change, and who is told what changed.
+//! Changes allowed in a new version, and the changelog.
 
 use harness::{Answer, Guest, Host, guest, toolkit};
 use serde_json::{Value, json};
 
 use crate::given;
 
-/// A version of a toolkit with one argument that callers rely on.
+/// Returns a version of a toolkit with one argument that callers rely on.
 fn version(slug: &str, version: &str) -> Value {
     let mut manifest = guest::manifest(slug);
     manifest["version"] = json!(version);
@@ -13,7 +13,7 @@ fn version(slug: &str, version: &str) -> Value {
     manifest
 }
 
-/// The same with an argument that nobody sends yet, and without the one that everybody sends.
+/// Returns the same with a new argument and without the one that callers rely on.
 fn breaking(slug: &str, day_and_number: &str) -> Value {
     let mut manifest = version(slug, day_and_number);
     manifest["tools"][0]["input"] = json!({

@@ -1,4 +1,5 @@
-//! Clients that the server makes itself at applications: registered once, or described where applications read.
+//! OAuth clients created by the server: registered once with the provider, or published as a
+//! metadata document.
 
 use futures::future::join_all;
 use harness::{Answer, BucketService, Client, Host, Postgres, fake_app::Seen, host::Setup, wait_until};
@@ -7,12 +8,13 @@ use serde_json::{Value, json};
 
 use crate::given::{self, Oauth, status};
 
-/// A toolkit whose application knows no client, and an auth config for it that brings none.
+/// Creates a toolkit whose provider supports client registration, and an auth config without a
+/// client.
 async fn registering(host: &Host, project: &Client) -> Oauth {
     Oauth::of(host, project, json!({}), |issuer| issuer.discovered("DCR_OAUTH")).await
 }
 
-/// What was posted to a place of the application.
+/// Returns the requests posted to a path of the provider.
 fn posted(oauth: &Oauth, place: &str) -> Vec<Seen> {
     let seen = Host::application().seen(&oauth.tag);
     seen.into_iter().filter(|seen| seen.method == "POST" && seen.path.ends_with(place)).collect()
@@ -54,7 +56,7 @@ async fn several_servers_on_one_database_register_one_client() {
     let one = setup.start().await;
     let two = one.setup().another().start().await;
     let project = one.as_project();
-    // One address, so that the application sends people back to any of them.
+    // Both servers use one redirect address, so that a callback may arrive at either.
     let credentials = json!({ "oauth_redirect_uri": "https://tools.example.com/back" });
     let oauth = Oauth::of(&one, &project, credentials, |issuer| issuer.discovered("DCR_OAUTH")).await;
     let other = two.with_key(project.key());
@@ -79,7 +81,7 @@ async fn a_client_that_the_application_has_forgotten_is_registered_anew_and_ends
     oauth.connect(&project).await;
     oauth.execute(&project).await.data();
     assert_eq!(oauth.issuer.granted("registration"), 2);
-    // An application that is asked says so before anybody is sent there.
+    // The provider reports the unknown client before the user is redirected to it.
     oauth.issuer.forget_clients();
     oauth.connect(&project).await;
     assert_eq!(oauth.issuer.granted("registration"), 3);

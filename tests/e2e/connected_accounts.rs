@@ -1,4 +1,4 @@
-//! Users' accounts at applications.
+//! Connected accounts: access of users to providers.
 
 use harness::{Guest, Host, guest};
 use serde_json::{Value, json};

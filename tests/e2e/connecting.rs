@@ -1,4 +1,5 @@
-//! What connecting an account asks for, what it survives, and what is tried before anything is kept.
+//! Connecting an account: the authorization request, interruptions, and verification of credentials
+//! before they are stored.
 
 use harness::{Client, Guest, Host, Issuer, guest, issuer::Fault, wait_until};
 use reqwest::Method;
@@ -104,7 +105,7 @@ async fn an_auth_config_that_is_deleted_with_revocation_takes_its_accounts_token
     project.get(&path).await.expect(404);
 }
 
-/// What the page's form carries, and the browser's cookie.
+/// Opens the link page and returns its form token and the browser's cookie.
 async fn page(project: &Client, url: &str) -> (String, String) {
     let page = open(project, url).await;
     let cookie = page.header("set-cookie").split(';').next().unwrap_or_default().to_owned();

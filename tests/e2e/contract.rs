@@ -1,4 +1,5 @@
-//! The server is what its description says: the same routes, every described answer is given, and no other.
+//! Conformance of the server to its API description: the same routes, and exactly the described
+//! responses.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +12,8 @@ use crate::{
     given,
 };
 
-/// Described with every operation, and provoked elsewhere: by faults of the store and full queues, by a body that never comes.
+/// Statuses described for every operation and tested elsewhere: with faults of the store, full
+/// queues and incomplete bodies.
 const ELSEWHERE: [u16; 3] = [408, 500, 503];
 
 #[tokio::test]
@@ -123,12 +125,12 @@ async fn every_described_answer_is_given_and_is_as_described() {
     }
 }
 
-/// What was answered so far, by operation.
+/// Statuses seen so far, by operation.
 #[derive(Default)]
 struct Seen(BTreeSet<(String, u16)>);
 
 impl Seen {
-    /// Sends a request to an operation by its name, and holds the answer to the description.
+    /// Sends a request to an operation by its id and checks the response against the description.
     async fn call(&mut self, client: &Client, id: &str, values: &[(&str, &str)], body: Value) -> Answer {
         let body = if body.is_null() { Body::None } else { Body::Json(body) };
         self.call_with(client, id, values, "", body, &[]).await
@@ -151,11 +153,11 @@ impl Seen {
         answer
     }
 
-    /// Its status is described, and its body is as the schema of that status says.
+    /// Asserts that the status is described and that the body matches its schema.
     fn check(&mut self, operation: &Operation, answer: &Answer) {
         let named = format!("{} {}", operation.method, operation.path);
         assert!(operation.statuses().any(|status| status == answer.status), "{named} does not tell of {answer:#?}");
-        // Where a browser is sent on, there is nothing to read.
+        // A redirect has no body to check.
         let schema = if answer.status == 302 { json!(true) } else { operation.answer_schema(answer.status) };
         let validator = jsonschema::validator_for(&schema).unwrap();
         let problems: Vec<_> = validator
@@ -175,7 +177,7 @@ fn text(value: &Value) -> String {
     value.as_str().unwrap_or_else(|| panic!("{value} is no text")).to_owned()
 }
 
-/// Each operation does its work once.
+/// Calls each operation successfully once.
 async fn successes(host: &Host, seen: &mut Seen) {
     let (org, project) = (host.as_org(), host.as_project());
     let (no, none) = (&[][..], Value::Null);
@@ -281,7 +283,7 @@ async fn successes(host: &Host, seen: &mut Seen) {
     seen.call(&org, "toolkits_deprecate", &version, none).await.expect(200);
 }
 
-/// What only some operations refuse.
+/// Provokes the refusals that only some operations have.
 async fn particular_refusals(host: &Host, seen: &mut Seen) {
     let (org, project) = (host.as_org(), host.as_project());
     let (no, none) = (&[][..], Value::Null);
@@ -361,7 +363,8 @@ async fn particular_refusals(host: &Host, seen: &mut Seen) {
     seen.call(&newest, "tools_input", &tool, json!({ "text": "say hello" })).await.expect(410);
 }
 
-/// What is done and refused where there is a language model: one that answers well and then badly, and one that fails.
+/// Provokes the responses that need a language model: one that responds well and then badly, and
+/// one that fails.
 async fn with_a_model(seen: &mut Seen) {
     let tag = harness::unique(6);
     let answers = Host::application().model(&tag, &["{}", "no JSON"]);
@@ -379,7 +382,8 @@ async fn with_a_model(seen: &mut Seen) {
     }
 }
 
-/// What is done and refused where there is an application: one that answers, one that does not in time, and one that is away.
+/// Provokes the responses that need a provider: one that responds, one that does not respond in
+/// time, and one that is unreachable.
 async fn with_an_application(seen: &mut Seen) {
     let origin = &Host::application().origin;
     let pairs = format!("https://api.example.com={origin},https://other.example.com=http://127.0.0.1:1");
@@ -419,7 +423,7 @@ async fn with_an_application(seen: &mut Seen) {
     seen.call(&project, "files_list", no, Value::Null).await.expect(200);
 }
 
-/// What is done where users agree at an application.
+/// Provokes the responses that need users to authorize at a provider.
 async fn with_an_authorization_server(seen: &mut Seen) {
     let host = given::with_application().start().await;
     let (org, project, no) = (host.as_org(), host.as_project(), &[][..]);
@@ -443,7 +447,7 @@ async fn with_an_authorization_server(seen: &mut Seen) {
     seen.call(&project, "connected_accounts_complete", no, body).await.expect(200);
 }
 
-/// What every operation of a kind refuses.
+/// Provokes the refusals that every operation of a kind has.
 async fn common_refusals(host: &Host, seen: &mut Seen) {
     let clients = Clients::of(host, host.as_project()).await;
     let project = host.as_project().get("/auth/session/info").await.expect(200);
@@ -488,7 +492,7 @@ async fn common_refusals(host: &Host, seen: &mut Seen) {
     }
 }
 
-/// Every operation of a server that lets one request through, one wrong key, and one wrong callback.
+/// Calls every operation on a server that allows one request, one wrong key and one wrong callback.
 async fn too_many(host: &Host, seen: &mut Seen) {
     let clients = Clients::of(host, host.as_project()).await;
     let guess = json!({ "api_keys": ["no key"] });

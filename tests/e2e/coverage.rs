@@ -1,4 +1,4 @@
-//! Every route refuses what it must. The routes are those of the committed description.
+//! Refusals that every route must have. The routes are those of the committed description.
 
 use std::collections::BTreeSet;
 

@@ -1,8 +1,10 @@
-//! What was acknowledged survives `kill -9`; what was not is there whole or not at all.
+//! Acknowledged changes survive `kill -9`, and unacknowledged changes are stored completely or not
+//! at all.
 //!
-//! Eight clients create, change, delete and execute, each in a project of its own and each keeping a model of what must be
-//! there. The server is killed at a random moment, started again, and compared with the models. A killed process keeps the
-//! page cache: this is about the order of things inside the process, not about power.
+//! Eight clients create, change, delete and execute, each in its own project with a model of the
+//! expected state. The server is killed at a random moment, restarted, and compared with the
+//! models. A killed process keeps the page cache, so these tests check the order of operations
+//! inside the process and not power failures.
 
 use std::{
     collections::BTreeMap,
@@ -24,23 +26,23 @@ use serde_json::{Value, json};
 use crate::given;
 
 const CLIENTS: usize = 8;
-/// A kill waits for so many acknowledgements.
+/// Number of acknowledgements before each kill.
 const ACKS_PER_CYCLE: usize = 50;
 
-/// How much is tried.
+/// Extent of a test.
 #[derive(Debug, Clone, Copy)]
 struct Load {
-    /// Kills, at least.
+    /// Minimum number of kills.
     kills: usize,
-    /// Acknowledgements, at least.
+    /// Minimum number of acknowledgements.
     acks: usize,
-    /// Things that a client keeps, at most.
+    /// Maximum number of things that a client keeps.
     things: usize,
-    /// Bytes of the note of an account.
+    /// Size of an account's note in bytes.
     note: usize,
 }
 
-/// What a thing can be.
+/// State of a thing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Absent,
@@ -54,7 +56,7 @@ enum Kind {
     Account,
 }
 
-/// A thing by the name its client gave it, so that a creation nobody acknowledged can be found.
+/// Key of a thing by the name its client gave it, so that an unacknowledged creation can be found.
 type Name = (Kind, String);
 
 struct Thing {
@@ -62,7 +64,7 @@ struct Thing {
     state: State,
 }
 
-/// A change on its way.
+/// A change that has been sent.
 struct Change {
     name: Name,
     to: State,
@@ -76,7 +78,7 @@ struct Worker {
     toolkit: String,
     things: BTreeMap<Name, Thing>,
     logs: Vec<String>,
-    /// The change that the kill left without an answer.
+    /// Change that had no response when the server was killed.
     doubt: Option<(Name, State)>,
     load: Load,
     dice: Dice,
@@ -89,7 +91,7 @@ impl Worker {
         Self { key, toolkit: toolkit.to_owned(), things, logs, doubt: None, load, dice: Dice::new(seed) }
     }
 
-    /// Works until the server is gone.
+    /// Sends changes until the server has ended.
     async fn work(&mut self, client: &Client, acks: &AtomicUsize) {
         loop {
             let done = match self.dice.below(10) {
@@ -179,7 +181,8 @@ impl Worker {
         Change { name: (kind, own), to: State::Enabled, method: Method::POST, path: root(kind).into(), body }
     }
 
-    /// Compares what is there with what must be, and takes what the kill left open as it is found.
+    /// Compares the stored things with the model, and adopts the found result of an unacknowledged
+    /// change.
     async fn check(&mut self, client: &Client) {
         let mut found = BTreeMap::new();
         for kind in [Kind::Config, Kind::Account] {
@@ -200,7 +203,7 @@ impl Worker {
             assert!(there.is_none_or(|there| there.id == thing.id), "{name:?} has another id");
             thing.state = state;
         }
-        // A creation that was not acknowledged may be there; nothing else may.
+        // Only an unacknowledged creation may exist in addition to the model.
         if let Some((name, to)) = self.doubt.take()
             && let Some(thing) = found.remove(&name)
         {
@@ -214,7 +217,7 @@ impl Worker {
         self.check_indexes(client).await;
     }
 
-    /// A filter finds exactly what the whole list shows, for some of the things.
+    /// Asserts for some things that a filter finds exactly what the whole list shows.
     async fn check_indexes(&mut self, client: &Client) {
         let skip = self.dice.below(self.things.len().max(1) as u64) as usize;
         for ((_, user), thing) in self.things.iter().skip(skip).filter(|((kind, _), _)| *kind == Kind::Account).take(3)
@@ -242,7 +245,7 @@ async fn everything(client: &Client, kind: Kind) -> Vec<Value> {
     items
 }
 
-/// Reads a thing whole: every field that it was made with must be there.
+/// Reads a thing and asserts that every field of its creation is present.
 fn read(kind: Kind, item: &Value) -> (Name, Thing) {
     let text = |value: &Value| value.as_str().unwrap_or_else(|| panic!("torn: {item:#}")).to_owned();
     let state = match item["status"].as_str() {
@@ -267,21 +270,22 @@ async fn nothing_acknowledged_is_lost_and_nothing_is_torn() {
     survive(Setup::new(), Load { kills, acks, things: usize::MAX, note: 8 }).await;
 }
 
-/// Large records that come and go: the store's file is used again, piece by piece, and the kill comes while it is.
+/// Large records are created and deleted, so that the store reuses space in its file. The kill
+/// comes during the reuse.
 #[tokio::test]
 async fn nothing_is_lost_while_the_store_writes_over_what_it_let_go() {
     let (kills, acks) = size((12, 700), (60, 3_500));
     let host = survive(Setup::embedded(), Load { kills, acks, things: 4, note: 96 << 10 }).await;
     let folder = host.data().join("store/sled");
     let file = std::fs::metadata(folder.join("db")).unwrap().len();
-    // A snapshot is named after the bytes that were ever written.
+    // The name of a snapshot is the number of bytes ever written.
     let names = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
     let written = names.filter_map(|name| u64::from_str_radix(name.strip_prefix("snap.")?, 16).ok()).max().unwrap();
     eprintln!("{} MiB written into a file of {} MiB", written >> 20, file >> 20);
     assert!(written > file, "the file was not used again: {written} bytes written, {file} bytes long");
 }
 
-/// Works, kills, starts and compares, over and over again. The last server.
+/// Repeats changes, kills, restarts and comparisons. Returns the last server.
 async fn survive(setup: Setup, load: Load) -> Host {
     let seed = Dice::seed();
     eprintln!("seed {seed}");
@@ -302,7 +306,7 @@ async fn survive(setup: Setup, load: Load) -> Host {
         total += acks.load(Ordering::Relaxed);
         cycles += 1;
         if dice.below(10) == 0 {
-            // Killed again, in the middle of starting.
+            // The server is killed again while it starts.
             let soon = Duration::from_millis(dice.below(200));
             tokio::time::timeout(soon, setup.clone().try_start()).await.ok();
         }
@@ -317,7 +321,7 @@ async fn survive(setup: Setup, load: Load) -> Host {
     host
 }
 
-/// Lets the clients work for a while past the first acknowledgements, then pulls the plug.
+/// Lets the clients continue for a while after the first acknowledgements, then kills the server.
 async fn kill(host: Host, acks: &AtomicUsize, after_ms: u64) -> Setup {
     harness::wait_until("enough was acknowledged", || async { acks.load(Ordering::Relaxed) >= ACKS_PER_CYCLE }).await;
     tokio::time::sleep(Duration::from_millis(after_ms)).await;

@@ -1,4 +1,4 @@
-//! Where credentials go: to the application they belong to, and nowhere else.
+//! Destinations of credentials: the provider they belong to, and no other.
 
 use base64::{Engine, engine::general_purpose};
 use harness::{Answer, Client, Guest, Host, guest, host::Setup, unique};
@@ -10,8 +10,9 @@ async fn log_of(project: &Client, answer: &Answer) -> Answer {
     project.get(&format!("/logs/tool_execution/{}", answer["log_id"].as_str().unwrap())).await.expect(200)
 }
 
-/// Publishes a toolkit whose key goes somewhere, connects an account and answers its tool and key, which has everything in it that
-/// encodings change. Whether it is shown somewhere is looked after by the clients and hosts of the tests themselves.
+/// Publishes a toolkit that places its key somewhere, connects an account, and returns the tool and
+/// the key. The key contains characters that encodings change. Clients and hosts of the harness
+/// assert that it is not disclosed.
 async fn connected(host: &Host, project: &Client, placement: Value) -> (String, String) {
     let slug = given::slug();
     host.publish(Guest::fetch().component(), &guest::manifest_with_key(&slug, placement)).await;
@@ -34,7 +35,8 @@ async fn the_application_sees_the_key_and_nobody_else_does() {
     for placement in placements {
         let (tool, secret) = connected(host, &project, placement.clone()).await;
         let tag = unique(8);
-        // It reflects all it was sent: raw, base64, percent-encoded, escaped, in body and headers.
+        // The provider reflects everything it received, in body and headers: raw, base64,
+        // percent-encoded and escaped.
         let url = format!("https://api.example.com/leak/{tag}/~credential~");
         let answer = project.execute(&tool, json!({ "url": url })).await;
         assert_eq!(answer["successful"], true, "{placement}: {answer:#?}");
@@ -65,7 +67,7 @@ async fn no_trace_on_disk_or_in_the_servers_own_log() {
         project.execute(&tool, json!({ "url": format!("https://api.example.com/{path}") })).await.expect(200);
         project.execute(&tool, json!({ "url": "https://elsewhere.example.org/" })).await.expect(200);
     }
-    // Wrong keys are shown cut, right ones never.
+    // Wrong keys are logged truncated, right keys never.
     host.with_key(&format!("{}x", project.key())).get("/auth/session/info").await.expect(401);
     let (_, status) = host.terminate().await;
     assert!(status.success());
@@ -113,7 +115,7 @@ async fn another_host_a_private_address_or_a_trick_is_refused_with_a_typed_error
 async fn a_redirect_carries_no_credential_away() {
     let host = Host::shared().await;
     let project = host.new_project().await;
-    // Both hosts are allowed, so that only the redirect rule stands between the credential and the other one.
+    // Both hosts are allowed, so only the redirect rule keeps the credential from the other host.
     let mut manifest = guest::manifest_with_key(&given::slug(), given::bearer());
     manifest["egress"] = json!([{ "host": "api.example.com" }, { "host": "other.example.com" }]);
     host.publish(Guest::fetch().component(), &manifest).await;
@@ -235,7 +237,8 @@ async fn a_toolkit_without_an_account_sends_no_credential() {
 
 #[tokio::test]
 async fn without_the_operators_word_no_private_address_is_reached() {
-    // The same names, no rewrite: they lead nowhere, and no answer says more than that.
+    // Without the rewrite setting, the same names are unreachable, and the response reveals nothing
+    // more.
     let host = Setup::new().start().await;
     let (tool, _) = connected(&host, &host.as_project(), given::bearer()).await;
     let answer =
@@ -243,11 +246,11 @@ async fn without_the_operators_word_no_private_address_is_reached() {
     assert!(["dns", "connect", "timeout", "denied", "tls"].contains(&answer.failure()), "{}", answer.text);
 }
 
-/// A tool that posts `{}` as JSON to this address and answers what comes back.
+/// Builds a tool that posts `{}` as JSON to this address and returns the response.
 fn poster(url: &str) -> Vec<u8> {
     let texts = [(2048, "POST"), (2064, url), (2304, "content-type"), (2320, "application/json"), (2340, "{}")];
     let texts: String = texts.iter().map(|(at, text)| format!(r#"(data (i32.const {at}) "{text}")"#)).collect();
-    // One header: where its name and its value stand, and how long they are.
+    // A header list with one entry: addresses and lengths of its name and value.
     let header = r#"(data (i32.const 2560) "\00\09\00\00\0c\00\00\00\10\09\00\00\10\00\00\00")"#;
     let execute = format!(
         "(call $send (i32.const 2048) (i32.const 4) (i32.const 2064) (i32.const {}) (i32.const 2560) (i32.const 1)

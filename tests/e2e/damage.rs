@@ -1,4 +1,5 @@
-//! A damaged data folder: the server starts with everything, or says which file is broken and does not start.
+//! A damaged data directory: the server starts with all records, or names the broken file and does
+//! not start.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +12,7 @@ use serde_json::json;
 
 use crate::given;
 
-/// `EX_CONFIG`: the operator has to do something.
+/// Exit code `EX_CONFIG`: the operator must act.
 const EXIT: i32 = 78;
 
 #[derive(Debug, Clone, Copy)]
@@ -24,11 +25,11 @@ enum Harm {
     Leave,
 }
 
-/// Shares after which kinds of damage are drawn.
+/// Weights by which kinds of damage are drawn.
 const SHARES: [(Harm, u64); 6] =
     [(Harm::Truncate, 25), (Harm::Flip, 35), (Harm::Zero, 15), (Harm::Delete, 10), (Harm::Swap, 10), (Harm::Leave, 5)];
 
-/// A stopped server with some of everything in it.
+/// Returns a stopped server with a few records of every kind.
 async fn filled(records: usize) -> (Setup, Vec<String>) {
     let host = Setup::embedded().start().await;
     let mut manifest = guest::manifest_with_key("kept", given::bearer());
@@ -56,7 +57,7 @@ async fn filled(records: usize) -> (Setup, Vec<String>) {
     (setup, dump)
 }
 
-/// All that can be read, as it is answered.
+/// Returns all readable content, as in the responses.
 async fn dump(host: &Host) -> Vec<String> {
     let project = host.as_project();
     let mut all = Vec::new();
@@ -86,10 +87,10 @@ fn files_below(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Damages one file of the folder; what was done.
+/// Damages one file of the folder and returns a description of the damage.
 fn harm(data: &Path, other: &Path, dice: &mut Dice) -> String {
     let files: Vec<_> = files_below(data).into_iter().filter(|path| path.metadata().unwrap().len() > 0).collect();
-    // The database is where the records are; it takes half of the blows.
+    // Half of the cases damage the database file, which holds the records.
     let database = files.iter().max_by_key(|path| {
         let in_store =
             !path.components().any(|part| ["cache", "artifacts", "blobs"].iter().any(|name| part.as_os_str() == *name));
@@ -132,7 +133,8 @@ fn harm(data: &Path, other: &Path, dice: &mut Dice) -> String {
     format!("{kind:?} of {} at {at}", path.strip_prefix(data).unwrap().display())
 }
 
-/// Damages a copy of the folder and starts on it; what went wrong, or whether it started.
+/// Damages a copy of the folder and starts a server on it. Returns true if the server started, or a
+/// description of the failure.
 async fn case(filled: &Setup, dump_before: &[String], other: &Path, seed: u64) -> Result<bool, String> {
     let mut dice = Dice::new(seed);
     let setup = filled.copy();

@@ -1,4 +1,5 @@
-//! A database that makes trouble: it crashes, cuts connections, stands still, changes its tables, or is not whom it should be.
+//! A failing database: it crashes, cuts connections, freezes, changes its tables, or has the wrong
+//! certificate.
 
 use std::{
     collections::BTreeSet,
@@ -22,22 +23,22 @@ use serde_json::json;
 
 use crate::given;
 
-/// A request is answered by then, whatever the database does.
+/// Time within which a request gets a response, whatever the database does.
 const ANSWERED: Duration = Duration::from_secs(10);
-/// Clients of each server.
+/// Number of clients per server.
 const CLIENTS: usize = 3;
 
-/// What clients do to servers, and how much of it was done.
+/// Load of clients on servers, and the number of completed requests.
 #[derive(Default)]
 struct Load {
     stop: AtomicBool,
     made: AtomicUsize,
-    /// The database is away for some time, so that reads are refused, too.
+    /// True if the database is unavailable for some time, so that reads are refused too.
     away: bool,
 }
 
 impl Load {
-    /// Makes auth configs and reads until told otherwise. The names of the auth configs that were acknowledged.
+    /// Creates and reads auth configs until stopped. Returns the names of the acknowledged ones.
     async fn work(&self, client: Client) -> Vec<String> {
         let mut acknowledged = Vec::new();
         while !self.stop.load(Ordering::Relaxed) {
@@ -51,7 +52,7 @@ impl Load {
                 503 => assert!(!answer.header("retry-after").is_empty(), "{answer:#?}"),
                 _ => panic!("neither done nor to be tried again: {answer:#?}"),
             }
-            // What changes nothing is asked again by the server itself, as long as the database is back soon.
+            // The server itself repeats reads, provided that the database comes back soon.
             let read = answered(&client, Method::GET, "/auth_configs?limit=1", Body::None).await;
             if !(self.away && read.status == 503) {
                 read.expect(200);
@@ -60,13 +61,14 @@ impl Load {
         acknowledged
     }
 
-    /// Waits for some more of it.
+    /// Waits until more requests have completed.
     async fn goes_on(&self) {
         let before = self.made.load(Ordering::Relaxed);
         wait_until("all write", || async { self.made.load(Ordering::Relaxed) > before + 20 }).await;
     }
 
-    /// Lets `trouble` happen while clients work, and then asks for all that was acknowledged.
+    /// Runs `trouble` while clients send requests, and then asserts that every acknowledged auth
+    /// config exists.
     async fn through(&self, hosts: &[&Host], trouble: impl Future<Output = ()>) {
         let clients = hosts.iter().flat_map(|host| (0..CLIENTS).map(|_| host.as_project()));
         let working = join_all(clients.map(|client| self.work(client)));
@@ -97,13 +99,14 @@ fn config(name: &str) -> Body {
     Body::Json(json!({ "toolkit": { "slug": "loaded" }, "auth_config": config }))
 }
 
-/// Sends a request that has to be answered in its time.
+/// Sends a request that must get a response in time.
 async fn answered(client: &Client, method: Method, path: &str, body: Body) -> harness::Answer {
     let answer = tokio::time::timeout(ANSWERED, client.send(method, path, body, &[])).await;
     answer.unwrap_or_else(|_| panic!("no answer about {path} in {ANSWERED:?}"))
 }
 
-/// Two servers over a database of their own server, with a toolkit to make auth configs for.
+/// Starts two servers on a new database of this PostgreSQL server, with a toolkit for the auth
+/// configs.
 async fn two_on(server: &Arc<Postgres>) -> [Host; 2] {
     let one = Setup::embedded().on(server.database(None)).start().await;
     one.publish(Guest::echo().component(), &guest::manifest_with_key("loaded", given::bearer())).await;
@@ -176,7 +179,7 @@ async fn tables_that_a_newer_version_adds_to_do_not_disturb_an_older_one_at_work
     let additions = async {
         let database = one.setup().database();
         for number in 0..5 {
-            // As the store adds a field that it has not had before.
+            // The store adds a new field in the same way.
             let field = format!("newer_{number}");
             database.say(&format!(
                 "do $$ begin \

@@ -1,18 +1,19 @@
-//! The committed description of the API, taken apart. The tests of every route are driven by it, so that a new route is
-//! covered by itself; what they cannot know of it they ask for here.
+//! Parser of the committed API description. The tests of every route are driven by it, so that a
+//! new route is covered automatically. Facts about an operation that the description does not hold
+//! are listed here.
 
 use std::sync::LazyLock;
 
 use harness::{Client, Host, client::Body};
 use serde_json::{Map, Value, json};
 
-/// The description as it is committed.
+/// Text of the committed description.
 pub(crate) const TEXT: &str = include_str!("../../docs/openapi.json");
 
-/// The same as JSON.
+/// Description as JSON.
 pub(crate) static WHOLE: LazyLock<Value> = LazyLock::new(|| serde_json::from_str(TEXT).unwrap());
 
-/// Every operation, in the order of the paths.
+/// Every operation, ordered by path.
 pub(crate) static OPERATIONS: LazyLock<Vec<Operation>> = LazyLock::new(|| {
     let paths = WHOLE["paths"].as_object().unwrap();
     let of_path = |(path, item): (&String, &Value)| {
@@ -27,7 +28,8 @@ pub(crate) static OPERATIONS: LazyLock<Vec<Operation>> = LazyLock::new(|| {
     paths.iter().flat_map(of_path).collect()
 });
 
-/// What parameters of paths stand for: where, which, and one that nothing has. The part before the `_` is the kind of id.
+/// Values of path parameters: preceding path, parameter name, and an id that does not exist. The
+/// part before the `_` is the kind of id.
 const UNKNOWN: [(&str, &str, &str); 14] = [
     ("/org/owner/project/", "nano_id", "proj_AAAAAAAAAAAA"),
     ("/org/owner/project/", "key_id", "key_AAAAAAAAAAAA"),
@@ -45,13 +47,13 @@ const UNKNOWN: [(&str, &str, &str); 14] = [
     ("/connected_accounts/", "nanoid", "ca_AAAAAAAAAAAA"),
 ];
 
-/// Who may call an operation.
+/// Kind of key that an operation requires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Key {
     Project,
     Organisation,
     User,
-    /// No key is asked for.
+    /// No key is required.
     Nobody,
 }
 
@@ -64,13 +66,13 @@ pub(crate) struct Clients {
 }
 
 impl Clients {
-    /// With the key of this project.
+    /// Creates the clients, with the key of this project.
     pub(crate) async fn of(host: &Host, project: Client) -> Self {
         let user = host.new_member("admin").await;
         Self { project, organisation: host.as_org(), user, nobody: host.anonymous() }
     }
 
-    /// The one that an operation wants.
+    /// Returns the client with the kind of key that an operation requires.
     pub(crate) fn right(&self, operation: &Operation) -> &Client {
         match operation.key() {
             Key::Project => &self.project,
@@ -81,7 +83,7 @@ impl Clients {
     }
 }
 
-/// What an operation takes.
+/// Kind of body that an operation takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Takes {
     Nothing,
@@ -94,12 +96,12 @@ pub(crate) enum Takes {
 pub(crate) struct Operation {
     pub method: String,
     pub path: String,
-    /// As the description has it.
+    /// Object of the operation in the description.
     pub described: Value,
 }
 
 impl Operation {
-    /// Its name.
+    /// Returns the operation id.
     pub(crate) fn id(&self) -> &str {
         self.described["operationId"].as_str().unwrap_or_default()
     }
@@ -123,12 +125,12 @@ impl Operation {
         }
     }
 
-    /// The statuses it may answer.
+    /// Returns the described statuses.
     pub(crate) fn statuses(&self) -> impl Iterator<Item = u16> {
         self.described["responses"].as_object().unwrap().keys().map(|status| status.parse().unwrap())
     }
 
-    /// The schema of the body with a status, whole and closed: nothing but what it names may be there.
+    /// Returns the resolved and closed schema of a status's body: only named members are allowed.
     pub(crate) fn answer_schema(&self, status: u16) -> Value {
         let mut response = &self.described["responses"][status.to_string()];
         if let Some(place) = response["$ref"].as_str() {
@@ -137,13 +139,13 @@ impl Operation {
         resolved(&response["content"]["application/json"]["schema"])
     }
 
-    /// Its parameters that stand in a place.
+    /// Returns the parameters in this location.
     pub(crate) fn parameters(&self, place: &str) -> Vec<&Value> {
         let all = self.described["parameters"].as_array().map(Vec::as_slice).unwrap_or_default();
         all.iter().filter(|parameter| parameter["in"] == place).collect()
     }
 
-    /// The names in its path, each with a value that nothing has.
+    /// Returns the names of the path parameters, each with a value that does not exist.
     pub(crate) fn unknown(&self) -> Vec<(&str, &'static str)> {
         let names = self.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
         let value = |name| {
@@ -156,17 +158,17 @@ impl Operation {
         names.map(value).collect()
     }
 
-    /// Its path with values that nothing has.
+    /// Returns the path with parameter values that do not exist.
     pub(crate) fn addressed(&self) -> String {
         self.filled(&self.unknown())
     }
 
-    /// Its path with these values.
+    /// Returns the path with these parameter values.
     pub(crate) fn filled(&self, values: &[(&str, &str)]) -> String {
         values.iter().fold(self.path.clone(), |path, (name, value)| path.replace(&format!("{{{name}}}"), value))
     }
 
-    /// A body made of its schema: what it requires alone, or all that it names.
+    /// Builds a body from its schema: only the required members, or all named members.
     pub(crate) fn body(&self, all: bool) -> Body {
         match self.takes() {
             Takes::Nothing => Body::None,
@@ -175,13 +177,13 @@ impl Operation {
         }
     }
 
-    /// The schema of its JSON body, whole.
+    /// Returns the resolved schema of the JSON body.
     pub(crate) fn request_schema(&self) -> Value {
         resolved(&self.described["requestBody"]["content"]["application/json"]["schema"])
     }
 }
 
-/// A schema with every reference replaced by what it refers to, parts of one object joined, and every object closed.
+/// Resolves all references of a schema, merges the parts of an object, and closes every object.
 fn resolved(schema: &Value) -> Value {
     if let Some(place) = schema["$ref"].as_str() {
         return resolved(WHOLE.pointer(place.trim_start_matches('#')).unwrap());
@@ -208,7 +210,7 @@ fn resolved(schema: &Value) -> Value {
     }
 }
 
-/// A value that fits a schema.
+/// Returns a value that matches a schema.
 fn sample(schema: &Value, all: bool) -> Value {
     if let Some(first) = schema["enum"].get(0) {
         return first.clone();

@@ -1,11 +1,12 @@
-//! `toolkit dev`: from an edit to another answer, on the real API.
+//! `toolkit dev`: an edit changes the response of the real API.
 
 use std::fs;
 
 use harness::{Author, Client, Host, LONG, author::Dev, wait_for, wait_until};
 use serde_json::json;
 
-/// A toolkit under work. Each test has a name of its own: what is compiled under one name has one place.
+/// A toolkit under development. Each test uses its own toolkit name, because the compiled files of
+/// a name share one folder.
 struct Work {
     author: Author,
     name: &'static str,
@@ -77,7 +78,7 @@ async fn the_last_of_many_quick_edits_is_served_and_nothing_is_built_without_a_c
         let next = format!("{number}: ");
         work.edit(&before, &next);
         before = next;
-        // The first edits come between two builds, the others while one runs.
+        // The first edits come between two builds, the others during a build.
         dev.event("building", usize::from(number > 0)).await;
     }
     wait_for(LONG, "the last edit is served", || async { work.greeting(&project).await == "19: Ada!" }).await;
@@ -93,7 +94,8 @@ async fn the_last_of_many_quick_edits_is_served_and_nothing_is_built_without_a_c
     wait_for(LONG, "the edit is served", || async { work.greeting(&project).await == "Good day, Ada!" }).await;
     wait_for(LONG, "a build of the edit is told", || async { dev.all("building").len() > before }).await;
     let builds = dev.all("building").split_off(before);
-    // One for the edit, and one more where the last quick edit was compiled by a build that had begun before it.
+    // One build for the edit, and another one if the last quick edit was compiled by a build that
+    // had started before it.
     let of_an_edit = json!({ "event": "building", "changed": ["src/lib.rs"] });
     assert!(builds.len() <= 2 && builds.iter().all(|build| *build == of_an_edit), "{builds:?}");
 }
@@ -107,7 +109,7 @@ async fn an_end_by_signal_leaves_no_server_and_no_folder() {
         assert!(dev.end(signal).await.success());
         assert_eq!(project.try_get_root("/health/ready").await, None);
         let left: Vec<_> = fs::read_dir(author.path("tmp")).unwrap().map(|entry| entry.unwrap().path()).collect();
-        // The compiler that was started may still end; what it makes lies elsewhere.
+        // A compiler that is still running may end later; its files are elsewhere.
         let ours: Vec<_> = left.iter().filter(|path| path.join("data").exists()).collect();
         assert!(ours.is_empty(), "{ours:?}");
     }

@@ -1,4 +1,5 @@
-//! A disk without space: nothing acknowledged is lost, the refusal says what is wrong, and space is all that is needed again.
+//! A full disk: no acknowledged write is lost, the refusal names the cause, and free space is
+//! enough to continue.
 
 use std::{process::Command, time::Duration};
 
@@ -13,12 +14,12 @@ use serde_json::{Value, json};
 
 use crate::given;
 
-/// How soon writes go on when there is space again.
+/// Time within which writes succeed again after space is free.
 const RESUMED: Duration = Duration::from_secs(5);
-/// Bytes of an account's note: large, so that few accounts fill the disk.
+/// Size of an account's note in bytes: large, so that few accounts fill the disk.
 const NOTE_BYTES: usize = 48 << 10;
 
-/// An auth config for [`furnished`].
+/// Returns the body of an auth config for [`furnished`].
 fn small() -> Value {
     json!({
         "toolkit": { "slug": "filling" },
@@ -26,7 +27,7 @@ fn small() -> Value {
     })
 }
 
-/// A server with a toolkit that takes keys; an auth config for it.
+/// Starts a server with a toolkit that takes keys, and creates an auth config for it.
 async fn furnished(setup: Setup) -> (Host, String) {
     let host = setup.start().await;
     host.publish(Guest::echo().component(), &given::manifest_with_note("filling")).await;
@@ -68,7 +69,7 @@ async fn a_full_disk_refuses_writes_serves_reads_and_takes_writes_again_without_
     };
     refused.assert_envelope();
     assert_eq!((refused.status, &refused["error"]["slug"]), (507, &json!("Server_StorageFull")), "{refused:#?}");
-    // Something small would still fit.
+    // A small record would still fit.
     disk.fill_but_for(6 << 20);
     client.post("/auth_configs", &small()).await.expect(507);
     assert_eq!(client.try_get_root("/health/ready").await, Some(503));
@@ -85,7 +86,7 @@ async fn a_full_disk_refuses_writes_serves_reads_and_takes_writes_again_without_
     setup.command(&["verify"]).succeeded();
 }
 
-/// A file that may not grow: the write breaks off in its middle, and the system ends the process there.
+/// A file size limit cuts a write off in its middle, and the system ends the process at that point.
 #[tokio::test]
 async fn a_write_that_is_cut_off_takes_nothing_with_it_that_was_acknowledged() {
     let (mut host, config) = furnished(Setup::embedded()).await;
@@ -94,7 +95,7 @@ async fn a_write_that_is_cut_off_takes_nothing_with_it_that_was_acknowledged() {
     for round in 0..size(3, 30) {
         let client = host.with_key(&key);
         let length = std::fs::metadata(host.data().join("store/sled/db")).unwrap().len();
-        // At no border of anything.
+        // The limit is at an arbitrary position within a record.
         let limit = format!("--fsize={}", length + (1 << 20) + 777 * round);
         let limited = Command::new("prlimit").args(["--pid", &host.pid().to_string(), &limit]).status().unwrap();
         assert!(limited.success());
@@ -114,7 +115,8 @@ async fn a_write_that_is_cut_off_takes_nothing_with_it_that_was_acknowledged() {
     setup.command(&["verify"]).succeeded();
 }
 
-/// Makes one sync of those that are waited for before an acknowledgement fail, when the file of that name is there.
+/// Library that fails one of the syncs that precede an acknowledgement, once a file at the given
+/// path exists.
 const BROKEN_SYNC: &str = r#"
     #define _GNU_SOURCE
     #include <errno.h>
@@ -143,7 +145,7 @@ async fn after_a_sync_that_failed_once_nothing_is_acknowledged_until_a_new_start
     std::fs::write(&trigger, "").unwrap();
     connect(&client, &config).await.unwrap().expect(503).assert_envelope();
     assert!(!trigger.exists(), "it has failed once");
-    // It is on its way out: what still comes in is refused, or meets nobody.
+    // The server is stopping: further requests are refused or not accepted.
     if let Ok(answer) = connect(&client, &config).await {
         answer.expect(503);
     }

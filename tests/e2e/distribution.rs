@@ -1,4 +1,4 @@
-//! Components on their way: signed, pushed to a registry, pulled from it, and taken or refused by a server.
+//! Distribution of components: signing, pushing to a registry, pulling, and acceptance by a server.
 
 use std::path::PathBuf;
 
@@ -14,7 +14,7 @@ use tempfile::TempDir;
 
 use crate::given;
 
-/// A folder with a component and somebody who signs.
+/// A folder with a component and signing keys.
 struct Author {
     folder: TempDir,
     slug: String,
@@ -27,7 +27,7 @@ impl Author {
         author
     }
 
-    /// Writes a component of this author's toolkit, always of the same version.
+    /// Writes a component of this author's toolkit, always with the same version.
     fn write(&self, file: &str, guest: Guest<'_>) {
         let bytes = guest::with_manifest(guest.component(), &guest::manifest(&self.slug));
         std::fs::write(self.path(file), bytes).unwrap();
@@ -49,7 +49,7 @@ impl Author {
         serde_json::from_str(&self.run(&[arguments, &["--json"]].concat()).succeeded()).unwrap()
     }
 
-    /// Makes a pair of keys; the public one, and its id.
+    /// Generates a key pair and returns the public key and its id.
     fn key(&self, name: &str) -> (String, String) {
         let made = self.json(&["sign", "--generate", "--no-password", "--key", name]);
         (text(&made["public_key"]), text(&made["key"]))
@@ -59,12 +59,12 @@ impl Author {
         self.run(&["sign", file, "--key", key]).succeeded();
     }
 
-    /// Pushes a file under a tag; the digest.
+    /// Pushes a file under a tag and returns the digest.
     fn push(&self, registry: &Registry, tag: &str, file: &str) -> String {
         text(&self.json(&["push", &self.at(registry, tag), file])["digest"])
     }
 
-    /// A reference to this author's toolkit.
+    /// Returns a reference to this author's toolkit.
     fn at(&self, registry: &Registry, tag: &str) -> String {
         format!("{}/tools/{}:{tag}", registry.host, self.slug)
     }
@@ -337,7 +337,7 @@ async fn with_trusted_keys_every_way_in_takes_what_they_signed_and_nothing_else(
         started.as_project().get(&format!("/toolkits/{}", author.slug)).await.expect(404);
         assert!(started.output().contains(said), "{}", started.output());
     }
-    // The signature by a stranger travels through the registry and is refused behind it.
+    // The signature of an unknown key passes through the registry and is refused by the server.
     let from = format!("oci://{}", author.at(&registry, "a"));
     author.push(&registry, "a", "a.wasm");
     assert!(host.setup().command(&["toolkits", "add", &from]).failed().contains(stranger.1));

@@ -1,4 +1,4 @@
-//! The toolkits of this repository, as they were built, over HTTP.
+//! The built toolkits of this repository, tested over HTTP.
 
 use harness::{Client, Host, host::Setup, unique};
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use tokio::sync::OnceCell;
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../toolkits/dist");
 
-/// A server that published the built toolkits at its start.
+/// Returns a server that published the built toolkits at its start.
 async fn host() -> &'static Host {
     static HOST: OnceCell<&Host> = OnceCell::const_new();
     HOST.get_or_init(|| async {

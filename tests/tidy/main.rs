@@ -1,7 +1,8 @@
-//! The shape of the house, checked as a test.
+//! Checks of the repository's structure.
 //!
-//! It knows the files, not the code: which crate may name which, what a toolkit's folder looks like, that a module says what it
-//! is for. Sizes are printed and never fail: a long file that is one clear thing is fine.
+//! The checks read files and do not analyze code: allowed dependencies between crates, the layout
+//! of a toolkit's folder, and the header of each module. Sizes are printed and never fail, because
+//! a long file with one clear subject is fine.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on ends where it stands")]
 
@@ -13,7 +14,7 @@ use std::{
 
 use toml::{Table, Value};
 
-/// Which of our crates a crate may name, beside itself. What is not here may name none.
+/// Workspace crates that each crate may depend on. A crate that is not listed may depend on none.
 const ARROWS: [(&str, &[&str]); 9] = [
     ("host-server", &["app", "store", "sandbox", "net", "manifest", "registry"]),
     ("host-app", &["sandbox", "store", "net", "manifest"]),
@@ -25,11 +26,12 @@ const ARROWS: [(&str, &[&str]); 9] = [
     ("toolkit-sdk", &["toolkit-sdk-macros", "manifest"]),
     ("e2e", &[]),
 ];
-/// Names under which our crates are depended on.
+/// Names under which the workspace's crates appear as dependencies.
 const OURS: [&str; 9] =
     ["app", "import", "net", "sandbox", "store", "manifest", "registry", "toolkit-sdk", "toolkit-sdk-macros"];
 
-/// Stands among the toolkits, since it is of their workspace, and is none: what tests of several of them share.
+/// Member of the toolkits' workspace that is not a toolkit: code shared by the tests of several
+/// toolkits.
 const FOR_TESTS: &str = "discovery";
 
 fn root() -> PathBuf {
@@ -40,7 +42,7 @@ fn read(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_else(|cause| panic!("{}: {cause}", path.display()))
 }
 
-/// All files below the folders where people write, with a path from the root.
+/// Returns all files below the source folders, as paths relative to the root.
 fn files() -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders: Vec<_> = ["host", "toolkit-sdk", "toolkits", "tests"].map(|name| root().join(name)).into();
@@ -63,7 +65,7 @@ fn sources() -> Vec<(PathBuf, String)> {
     files.map(|path| (path.clone(), read(&root().join(path)))).collect()
 }
 
-/// The manifests of the workspace's members.
+/// Returns the manifests of the workspace's members.
 fn crates() -> BTreeMap<String, (PathBuf, Table)> {
     let workspace: Table = read(&root().join("Cargo.toml")).parse().unwrap();
     let members = workspace["workspace"]["members"].as_array().unwrap();
@@ -83,7 +85,7 @@ fn crates() -> BTreeMap<String, (PathBuf, Table)> {
     crates
 }
 
-/// Dependencies of every kind, of every target.
+/// Returns the dependencies of every kind and target.
 fn dependencies(manifest: &Table) -> BTreeSet<String> {
     let kinds = ["dependencies", "dev-dependencies", "build-dependencies"];
     let of = |table: &Table| -> Vec<String> {
@@ -99,7 +101,7 @@ fn arrows_point_down() {
     for (name, (_, manifest)) in crates() {
         let allowed = ARROWS.iter().find(|(own, _)| *own == name).map_or(&[][..], |(_, allowed)| allowed);
         for dependency in dependencies(&manifest).iter().filter(|dependency| OURS.contains(&dependency.as_str())) {
-            // A crate's own tests may use it as its authors do.
+            // The crate's own tests may use the SDK, as toolkit authors do.
             let own = name == "toolkit-sdk-macros" && dependency == "toolkit-sdk";
             assert!(own || allowed.contains(&dependency.as_str()), "{name} must not depend on {dependency}");
         }
@@ -120,7 +122,7 @@ fn the_server_opens_store_and_sandbox_and_asks_them_nothing_else() {
 #[test]
 fn the_wire_ends_at_the_server() {
     for (name, (_, mut manifest)) in crates().into_iter().filter(|(name, _)| name.starts_with("host-")) {
-        // A crate's own tests may run a real service to talk to.
+        // The tests of a crate may run a real service.
         manifest.remove("dev-dependencies");
         let wire = ["axum", "tower-http", "hyper"];
         let found: Vec<_> = dependencies(&manifest).into_iter().filter(|own| wire.contains(&own.as_str())).collect();
@@ -155,7 +157,7 @@ fn every_module_says_what_it_is_for() {
 
 #[test]
 fn no_room_for_leftovers() {
-    // Spelled in pieces, or this file would be the first to be found.
+    // The words are split, so that this file does not match itself.
     let words = [
         concat!("TO", "DO"),
         concat!("FIX", "ME"),
@@ -219,7 +221,7 @@ fn check_toolkit(name: &str, folder: &Path) {
     }
 }
 
-/// Names of functions under `#[tool…]`.
+/// Returns the names of functions under `#[tool…]`.
 fn tools_in(text: &str) -> Vec<String> {
     let after = text.split("\n#[tool").skip(1);
     let name = |rest: &str| {

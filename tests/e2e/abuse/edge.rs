@@ -1,4 +1,4 @@
-//! Connections, request bodies, addresses and name look-ups.
+//! Connections, request bodies, addresses and name lookups.
 
 use futures::{StreamExt, stream::FuturesUnordered};
 use harness::{Client, Guest, Host, Names, guest, host::Setup, names::Record, unique, wait_until};
@@ -19,7 +19,7 @@ use crate::{
 
 const INFO: &str = "/auth/session/info";
 
-/// A request on a connection of its own, of whose body `sent` of `length` bytes have come.
+/// Opens a connection and sends a request with `sent` of its `length` body bytes.
 async fn partial(host: &Host, last: u8, target: &str, headers: &str, sent: usize, length: usize) -> TcpStream {
     let mut socket = from(host, last).await;
     let start = r#"{"toolkit":{"slug":"nothing"},"a":""#;
@@ -61,7 +61,7 @@ async fn slow_bodies_hold_no_place() {
         }
     }
     for (mut bodies, slug) in [(strangers, "Server_AddressBusy"), (callers, "Server_ProjectBusy")] {
-        // Four more than there may be: the others wait.
+        // Four more bodies than allowed: the excess ones wait.
         for _ in 0..4 {
             let refused = bodies.next().await.unwrap();
             assert!(refused.starts_with("HTTP/1.1 429") && refused.contains(slug), "{refused}");
@@ -69,7 +69,7 @@ async fn slow_bodies_hold_no_place() {
         }
         other.get(INFO).await.expect(200);
         slow.get(INFO).await.expect(200);
-        // A body that comes with its head does not count among those on their way.
+        // A body that arrives with its head does not count as arriving.
         let whole = partial(&host, 3, "POST /api/v3/auth_configs", &with_key(&slow), 50, 50).await;
         let answered = to_the_end(whole).await;
         assert!(answered.starts_with("HTTP/1.1 400"), "{answered}");
@@ -163,7 +163,7 @@ async fn with_idempotency_key(host: &Host, project: &Client) -> String {
     to_the_end(unfinished(host, 1, "/auth_configs", &headers).await).await
 }
 
-/// A server on which bodies may take their time.
+/// Returns settings under which bodies may arrive slowly.
 fn patient() -> Setup {
     Setup::new().with("limits.min_rate_kib", "0").with("limits.body_s", "300").with("limits.deadline_s", "300")
 }
@@ -217,13 +217,13 @@ async fn deadline_ends_work_with_idempotency_key() {
     };
     assert_refused("An operation", &send().await, 503, "Server_DeadlineExceeded");
     assert_eq!(Host::application().seen(&tag).len(), 1);
-    // Its place is free: nothing goes on behind it.
+    // The concurrency slot is free, because no work continues in the background.
     project.get(INFO).await.expect(200);
     let again = send().await.expect(409);
     assert_eq!(again["error"]["slug"], "Idempotency_Unanswered");
 }
 
-/// Asks for an upload of these bytes; the link to put them.
+/// Requests an upload of these bytes and returns the link for it.
 async fn upload(project: &Client, slug: &str, bytes: &[u8]) -> String {
     url(&ask(project, slug, bytes, json!({})).await.expect(200)).to_owned()
 }
@@ -249,7 +249,7 @@ async fn one_project_leaves_transfers_to_others() {
     let more = upload(more.0, &slug, &[more.1; 900]).await;
     let thirds = upload(thirds.0, &slug, &[thirds.1; 900]).await;
     let begin = async |link: &str| partial(&host, 1, &target(&host, "PUT", link), "", 50, 900).await;
-    // A project's second upload waits for its first, and nobody else does.
+    // The second upload of a project waits for the first; other projects do not wait.
     let uploads = FuturesUnordered::new();
     for link in [&held, &next] {
         uploads.push(Box::pin(to_the_end(begin(link).await)));
@@ -258,7 +258,7 @@ async fn one_project_leaves_transfers_to_others() {
         let put = other.exchange(Method::PUT, &others, &[], vec![3; 900]).await;
         assert_eq!(put.status, 200, "{put:?}");
     }
-    // Both places are taken: a third project waits.
+    // Both slots are taken, so a third project waits.
     uploads.push(Box::pin(to_the_end(begin(&more).await)));
     uploads.push(Box::pin(to_the_end(begin(&thirds).await)));
     let ends: Vec<String> = uploads.collect().await;
@@ -281,7 +281,7 @@ async fn unread_answer_ends_its_connection() {
     let request = format!("{} HTTP/1.1\r\nhost: x\r\n\r\n", target(&host, "GET", link));
     unread.write_all(request.as_bytes()).await.unwrap();
     unread.read_exact(&mut [0; 12]).await.unwrap();
-    // The only place is the unread answer's until its connection ends.
+    // The unread response holds the only slot until its connection ends.
     let got = given::open(&project, link).await;
     assert_eq!((got.status, got.bytes.len()), (200, bytes.len()));
     let mut rest = Vec::new();
@@ -317,7 +317,7 @@ async fn guesses_do_not_lock_out_a_valid_key() {
     assert_eq!(given::open(&anonymous, &right).await.status, 200);
 }
 
-/// What a GET from an address of this machine is answered.
+/// Sends a GET from the address `127.0.0.{last}` and returns the response.
 async fn get_from(host: &Host, last: u8, version: &str, headers: &str) -> String {
     let mut socket = from(host, last).await;
     let request = format!("GET /api/v3{INFO} HTTP/{version}\r\nconnection: close\r\n{headers}\r\n");
@@ -359,7 +359,7 @@ async fn trusted_proxies_name_the_client() {
     let stranger = format!("host: x\r\nx-forwarded-for: 203.0.113.7\r\n{}", with_key(&office));
     assert!(get_from(&host, 2, "1.1", &stranger).await.starts_with("HTTP/1.1 403"));
 
-    // Guesses count for the client, and for its whole network in IPv6.
+    // Guesses count per client address, and per network for IPv6.
     for (network, other) in [("198.51.100.", "198.51.100.9"), ("2001:db8:0:1::", "2001:db8:0:2::1")] {
         let guess = async |number: usize, address: &str| {
             through(&host.with_key(&format!("ak_{number:032}")), "x-forwarded-for", address).await

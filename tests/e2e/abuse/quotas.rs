@@ -1,4 +1,4 @@
-//! Amounts that one project may store, and what is written about its runs.
+//! Amounts that one project may store, and the records of its runs.
 
 use std::{fs, os::unix::fs::PermissionsExt};
 
@@ -11,12 +11,12 @@ use crate::{budget::assert_refused, files, given};
 
 const LOGS: &str = "/logs/tool_execution";
 
-/// Runs a tool that answers its arguments, of so many bytes.
+/// Runs a tool that returns its arguments, which have `bytes` bytes of filler.
 async fn run(project: &Client, tool: &str, bytes: usize) -> Answer {
     project.execute(tool, json!({ "filler": "x".repeat(bytes) })).await
 }
 
-/// The record of a run.
+/// Returns the record of a run.
 async fn record(project: &Client, ran: &Answer) -> Answer {
     project.get(&format!("{LOGS}/{}", ran["log_id"].as_str().unwrap())).await.expect(200)
 }
@@ -33,7 +33,7 @@ async fn records_that_wait_are_bounded_in_bytes() {
     run(&project, &tool, 1 << 20).await.expect(200);
     let before = host.footprint().resident_kib;
     disk.fill_but_for(1 << 20);
-    // Larger than a record keeps: what waits is a note.
+    // The payloads exceed the size limit of a record, so a waiting record holds only a note.
     for _ in 0..32 {
         run(&project, &tool, 1 << 20).await.expect(200);
     }
@@ -110,7 +110,8 @@ async fn answers_past_a_projects_quota_are_not_kept() {
     assert_not_kept(&host.with_key(&key), "third").await;
 }
 
-/// Uploads so many bytes, which begin with `name`: how the request was answered, or the bytes when they were put.
+/// Uploads `bytes` bytes of value `name`. Returns the response to the upload request, and the final
+/// status.
 async fn upload(project: &Client, slug: &str, name: u8, bytes: usize) -> (Answer, u16) {
     let bytes = vec![name; bytes];
     let asked = files::ask(project, slug, &bytes, json!({})).await;
@@ -208,7 +209,7 @@ async fn a_log_that_cannot_be_written_ends_nothing() {
             host.as_project().get("/auth/session/info").await.expect(200);
         }
         host.terminate().await;
-        // The last line cannot be written either; the code tells what it would have said.
+        // The last log line cannot be written either; the exit code reports the failure.
         let refused = shell(Setup::new().with("listen", "nowhere")).try_start().await.unwrap_err();
         assert_eq!((refused.code, refused.signal), (Some(1), None), "{refused:?}");
     }

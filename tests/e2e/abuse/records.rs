@@ -1,4 +1,4 @@
-//! Many writers of one record, and records that are deleted while others use them.
+//! Concurrent writers of one record, and records that are deleted while they are in use.
 
 use futures::future::join_all;
 use harness::{
@@ -16,37 +16,37 @@ use crate::{
     given::{self, Oauth},
 };
 
-/// Writers of one record at the same time: as many requests as a project may have.
+/// Number of concurrent writers of one record: as many requests as a project may have.
 const WRITERS: usize = 64;
-/// Records of a list that is read from page to page.
+/// Number of records in a list that is read page by page.
 const LISTED: usize = 16;
 
 fn on_its_own_database() -> Setup {
     Setup::embedded().on(Postgres::shared().database(None)).with_application(&fake_app::HOSTS, Host::application())
 }
 
-/// A toolkit of a host that wants an API key; its slug.
+/// Publishes a toolkit that requires an API key and returns its slug.
 async fn keyed(host: &Host) -> String {
     let manifest = guest::manifest_with_key(&given::slug(), given::bearer());
     host.publish(harness::Guest::fetch().component(), &manifest).await;
     manifest["slug"].as_str().unwrap().to_owned()
 }
 
-/// An auth config for a toolkit that wants an API key; its id.
+/// Creates an auth config for a toolkit that requires an API key and returns its id.
 async fn auth_config(project: &Client, slug: &str) -> String {
     let config = json!({ "type": "use_custom_auth", "authScheme": "API_KEY", "credentials": {} });
     let body = json!({ "toolkit": { "slug": slug }, "auth_config": config });
     project.post("/auth_configs", &body).await.expect(201)["auth_config"]["id"].as_str().unwrap().to_owned()
 }
 
-/// The id of a new account with a key.
+/// Creates an account with a key and returns its id.
 async fn account(project: &Client, config: &str, user: &str) -> String {
     let made = project.post("/connected_accounts", &given::account(config, user, &harness::secret())).await;
     made.expect(201)["id"].as_str().unwrap().to_owned()
 }
 
-/// Has all writers change one auth config, one account, one project and one file at once, each through the next of the clients
-/// of a project. Answers the statuses of those that were refused.
+/// Lets all writers change one auth config, one account, one project and one file concurrently,
+/// alternating between the clients of a project. Returns the statuses of the refused requests.
 async fn refused(clients: &[Client], slug: &str) -> Vec<u16> {
     let project = &clients[0];
     let client = |writer: usize| &clients[writer % clients.len()];
@@ -139,7 +139,8 @@ async fn account_without_its_auth_config_is_passed_over() {
     assert_eq!(none["error"]["slug"], "ActionExecute_ConnectedAccountNotFound");
 }
 
-/// Reads a list in pages of five and deletes what was read on each of them, all but the first item. Answers how many items it read.
+/// Reads a list in pages of five and deletes the items of each page except the first one. Returns
+/// the number of items read.
 async fn read_and_delete(client: &Client, path: &str, items: &str, delete: impl AsyncFn(&Value)) -> usize {
     let (mut read, mut pages, mut cursor) = (0, 0, String::new());
     loop {
@@ -199,7 +200,8 @@ async fn cursors_that_count_pages_are_still_read() {
     for user in ["a", "b", "c"] {
         made.insert(0, account(&project, &config, user).await);
     }
-    // The second page of two: without a mark, and with the moment of the first page.
+    // The second page of two: an older cursor without a page token, and one with the time of the
+    // first page.
     for cursor in ["Mi0y", "Mi0yLTk5OTk5OTk5OTk5OTk="] {
         let page = project.get(&format!("/connected_accounts?cursor={cursor}")).await.expect(200);
         let ids: Vec<_> = page["items"].as_array().unwrap().iter().map(|item| item["id"].clone()).collect();
@@ -212,7 +214,7 @@ async fn cursors_that_count_pages_are_still_read() {
     assert_eq!(project.get(&foreign).await.expect(400)["error"]["slug"], "Request_CursorInvalid");
 }
 
-/// How many records that may hold a secret a project has, deleted ones included.
+/// Returns the number of records of a project that may hold a secret, including deleted ones.
 fn secrets_of(database: &Database, project: &str) -> usize {
     let tables = ["auth_configs", "connected_accounts", "credentials", "flows", "clients", "files", "api_keys"];
     let counts = tables.map(|table| format!("(select count(*) from {table} where project = '{project}')")).join(" + ");
@@ -220,7 +222,7 @@ fn secrets_of(database: &Database, project: &str) -> usize {
     database.say(&format!("select {counts} + {noted}"))[0].parse().unwrap()
 }
 
-/// How often an application was asked to renew a token.
+/// Returns the number of refresh requests that a provider received.
 fn renewals(oauth: &Oauth) -> usize {
     let seen = Host::application().seen(&oauth.tag);
     seen.iter().filter(|seen| String::from_utf8_lossy(&seen.body).contains("grant_type=refresh_token")).count()
@@ -239,7 +241,7 @@ async fn deleted_project_is_refused_and_then_erased() {
     }
     let slug = keyed(&host).await;
     let config = auth_config(&project, &slug).await;
-    // A record that was deleted before holds as much as another.
+    // A previously deleted record also holds secrets.
     let gone = account(&project, &config, "gone").await;
     project.delete(&format!("/connected_accounts/{gone}")).await.expect(200);
     let link = project.post("/connected_accounts/link", &json!({ "auth_config_id": config, "user_id": "u" })).await;
@@ -253,7 +255,7 @@ async fn deleted_project_is_refused_and_then_erased() {
     let file = asked["existing_url"].as_str().unwrap().to_owned();
     wait_until("idle accounts are refreshed", || async { renewals(&own) > 0 && renewals(&other) > 0 }).await;
 
-    // The erasing is cut off at its second step, and everything is refused nevertheless.
+    // The erasure fails at its second step, and requests are refused nevertheless.
     database.say(
         "create function cut_off() returns trigger language plpgsql as $$ begin raise exception 'cut off'; end $$; \
          create trigger cut_off before delete on credentials for each row execute function cut_off();",
@@ -267,7 +269,8 @@ async fn deleted_project_is_refused_and_then_erased() {
     assert_eq!(given::open(&project, &file).await.status, 404);
     assert_eq!(project.exchange(Method::PUT, files::url(&asked), &[], bytes).await.status, 404);
     assert!(secrets_of(database, &id) > 0, "it was cut off");
-    // What was being renewed at that moment has ended when the neighbor's token has been renewed once more.
+    // A refresh that was running at that moment has ended once the neighbor's token has been
+    // refreshed again.
     let later = async |more: usize| {
         let wanted = renewals(&other) + more;
         wait_until("the neighbor is refreshed", || async { renewals(&other) >= wanted }).await;

@@ -1,4 +1,4 @@
-//! Memory and secrets of one run, and runs whose caller is gone.
+//! Memory and secrets of one run, and runs whose caller has disconnected.
 
 use futures::future::join_all;
 use harness::{Answer, Client, Guest, Host, guest, guest::imports, host::Setup, unique, wait_until};
@@ -8,18 +8,19 @@ use crate::given;
 
 const KEY: &str = harness::marked!("k-");
 
-/// Runs a tool with secrets that come along.
+/// Runs a tool with secrets sent along with the call.
 async fn with_params(project: &Client, tool: &str, url: &str, params: Value) -> Answer {
     let body = json!({ "version": "latest", "arguments": { "url": url }, "custom_auth_params": params });
     project.post(&format!("/tools/execute/{tool}"), &body).await
 }
 
-/// A tool that fetches `api.example.com`, of the shared server.
+/// Returns a tool on the shared server that fetches `api.example.com`.
 async fn fetch() -> String {
     guest::tool(given::keyed().await)
 }
 
-/// Publishes a guest that may reach `api.example.com` without an account, and take its time; its tool.
+/// Publishes a guest with long time limits that may reach `api.example.com` without an account, and
+/// returns its tool.
 async fn publish(host: &Host, guest: &Guest<'_>) -> String {
     let mut manifest = guest::manifest(&given::slug());
     manifest["egress"] = json!([{ "host": "api.example.com" }]);
@@ -28,21 +29,21 @@ async fn publish(host: &Host, guest: &Guest<'_>) -> String {
     guest::tool(manifest["slug"].as_str().unwrap())
 }
 
-/// Processor time that the server has used, in ticks of the kernel.
+/// Returns the processor time that the server has used, in kernel ticks.
 fn ticks(host: &Host) -> u64 {
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", host.pid())).unwrap();
     let (_, fields) = stat.rsplit_once(") ").unwrap();
     fields.split(' ').skip(11).take(2).map(|ticks| ticks.parse::<u64>().unwrap()).sum()
 }
 
-/// What the kernel says about the processes that a process has started.
+/// Returns the kernel's status of the child processes of a process.
 fn statuses_of_children(pid: u32) -> Vec<String> {
     let processes = std::fs::read_dir("/proc").unwrap().filter_map(Result::ok);
     let statuses = processes.filter_map(|process| std::fs::read_to_string(process.path().join("status")).ok());
     statuses.filter(|status| status.contains(&format!("\nPPid:\t{pid}\n"))).collect()
 }
 
-/// By how many KiB the server's resident memory grew at most meanwhile.
+/// Returns the largest growth of the server's resident memory during an attack, in KiB.
 async fn peak_of<T>(host: &Host, attack: impl Future<Output = T>) -> (T, u64) {
     let before = host.footprint().peak_kib;
     let done = attack.await;
@@ -90,7 +91,7 @@ async fn stored_accounts_bring_no_more_secrets_than_calls() {
 #[tokio::test]
 async fn answers_costly_to_search_are_withheld() {
     let project = Host::shared().await.new_project().await;
-    // Each place of the answer is almost the secret.
+    // Every position of the response almost matches the secret.
     let params = json!({ "parameters": [{ "name": "x-own", "in": "header", "value": "x".repeat(4 << 10) + "y" }] });
     let url = format!("https://api.example.com/big/{}/{}", unique(8), 200 << 10);
     let answer = with_params(&project, &fetch().await, &url, params).await;
@@ -108,7 +109,8 @@ async fn media_types_of_answers_show_no_secret() {
     );
     let url = format!("https://api.example.com/typed/{}", unique(8));
     let items = format!(r#"(data (i32.const 2048) "GET") (data (i32.const 2064) "{url}")"#);
-    // The answer goes into a file, whose media type the guest tells as the message of its failure.
+    // The response is saved to a file, and the guest reports its media type as the message of a
+    // failure.
     let execute = format!(
         "(call $send (i32.const 2048) (i32.const 3) (i32.const 2064) (i32.const {}) (i32.const 0) (i32.const 0)
             (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 1)
@@ -203,7 +205,7 @@ async fn parts_of_one_file_share_its_bytes() {
 #[tokio::test]
 async fn lists_of_requests_cost_no_memory_past_their_limit() {
     let host = Setup::new().start().await;
-    // Each of them is 56 bytes of nothing.
+    // Each request is 56 zero bytes.
     let guest = Guest {
         imports: r#"(import "toolhost:toolkit/http@1.0.0" "send-all" (func $all (param i32 i32 i32)))"#,
         memory: r#"(memory (export "memory") 50)"#,
@@ -241,7 +243,7 @@ async fn answers_take_memory_of_all_runs_as_they_grow() {
         assert!(answer["error"]["message"].as_str().unwrap().contains("memory"), "{answer:#?}");
     }
     assert!(grown < 160 << 10, "{grown} KiB for answers where all runs together have 64 MiB");
-    // What they took was given back.
+    // The memory of the requests has been released.
     ask(20).await.expect(200);
 }
 

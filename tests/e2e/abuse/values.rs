@@ -1,4 +1,4 @@
-//! Arguments, schemas, logos and components that cost more than they show.
+//! Arguments, schemas, logos and components whose cost exceeds their size.
 
 use futures::future::join_all;
 use harness::{Answer, Guest, Host, guest, host::Setup};
@@ -6,20 +6,20 @@ use serde_json::{Map, Value, json};
 
 use crate::given;
 
-/// A manifest whose tool takes what a schema describes.
+/// Returns a manifest whose tool accepts what a schema describes.
 fn taking(slug: &str, input: &Value) -> Value {
     let mut manifest = guest::manifest(slug);
     manifest["tools"][0]["input"] = input.clone();
     manifest
 }
 
-/// Publishes a manifest and answers what the server says.
+/// Publishes a manifest and returns the response.
 async fn publish(host: &Host, manifest: &Value) -> Answer {
     let component = guest::with_manifest(Guest::echo().component(), manifest);
     host.as_org().put(&guest::address(manifest), component).await
 }
 
-/// Publishes a tool that answers its arguments and has one schema; its slug.
+/// Publishes a tool with one schema that returns its arguments, and returns the slug.
 async fn published(host: &Host, place: &str, schema: Value) -> String {
     let slug = given::slug();
     let mut manifest = guest::manifest(&slug);
@@ -28,7 +28,7 @@ async fn published(host: &Host, place: &str, schema: Value) -> String {
     guest::tool(&slug)
 }
 
-/// Expects that a manifest is refused with a line that holds the words.
+/// Asserts that a manifest is refused with a line that contains the words.
 #[track_caller]
 fn assert_refused(answer: &Answer, words: &str) {
     assert_eq!(
@@ -39,14 +39,14 @@ fn assert_refused(answer: &Answer, words: &str) {
     assert!(answer.problems().iter().any(|line| line.contains(words)), "`{words}` is missing: {answer:#?}");
 }
 
-/// Largest resident memory that a server has had, in MiB.
+/// Returns the largest resident memory of the server so far, in MiB.
 fn peak_mib(host: &Host) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", host.pid())).unwrap();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
     peak.trim().trim_end_matches(" kB").parse::<u64>().unwrap() >> 10
 }
 
-/// Objects that hold one more, which is looked at twice.
+/// Returns a schema of nested objects in which each level is validated twice.
 fn doubling() -> Value {
     let twice = json!([{ "$ref": "#" }, { "$ref": "#" }]);
     json!({ "type": "object", "properties": { "in": { "allOf": twice } } })
@@ -131,7 +131,7 @@ async fn wrong_values_take_bounded_memory() {
 async fn value_with_too_many_steps_is_refused() {
     let host = Host::shared().await;
     let project = host.new_project().await;
-    // Each item is looked at by hundreds of schemas: more than its two bytes are worth.
+    // Hundreds of schemas validate each item, which is more work than its two bytes justify.
     let many: Vec<_> = (0..450).map(|number| json!({ "not": { "const": number } })).collect();
     let schema = json!({ "type": "object", "properties": { "list": { "items": { "allOf": many } } } });
     let slug = given::slug();
@@ -180,17 +180,17 @@ async fn toolkits_own_the_names_below_their_slug() {
     });
     let (inner, upper) = (format!("{slug}_b"), slug.to_uppercase());
     publish(host, &guest::manifest(&inner)).await.expect(201);
-    // The shorter slug may be taken, and none of the names of the longer one.
+    // The shorter slug may be published, but with none of the names that belong to the longer one.
     assert_refused(
         &publish(host, &with_tool(&slug, &format!("{upper}_B_OTHER"))).await,
         &format!("by toolkit {inner}"),
     );
     publish(host, &with_tool(&slug, &format!("{upper}_C_RUN"))).await.expect(201);
-    // A longer slug cannot come after tools that have its name.
+    // A longer slug is refused after a toolkit has published tools under its name.
     let late = publish(host, &guest::manifest(&format!("{slug}_c"))).await;
     assert_refused(&late, &format!("toolkit {slug} has the tool {upper}_C_RUN"));
     publish(host, &guest::manifest(&format!("{slug}_d"))).await.expect(201);
-    // What a toolkit has stays its own.
+    // A toolkit keeps the names it has.
     let mut newer = with_tool(&slug, &format!("{upper}_C_RUN"));
     newer["version"] = json!("20260202_00");
     publish(host, &newer).await.expect(201);
