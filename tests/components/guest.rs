@@ -406,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn a_manifest_takes_the_place_of_the_one_before() {
+    fn new_manifest_replaces_the_previous_one() {
         let once = with_manifest(Guest::echo().component(), &manifest("x"));
         assert_eq!(with_manifest(with_manifest(once.clone(), &manifest("y")), &manifest("x")), once);
     }

@@ -106,7 +106,7 @@ async fn a_read_only_tool_may_only_read() {
 }
 
 #[tokio::test]
-async fn http_is_anonymous_when_asked_and_answers_into_files() {
+async fn http_sends_anonymously_and_saves_response_to_file() {
     let project = connected().await;
     let tag = unique(8);
     let url = format!("https://api.example.com/echo/{tag}");
@@ -116,7 +116,7 @@ async fn http_is_anonymous_when_asked_and_answers_into_files() {
 }
 
 #[tokio::test]
-async fn a_timeout_of_the_guests_is_a_typed_error() {
+async fn guest_request_timeout_is_a_typed_error() {
     let project = connected().await;
     let call = json!({ "url": "https://api.example.com/hang/short", "timeout_ms": 200 });
     let answer = project.execute("ABI_FETCH", call).await.expect(200);
@@ -152,7 +152,7 @@ async fn files_go_out_as_parts_and_as_bodies() {
 }
 
 #[tokio::test]
-async fn log_lines_of_every_level_are_kept_on_one_line_each() {
+async fn each_log_entry_is_kept_on_one_line() {
     let project = published().await.new_project().await;
     let answer =
         project.execute("ABI_WRITE_LOG", json!({ "message": "first\nsecond \u{1b}[31mred \u{202e}back" })).await;
@@ -223,7 +223,7 @@ async fn an_error_arrives_with_all_it_carries() {
 }
 
 #[tokio::test]
-async fn a_panic_is_a_trap_and_its_message_is_in_the_log() {
+async fn panic_is_a_trap_with_logged_message() {
     let project = published().await.new_project().await;
     let answer = project.execute("ABI_BREAK_DOWN", json!({ "message": "out of order" })).await.expect(200);
     assert_eq!(answer.failure(), "tool_trap");

@@ -44,7 +44,7 @@ async fn a_disabled_config_hides_and_starts_no_connections() {
 }
 
 #[tokio::test]
-async fn what_the_toolkit_does_not_offer_is_refused() {
+async fn unsupported_auth_scheme_is_refused() {
     let project = Host::shared().await.new_project().await;
     let create = |slug: String, config: Value| {
         let project = project.clone();
@@ -67,7 +67,7 @@ async fn what_the_toolkit_does_not_offer_is_refused() {
 }
 
 #[tokio::test]
-async fn a_toolkit_with_a_browser_flow_needs_a_client_for_it_and_its_other_ways_to_connect_do_not() {
+async fn only_the_oauth_scheme_requires_a_client() {
     let host = Host::shared().await;
     let mut manifest = guest::manifest_with_key(&given::slug(), given::bearer());
     let flow = json!({
@@ -91,7 +91,7 @@ async fn a_toolkit_with_a_browser_flow_needs_a_client_for_it_and_its_other_ways_
 }
 
 #[tokio::test]
-async fn a_malformed_id_is_told_from_an_unknown_one() {
+async fn malformed_id_differs_from_unknown_id() {
     let project = Host::shared().await.new_project().await;
     project.get("/auth_configs/ac_AAAAAAAAAAAA").await.expect(404);
     for malformed in ["ac_short", "ca_AAAAAAAAAAAA", "7", "ac_AAAAAAAAAAA%21"] {
@@ -114,7 +114,7 @@ async fn active_accounts_are_counted() {
 }
 
 #[tokio::test]
-async fn accounts_of_a_deleted_config_stay_but_do_not_execute() {
+async fn accounts_of_a_deleted_config_cannot_execute() {
     let project = Host::shared().await.new_project().await;
     let id = given::auth_config(&project).await;
     project.post("/connected_accounts", &given::account(&id, "default", &harness::secret())).await.expect(201);
@@ -126,7 +126,7 @@ async fn accounts_of_a_deleted_config_stay_but_do_not_execute() {
 }
 
 #[tokio::test]
-async fn the_operators_word_stands_in_every_name_in_and_out() {
+async fn operator_word_is_used_in_every_identifier() {
     let host = harness::host::Setup::new().with("operator_word", "acme").start().await;
     let manifest = harness::guest::manifest_with_key("worded", given::bearer());
     host.publish(harness::Guest::echo().component(), &manifest).await;

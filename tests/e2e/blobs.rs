@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::given;
 
 #[tokio::test]
-async fn a_server_on_a_bucket_publishes_and_executes_and_a_restart_needs_nothing_but_the_bucket() {
+async fn restart_needs_only_the_bucket() {
     let service = BucketService::start();
     let host = Setup::new().in_bucket(&service).start().await;
     let tool = given::echo(&host).await;
@@ -25,7 +25,7 @@ async fn a_server_on_a_bucket_publishes_and_executes_and_a_restart_needs_nothing
 }
 
 #[tokio::test]
-async fn while_the_bucket_is_away_publishing_is_refused_to_be_tried_again_and_loaded_tools_go_on() {
+async fn bucket_outage_refuses_publishing_but_not_loaded_tools() {
     let service = BucketService::start();
     let host = Setup::new().in_bucket(&service).start().await;
     let tool = given::echo(&host).await;
@@ -43,7 +43,7 @@ async fn while_the_bucket_is_away_publishing_is_refused_to_be_tried_again_and_lo
 }
 
 #[tokio::test]
-async fn wrong_keys_to_the_bucket_are_told_at_the_start_and_by_the_doctor() {
+async fn wrong_bucket_keys_are_reported_at_start() {
     let service = BucketService::start();
     let setup = Setup::new().in_bucket(&service).with("s3.secret_access_key", harness::marked!("not-the-secret-"));
     let doctor = setup.command(&["doctor"]);

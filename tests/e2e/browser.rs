@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::given;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_page_is_filled_corrected_and_sent_with_the_keyboard_alone() {
+async fn link_page_works_with_keyboard_alone() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     project.patch("/org/project/config", &json!({ "display_name": "Acme" })).await.expect(200);

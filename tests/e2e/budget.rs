@@ -26,136 +26,136 @@ fn page() -> String {
 /// Test of each row: one in this file, or an existing test elsewhere if the test here would be
 /// slow.
 const ROWS: &[(&str, &str)] = &[
-    ("Request line", "tests/e2e/budget.rs what_a_request_may_be"),
-    ("Headers together", "tests/e2e/budget.rs what_the_head_of_a_request_may_be"),
-    ("Headers", "tests/e2e/budget.rs what_the_head_of_a_request_may_be"),
-    ("JSON body of an execution", "tests/e2e/budget.rs what_a_request_may_be"),
-    ("JSON body of a request of one's own", "tests/e2e/budget.rs what_a_request_may_be"),
-    ("Bytes that it sends", "tests/e2e/proxy.rs a_body_that_cannot_be_sent_is_refused_with_nothing_sent"),
-    ("Any other JSON body", "tests/e2e/budget.rs what_a_request_may_be"),
-    ("Levels of a JSON body", "tests/e2e/budget.rs what_a_request_may_be"),
-    ("Characters of a query parameter", "tests/e2e/budget.rs what_a_request_may_be"),
-    ("Entries of a list in the query", "tests/e2e/budget.rs what_a_request_may_be"),
-    ("Tool slugs in the query", "tests/e2e/budget.rs what_a_request_may_be"),
-    ("Entries of a page", "tests/e2e/budget.rs what_a_request_may_be"),
-    ("Characters of an `Idempotency-Key`", "tests/e2e/budget.rs what_a_request_may_be"),
-    ("Answer kept for an `Idempotency-Key`", "tests/e2e/budget.rs how_large_an_answer_is_given_again"),
+    ("Request line", "tests/e2e/budget.rs request_limits_are_enforced"),
+    ("Headers together", "tests/e2e/budget.rs request_head_limits_are_enforced"),
+    ("Headers", "tests/e2e/budget.rs request_head_limits_are_enforced"),
+    ("JSON body of an execution", "tests/e2e/budget.rs request_limits_are_enforced"),
+    ("JSON body of a request of one's own", "tests/e2e/budget.rs request_limits_are_enforced"),
+    ("Bytes that it sends", "tests/e2e/proxy.rs invalid_proxy_body_is_refused"),
+    ("Any other JSON body", "tests/e2e/budget.rs request_limits_are_enforced"),
+    ("Levels of a JSON body", "tests/e2e/budget.rs request_limits_are_enforced"),
+    ("Characters of a query parameter", "tests/e2e/budget.rs request_limits_are_enforced"),
+    ("Entries of a list in the query", "tests/e2e/budget.rs request_limits_are_enforced"),
+    ("Tool slugs in the query", "tests/e2e/budget.rs request_limits_are_enforced"),
+    ("Entries of a page", "tests/e2e/budget.rs request_limits_are_enforced"),
+    ("Characters of an `Idempotency-Key`", "tests/e2e/budget.rs request_limits_are_enforced"),
+    ("Answer kept for an `Idempotency-Key`", "tests/e2e/budget.rs replayed_response_size_is_limited"),
     ("Answers kept of a project in a day", "tests/e2e/abuse/quotas.rs answers_past_a_projects_quota_are_not_kept"),
-    ("Arrival of a body", "tests/e2e/budget.rs how_long_things_may_take"),
+    ("Arrival of a body", "tests/e2e/budget.rs request_timeouts_are_enforced"),
     ("Speed of a body, and of reading an answer, over five seconds", "tests/e2e/abuse/edge.rs trickling_body_is_cut"),
-    ("An operation", "tests/e2e/budget.rs how_long_things_may_take"),
-    ("Waiting for a request, or for its head", "tests/e2e/budget.rs how_long_things_may_take"),
-    ("Connections", "tests/e2e/budget.rs how_many_connections_there_may_be"),
-    ("Connections from one address", "tests/e2e/budget.rs how_many_connections_there_may_be"),
-    ("Requests at once", "tests/e2e/budget.rs how_much_may_be_under_way"),
-    ("Requests of a project at once", "tests/e2e/budget.rs how_much_may_be_under_way"),
+    ("An operation", "tests/e2e/budget.rs request_timeouts_are_enforced"),
+    ("Waiting for a request, or for its head", "tests/e2e/budget.rs request_timeouts_are_enforced"),
+    ("Connections", "tests/e2e/budget.rs connection_limits_are_enforced"),
+    ("Connections from one address", "tests/e2e/budget.rs connection_limits_are_enforced"),
+    ("Requests at once", "tests/e2e/budget.rs concurrent_request_limits_are_enforced"),
+    ("Requests of a project at once", "tests/e2e/budget.rs concurrent_request_limits_are_enforced"),
     ("Bodies of one address that are on their way", "tests/e2e/abuse/edge.rs slow_bodies_hold_no_place"),
     ("Bodies of one project that are on their way", "tests/e2e/abuse/edge.rs slow_bodies_hold_no_place"),
     ("Memory of bodies that are on their way", "tests/e2e/abuse/edge.rs arriving_bodies_share_their_memory"),
-    ("Waiting for a turn", "tests/e2e/budget.rs how_much_may_be_under_way"),
+    ("Waiting for a turn", "tests/e2e/budget.rs concurrent_request_limits_are_enforced"),
     (
         "Requests of the organization in ten minutes",
-        "tests/e2e/limits.rs the_organisations_rate_is_bounded_and_says_when_to_come_back",
+        "tests/e2e/limits.rs organization_rate_limit_gives_retry_after",
     ),
-    ("Requests of a project in ten minutes", "tests/e2e/limits.rs one_project_cannot_use_up_what_belongs_to_all"),
+    ("Requests of a project in ten minutes", "tests/e2e/limits.rs project_rate_limit_protects_other_projects"),
     (
         "Requests with one key in ten minutes",
-        "tests/e2e/limits.rs a_key_has_an_allowance_of_its_own_where_the_operator_wants_it",
+        "tests/e2e/limits.rs each_key_has_its_own_rate_limit",
     ),
     (
         "Wrong keys from one address in a minute",
-        "tests/e2e/limits.rs guessing_keys_is_slowed_down_and_does_not_hurt_the_right_key_elsewhere",
+        "tests/e2e/limits.rs key_guessing_is_rate_limited",
     ),
     (
         "Finishing what runs when the server stops",
-        "tests/e2e/stopping.rs a_call_that_does_not_end_does_not_keep_a_server_from_stopping",
+        "tests/e2e/stopping.rs endless_call_does_not_prevent_stopping",
     ),
-    ("Runs at once", "tests/e2e/budget.rs how_many_runs_there_may_be"),
-    ("Runs of a project at once", "tests/e2e/budget.rs how_many_runs_there_may_be"),
+    ("Runs at once", "tests/e2e/budget.rs concurrent_run_limits_are_enforced"),
+    ("Runs of a project at once", "tests/e2e/budget.rs concurrent_run_limits_are_enforced"),
     (
         "Runs of a project that compute for long",
-        "tests/e2e/sandbox.rs sixteen_spinners_of_one_project_leave_its_neighbours_calls_alone",
+        "tests/e2e/sandbox.rs busy_project_does_not_slow_other_projects",
     ),
     (
         "Runs that wait for a place",
-        "tests/e2e/overload.rs when_every_place_is_taken_runs_wait_or_are_refused_and_none_hangs",
+        "tests/e2e/overload.rs excess_runs_wait_or_are_refused",
     ),
     (
         "Runs of a project that wait",
-        "tests/e2e/overload.rs when_every_place_is_taken_runs_wait_or_are_refused_and_none_hangs",
+        "tests/e2e/overload.rs excess_runs_wait_or_are_refused",
     ),
-    ("Waiting for a place", "host/sandbox/src/admission.rs a_tenant_at_its_bound_waits_and_is_then_refused"),
+    ("Waiting for a place", "host/sandbox/src/admission.rs tenant_at_its_limit_waits_then_is_refused"),
     (
         "Result in an answer",
-        "tests/e2e/large_results.rs a_result_past_four_mebibytes_is_a_file_behind_a_link_that_ends",
+        "tests/e2e/large_results.rs large_result_is_a_file_with_expiring_link",
     ),
-    ("Memory of all runs", "host/sandbox/tests/sandbox.rs memory_is_bounded_for_the_guest_and_for_the_node"),
-    ("Memory", "tests/e2e/budget.rs what_one_run_may_use"),
-    ("Processor time", "tests/e2e/sandbox.rs each_hostile_guest_ends_as_it_should_and_harms_nothing"),
-    ("Time", "tests/e2e/sandbox.rs each_hostile_guest_ends_as_it_should_and_harms_nothing"),
-    ("Calls of host functions", "tests/e2e/budget.rs what_one_run_may_use"),
-    ("Result", "tests/e2e/budget.rs what_one_run_may_use"),
-    ("Lines of log", "tests/e2e/budget.rs how_many_lines_of_log_are_kept"),
-    ("Log", "tests/e2e/sandbox.rs a_flood_of_log_is_cut_with_a_mark"),
-    ("Outgoing requests", "tests/e2e/budget.rs what_one_run_may_use"),
-    ("Body of an outgoing request", "tests/e2e/budget.rs what_one_run_may_use"),
-    ("Body of an answer", "tests/e2e/budget.rs what_one_run_may_use"),
-    ("Bodies of all answers", "tests/e2e/budget.rs what_one_run_may_use"),
+    ("Memory of all runs", "host/sandbox/tests/sandbox.rs memory_is_limited_per_guest_and_node"),
+    ("Memory", "tests/e2e/budget.rs run_resource_limits_are_enforced"),
+    ("Processor time", "tests/e2e/sandbox.rs each_hostile_guest_is_contained"),
+    ("Time", "tests/e2e/sandbox.rs each_hostile_guest_is_contained"),
+    ("Calls of host functions", "tests/e2e/budget.rs run_resource_limits_are_enforced"),
+    ("Result", "tests/e2e/budget.rs run_resource_limits_are_enforced"),
+    ("Lines of log", "tests/e2e/budget.rs log_line_limit_is_enforced"),
+    ("Log", "tests/e2e/sandbox.rs log_flood_is_truncated_with_a_marker"),
+    ("Outgoing requests", "tests/e2e/budget.rs run_resource_limits_are_enforced"),
+    ("Body of an outgoing request", "tests/e2e/budget.rs run_resource_limits_are_enforced"),
+    ("Body of an answer", "tests/e2e/budget.rs run_resource_limits_are_enforced"),
+    ("Bodies of all answers", "tests/e2e/budget.rs run_resource_limits_are_enforced"),
     ("Until a connection stands", "host/net/tests/client.rs what_does_not_answer_is_named"),
     ("Until an answer begins", "host/net/tests/client.rs an_exchange_is_bounded_in_time"),
     ("An outgoing request", "host/net/tests/client.rs an_exchange_is_bounded_in_time"),
-    ("Files that a run makes", "host/sandbox/src/host/blob.rs files_are_bounded_in_number_in_size_and_on_the_node"),
-    ("Component", "tests/e2e/refused.rs a_component_just_over_the_limit"),
+    ("Files that a run makes", "host/sandbox/src/host/blob.rs files_are_limited_in_number_and_size"),
+    ("Component", "tests/e2e/refused.rs component_just_over_the_limit_is_refused"),
     ("Functions", "tests/e2e/refused.rs compile_bombs_cost_the_server_little"),
     ("Body of a function", "tests/e2e/refused.rs compile_bombs_cost_the_server_little"),
     ("Module instances", "host/sandbox/src/check.rs counts_past_their_limit_are_refused_quickly"),
-    ("Memories", "tests/e2e/sandbox.rs each_hostile_guest_ends_as_it_should_and_harms_nothing"),
+    ("Memories", "tests/e2e/sandbox.rs each_hostile_guest_is_contained"),
     ("Tables", "host/sandbox/src/check.rs counts_past_their_limit_are_refused_quickly"),
     ("Elements of a table", "host/sandbox/src/limiter.rs tables_are_bounded_one_by_one_and_together"),
     (
         "Processor time for compiling",
-        "tests/e2e/refused.rs what_only_the_compiler_finds_too_much_is_ended_by_its_limits",
+        "tests/e2e/refused.rs compile_limits_stop_expensive_components",
     ),
-    ("Time for compiling", "tests/e2e/refused.rs what_only_the_compiler_finds_too_much_is_ended_by_its_limits"),
-    ("Memory for compiling", "tests/e2e/refused.rs what_only_the_compiler_finds_too_much_is_ended_by_its_limits"),
+    ("Time for compiling", "tests/e2e/refused.rs compile_limits_stop_expensive_components"),
+    ("Memory for compiling", "tests/e2e/refused.rs compile_limits_stop_expensive_components"),
     ("Manifest", "toolkit-sdk/manifest/src/problems/tests.rs a_manifest_is_at_most_eight_mebibytes"),
     ("Tools", "toolkit-sdk/manifest/src/problems/tests.rs slugs_are_unique_and_counted"),
-    ("Description", "tests/e2e/budget.rs what_a_component_may_be"),
-    ("Schema", "tests/e2e/budget.rs what_a_component_may_be"),
-    ("Levels of a schema", "tests/e2e/budget.rs what_a_component_may_be"),
-    ("A file", "tests/e2e/files.rs a_file_has_a_largest_size_and_files_of_a_call_have_it_together"),
+    ("Description", "tests/e2e/budget.rs manifest_limits_are_enforced"),
+    ("Schema", "tests/e2e/budget.rs manifest_limits_are_enforced"),
+    ("Levels of a schema", "tests/e2e/budget.rs manifest_limits_are_enforced"),
+    ("A file", "tests/e2e/files.rs file_size_limit_covers_a_whole_call"),
     ("Files that links send or receive at once", "tests/e2e/abuse/edge.rs one_project_leaves_transfers_to_others"),
     ("Of them, files of one project", "tests/e2e/abuse/edge.rs one_project_leaves_transfers_to_others"),
     ("Arrival of a file, or its departure", "tests/e2e/abuse/edge.rs one_project_leaves_transfers_to_others"),
-    ("Files of a call together", "tests/e2e/budget.rs how_many_files_a_call_takes"),
-    ("Files of a call", "tests/e2e/budget.rs how_many_files_a_call_takes"),
-    ("Characters of a file's name", "tests/e2e/budget.rs what_a_request_may_be"),
+    ("Files of a call together", "tests/e2e/budget.rs call_file_limits_are_enforced"),
+    ("Files of a call", "tests/e2e/budget.rs call_file_limits_are_enforced"),
+    ("Characters of a file's name", "tests/e2e/budget.rs request_limits_are_enforced"),
     ("Files of a project together", "tests/e2e/abuse/quotas.rs files_past_a_projects_quota_are_refused"),
-    ("Arguments or result in a record", "tests/e2e/log_lists.rs what_is_too_large_to_keep_is_left_out_and_said_to_be"),
+    ("Arguments or result in a record", "tests/e2e/log_lists.rs oversized_payloads_are_omitted_from_records"),
     ("Log of a project in a day", "tests/e2e/abuse/quotas.rs records_past_a_projects_quota_keep_no_payload"),
     ("Records that wait to be written", "tests/e2e/abuse/quotas.rs records_that_wait_are_bounded_in_bytes"),
-    ("Cassette", "tests/e2e/cassettes.rs a_cassette_is_sealed_bounded_and_not_made_of_what_a_project_does_not_store"),
+    ("Cassette", "tests/e2e/cassettes.rs cassette_is_sealed_bounded_and_respects_log_setting"),
     (
         "An account waits for its user",
-        "tests/e2e/oauth.rs who_does_not_come_back_in_time_finds_the_account_expired_and_may_still_finish",
+        "tests/e2e/oauth.rs late_callback_connects_an_expired_account",
     ),
     (
         "A user's time at an application",
-        "tests/e2e/callbacks.rs a_state_whose_time_is_over_leads_nowhere_and_spends_no_code",
+        "tests/e2e/callbacks.rs expired_state_is_rejected",
     ),
-    ("Users in a list of a shared account", "tests/e2e/budget.rs what_a_request_may_be"),
+    ("Users in a list of a shared account", "tests/e2e/budget.rs request_limits_are_enforced"),
     (
         "Renewing a token",
-        "tests/e2e/refresh.rs a_refresh_that_was_cut_off_is_tried_once_more_and_what_was_lost_ends_the_account",
+        "tests/e2e/refresh.rs interrupted_refresh_is_tried_once_more",
     ),
     (
         "A call's wait for a token",
-        "tests/e2e/renewals.rs who_waits_for_a_slow_application_is_told_to_come_again_and_it_is_asked_once",
+        "tests/e2e/renewals.rs slow_refresh_returns_retry_after",
     ),
-    ("Characters of a sentence", "tests/e2e/budget.rs how_much_a_language_model_is_asked"),
-    ("Making arguments", "tests/e2e/budget.rs how_much_a_language_model_is_asked"),
-    ("Tokens of a model's answer", "tests/e2e/budget.rs how_much_a_language_model_is_asked"),
-    ("Sentences at once", "tests/e2e/budget.rs how_much_a_language_model_is_asked"),
+    ("Characters of a sentence", "tests/e2e/budget.rs prompt_limits_are_enforced"),
+    ("Making arguments", "tests/e2e/budget.rs prompt_limits_are_enforced"),
+    ("Tokens of a model's answer", "tests/e2e/budget.rs prompt_limits_are_enforced"),
+    ("Sentences at once", "tests/e2e/budget.rs prompt_limits_are_enforced"),
     ("Sentences of a project at once", "tests/e2e/abuse/quotas.rs one_project_cannot_hold_the_whole_model"),
 ];
 
@@ -189,7 +189,7 @@ fn listed(page: &str) -> Vec<&str> {
 }
 
 #[test]
-fn every_limit_that_the_page_lists_is_driven_and_every_one_that_is_driven_is_listed() {
+fn documented_limits_and_tests_match() {
     let driven: Vec<_> = ROWS.iter().map(|(row, _)| *row).collect();
     assert_eq!(listed(&page()), driven, "a row of the page, in its order, has a row here");
     assert_eq!(driven.iter().collect::<BTreeSet<_>>().len(), driven.len(), "a name stands once");
@@ -204,7 +204,7 @@ fn every_limit_that_the_page_lists_is_driven_and_every_one_that_is_driven_is_lis
 }
 
 #[tokio::test]
-async fn the_page_is_what_the_server_prints_and_names_every_setting_that_is_a_limit() {
+async fn limits_page_matches_the_server() {
     let setup = Setup::embedded();
     let (page, printed) = (page(), setup.command(&["limits"]).succeeded());
     assert_eq!(
@@ -307,7 +307,7 @@ pub(crate) fn assert_refused(row: &str, answer: &Answer, status: u16, slug: &str
 }
 
 #[tokio::test]
-async fn what_a_request_may_be() {
+async fn request_limits_are_enforced() {
     let project = Host::shared().await.new_project().await;
     let tool = given::shared_echo().await;
     let slug = tool.trim_end_matches("_RUN").to_lowercase();
@@ -332,7 +332,7 @@ fn head(key: &str, headers: usize, bytes: usize) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn what_the_head_of_a_request_may_be() {
+async fn request_head_limits_are_enforced() {
     let project = Host::shared().await.new_project().await;
     for (headers, bytes, passes) in
         [(5, 16 << 10, true), (5, (16 << 10) + 1, false), (100, 4 << 10, true), (101, 4 << 10, false)]
@@ -345,7 +345,7 @@ async fn what_the_head_of_a_request_may_be() {
 }
 
 #[tokio::test]
-async fn how_large_an_answer_is_given_again() {
+async fn replayed_response_size_is_limited() {
     let project = Host::shared().await.new_project().await;
     let path = format!("/tools/execute/{}", given::shared_echo().await);
     let ask = async |key: &str, filler: usize| {
@@ -385,7 +385,7 @@ pub(crate) async fn to_the_end(mut socket: TcpStream) -> String {
 }
 
 #[tokio::test]
-async fn how_long_things_may_take() {
+async fn request_timeouts_are_enforced() {
     let host =
         Setup::new().with("limits.body_s", "2").with("limits.deadline_s", "1").with("limits.idle_s", "2").start().await;
     let project = host.as_project();
@@ -421,7 +421,7 @@ async fn is_served(socket: &mut TcpStream) -> bool {
 }
 
 #[tokio::test]
-async fn how_many_connections_there_may_be() {
+async fn connection_limits_are_enforced() {
     let host = Setup::new().with("limits.connections", "3").with("limits.connections_per_address", "2").start().await;
     let (mut first, mut second) = (from(&host, 2).await, from(&host, 2).await);
     assert!(is_served(&mut first).await && is_served(&mut second).await);
@@ -441,7 +441,7 @@ async fn is_busy(client: &Client) -> bool {
 }
 
 #[tokio::test]
-async fn how_much_may_be_under_way() {
+async fn concurrent_request_limits_are_enforced() {
     let host = Setup::new()
         .with("limits.in_flight", "5")
         .with("limits.in_flight_per_project", "2")
@@ -493,7 +493,7 @@ pub(crate) async fn sleeping(project: &Client, tool: &str) -> Answer {
 }
 
 #[tokio::test]
-async fn how_many_runs_there_may_be() {
+async fn concurrent_run_limits_are_enforced() {
     let host = Setup::new()
         .with("sandbox.live", "2")
         .with("sandbox.live_per_project", "1")
@@ -605,7 +605,7 @@ async fn sender(address: &str, with_body: bool) -> Greedy {
 }
 
 #[tokio::test]
-async fn what_one_run_may_use() {
+async fn run_resource_limits_are_enforced() {
     let project = Host::shared().await.new_project().await;
     let grow = "(if (i32.eq (i32.const -1) (memory.grow (i32.sub (local.get $i) (memory.size)))) (then unreachable))";
     let memory = Greedy::new("", "", &format!("{grow} {ANSWER}")).await;
@@ -638,7 +638,7 @@ async fn what_one_run_may_use() {
 const RESULT: usize = 16 << 20;
 
 #[tokio::test]
-async fn how_many_lines_of_log_are_kept() {
+async fn log_line_limit_is_enforced() {
     let project = Host::shared().await.new_project().await;
     let write = format!("(loop $again (call $log (i32.const 1) (i32.const 2048) (i32.const 1)) {AGAIN}) {ANSWER}");
     let writes = Greedy::new(imports::LOG, &data(2048, "x"), &write).await;
@@ -664,7 +664,7 @@ fn nested(levels: usize) -> Value {
 }
 
 #[tokio::test]
-async fn what_a_component_may_be() {
+async fn manifest_limits_are_enforced() {
     let host = Host::shared().await;
     let component = Guest::echo().component();
     let publish = async |change: (&str, Value)| {
@@ -684,7 +684,7 @@ async fn what_a_component_may_be() {
 }
 
 #[tokio::test]
-async fn how_many_files_a_call_takes() {
+async fn call_file_limits_are_enforced() {
     let host = Setup::new().with("files.size_mib", "1").start().await;
     let project = host.as_project();
     let slug = given::slug();
@@ -723,7 +723,7 @@ async fn how_many_files_a_call_takes() {
 }
 
 #[tokio::test]
-async fn how_much_a_language_model_is_asked() {
+async fn prompt_limits_are_enforced() {
     let tag = unique(8);
     let host = Setup::new()
         .with("llm.base_url", format!("{}/hang/{tag}", Host::application().origin))

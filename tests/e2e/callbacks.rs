@@ -95,7 +95,7 @@ fn with(url: &str, change: impl Fn(&str, String) -> Option<String>) -> String {
 }
 
 #[tokio::test]
-async fn a_way_that_was_bent_connects_nobody_and_sends_no_code_astray() {
+async fn manipulated_authorization_never_leaks_the_code() {
     let host = Host::shared().await;
     let as_it_came = "code=CODE&state=STATE&iss=ISS";
     let cases = [
@@ -184,7 +184,7 @@ async fn a_way_that_was_bent_connects_nobody_and_sends_no_code_astray() {
 }
 
 #[tokio::test]
-async fn a_state_whose_time_is_over_leads_nowhere_and_spends_no_code() {
+async fn expired_state_is_rejected() {
     let host =
         given::with_application().with("connections.away_s", "1").with("connections.pending_s", "1").start().await;
     let project = host.as_project();
@@ -202,7 +202,7 @@ async fn a_state_whose_time_is_over_leads_nowhere_and_spends_no_code() {
 }
 
 #[tokio::test]
-async fn a_link_of_a_project_that_is_gone_shows_and_takes_nothing() {
+async fn link_of_a_deleted_project_is_rejected() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let oauth = Oauth::new(host, &project).await;
@@ -219,7 +219,7 @@ async fn a_link_of_a_project_that_is_gone_shows_and_takes_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_callbacks_that_come_to_three_servers_at_once_one_spends_the_code() {
+async fn concurrent_callbacks_on_three_servers_exchange_once() {
     let bucket = BucketService::start();
     let setup = Setup::embedded().on(Postgres::shared().database(None)).in_bucket(&bucket);
     let one = setup.with_application(&fake_app::HOSTS, Host::application()).start().await;

@@ -35,7 +35,7 @@ fn read(file: &std::path::Path) -> Value {
 }
 
 #[tokio::test]
-async fn every_recorded_call_comes_out_the_same_with_nothing_sent() {
+async fn recorded_calls_replay_without_sending_requests() {
     let author = Author::new();
     let tag = unique(8);
     let url = |path: &str| format!("https://api.example.com/{path}/{tag}");
@@ -79,7 +79,7 @@ async fn every_recorded_call_comes_out_the_same_with_nothing_sent() {
 }
 
 #[tokio::test]
-async fn time_and_chance_come_from_the_cassette() {
+async fn time_and_randomness_come_from_the_cassette() {
     let author = Author::new();
     let (file, ran) = record(&author, &["wait", r#"{"milliseconds":1}"#]);
     // The recorded times are moved back by a year.
@@ -97,7 +97,7 @@ async fn time_and_chance_come_from_the_cassette() {
 }
 
 #[tokio::test]
-async fn the_first_request_that_differs_is_shown_beside_the_recorded_one() {
+async fn first_differing_request_is_shown() {
     let author = Author::new();
     let url = format!("https://api.example.com/echo/{}", unique(8));
     let arguments = json!({ "url": url, "method": "POST", "body": { "page": 2, "size": 50 } });
@@ -118,7 +118,7 @@ async fn the_first_request_that_differs_is_shown_beside_the_recorded_one() {
 }
 
 #[tokio::test]
-async fn another_answer_is_shown_beside_the_recorded_one() {
+async fn differing_result_is_shown() {
     let author = Author::new();
     let (file, _) = record(&author, &["keep", r#"{"message":"thrice"}"#]);
     let text = fs::read_to_string(&file).unwrap();
@@ -129,7 +129,7 @@ async fn another_answer_is_shown_beside_the_recorded_one() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_played_is_refused_with_a_reason() {
+async fn unplayable_cassette_is_refused_with_a_reason() {
     let author = Author::new();
     let (file, _) = record(&author, &["keep", r#"{"message":"x"}"#]);
     let cassette = read(&file);
@@ -164,7 +164,7 @@ fn export(host: &Host, key: &str, log: &str, file: &std::path::Path) -> Result<(
 }
 
 #[tokio::test]
-async fn a_call_that_failed_on_a_server_fails_again_on_the_authors_machine() {
+async fn exported_failure_replays_on_the_authors_machine() {
     let author = Author::new();
     let host =
         Setup::new().with("logs.cassettes", "failed").with_application(&["api.example.com"], Host::application());
@@ -194,7 +194,7 @@ async fn a_call_that_failed_on_a_server_fails_again_on_the_authors_machine() {
 }
 
 #[tokio::test]
-async fn a_cassette_is_sealed_bounded_and_not_made_of_what_a_project_does_not_store() {
+async fn cassette_is_sealed_bounded_and_respects_log_setting() {
     let host = Setup::new().with("logs.cassettes", "all").with("logs.cassette_kib", "64");
     let host = host.with_application(&["api.example.com"], Host::application()).start().await;
     host.as_org().put("/toolkits/abi/versions/20261121_00", fs::read(ABI).unwrap()).await.expect(201);

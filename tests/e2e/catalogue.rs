@@ -111,7 +111,7 @@ async fn rest(client: &Client, path: &str, first: &Answer) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn lists_of_tools_let_through_what_a_plain_filter_does_in_the_same_order() {
+async fn tool_lists_match_a_plain_filter() {
     let (host, seed) = (Setup::new().start().await, Dice::seed());
     println!("seed {seed}");
     let mut dice = Dice::new(seed);
@@ -137,7 +137,7 @@ async fn lists_of_tools_let_through_what_a_plain_filter_does_in_the_same_order()
 }
 
 #[tokio::test]
-async fn lists_of_toolkits_let_through_what_a_plain_filter_does_in_the_same_order() {
+async fn toolkit_lists_match_a_plain_filter() {
     let (host, seed) = (Setup::new().start().await, Dice::seed());
     println!("seed {seed}");
     let mut dice = Dice::new(seed);
@@ -182,7 +182,7 @@ async fn lists_of_toolkits_let_through_what_a_plain_filter_does_in_the_same_orde
 }
 
 #[tokio::test]
-async fn pages_neither_repeat_nor_pass_over_whatever_is_published_between_them() {
+async fn publishing_between_pages_skips_and_repeats_nothing() {
     let (host, seed) = (Setup::new().start().await, Dice::seed());
     println!("seed {seed}");
     let tools = published(&host, &mut Dice::new(seed), 4).await;
@@ -203,7 +203,7 @@ async fn pages_neither_repeat_nor_pass_over_whatever_is_published_between_them()
 }
 
 #[tokio::test]
-async fn pages_of_what_is_stored_neither_repeat_nor_pass_over_whatever_is_made_between_them() {
+async fn insertion_between_pages_skips_and_repeats_nothing() {
     let project = Host::shared().await.new_project().await;
     let config = given::auth_config(&project).await;
     let made = async |user: &str| {
@@ -231,7 +231,7 @@ async fn pages_of_what_is_stored_neither_repeat_nor_pass_over_whatever_is_made_b
 }
 
 #[tokio::test]
-async fn what_is_searched_for_stands_first_where_the_slug_says_it_then_the_name_then_the_description() {
+async fn search_ranks_slug_over_name_over_description() {
     let host = Host::shared().await;
     let (slug, word) = (given::slug(), format!("w{}", harness::unique(4)));
     let mut manifest = guest::manifest(&slug);
@@ -251,7 +251,7 @@ async fn what_is_searched_for_stands_first_where_the_slug_says_it_then_the_name_
 }
 
 #[tokio::test]
-async fn a_cursor_is_read_back_and_nothing_else_is_taken_for_one() {
+async fn invalid_cursor_is_refused() {
     let project = Host::shared().await.new_project().await;
     given::shared_echo().await;
     given::keyed().await;
@@ -272,7 +272,7 @@ async fn a_cursor_is_read_back_and_nothing_else_is_taken_for_one() {
 }
 
 #[tokio::test]
-async fn toolkits_are_ordered_by_how_often_they_ran_also_after_a_restart() {
+async fn usage_order_of_toolkits_survives_a_restart() {
     let host = Setup::new().start().await;
     let mut tools = Vec::new();
     for _ in 0..3 {
@@ -296,7 +296,7 @@ async fn toolkits_are_ordered_by_how_often_they_ran_also_after_a_restart() {
 }
 
 #[tokio::test]
-async fn toolkits_that_are_named_are_listed_deprecated_ones_too() {
+async fn named_toolkits_are_listed_even_if_deprecated() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let slug = given::slug();
@@ -324,7 +324,7 @@ async fn toolkits_that_are_named_are_listed_deprecated_ones_too() {
 }
 
 #[tokio::test]
-async fn versions_are_wished_for_all_toolkits_or_for_each() {
+async fn version_selector_applies_globally_or_per_toolkit() {
     let host = Host::shared().await;
     let project = host.new_project().await.newer();
     let slugs = [given::slug(), given::slug()];
@@ -361,7 +361,7 @@ async fn versions_are_wished_for_all_toolkits_or_for_each() {
 }
 
 #[tokio::test]
-async fn the_scopes_of_tools_are_told_and_recommended() {
+async fn tool_scopes_are_listed_and_recommended() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let slug = given::slug();

@@ -38,7 +38,7 @@ async fn whoami(project: &Client, slug: &str, user: &str) -> Answer {
 }
 
 #[tokio::test]
-async fn each_account_shows_its_own_certificate_also_when_many_call_at_once() {
+async fn concurrent_calls_present_their_own_certificate() {
     let (host, application) = start().await;
     let project = host.as_project();
     let slug = given::slug();
@@ -68,7 +68,7 @@ async fn each_account_shows_its_own_certificate_also_when_many_call_at_once() {
 }
 
 #[tokio::test]
-async fn without_a_certificate_nobody_is_let_in_and_one_that_cannot_be_read_connects_nothing() {
+async fn missing_or_unreadable_certificate_is_refused() {
     let (host, application) = start().await;
     let project = host.as_project();
     let slug = given::slug();
@@ -108,7 +108,7 @@ async fn without_a_certificate_nobody_is_let_in_and_one_that_cannot_be_read_conn
 }
 
 #[tokio::test]
-async fn an_account_with_a_certificate_lives_as_the_table_says() {
+async fn revoked_or_deleted_certificate_is_erased() {
     let (host, application) = start().await;
     let (project, slug, own) = (host.as_project(), given::slug(), application.certificate("own"));
     host.publish(Guest::fetch().component(), &guest::manifest_with_scheme(&slug, scheme())).await;
@@ -129,7 +129,7 @@ async fn an_account_with_a_certificate_lives_as_the_table_says() {
 }
 
 #[tokio::test]
-async fn an_account_shows_its_certificate_through_the_proxy_which_cannot_show_it_for_another() {
+async fn certificate_is_presented_through_a_proxy() {
     let application = Guarded::start().await;
     let tunnel = Tunnel::to(&application.origin);
     let setup = Setup::new().with_variable("SSL_CERT_FILE", application.authority()).with("net.allow", "127.0.0.0/8");

@@ -31,7 +31,7 @@ async fn put(host: &Host, manifest: &Value, query: &str) -> Answer {
 }
 
 #[tokio::test]
-async fn a_correction_of_the_same_day_breaks_nobody_unless_it_is_asked_for() {
+async fn breaking_same_day_correction_needs_confirmation() {
     let host = Host::shared().await;
     let slug = given::slug();
     put(host, &version(&slug, "20260101_00"), "").await.expect(201);
@@ -58,7 +58,7 @@ async fn a_correction_of_the_same_day_breaks_nobody_unless_it_is_asked_for() {
 }
 
 #[tokio::test]
-async fn another_day_may_break_and_a_deprecated_version_holds_nobody() {
+async fn new_day_may_contain_breaking_changes() {
     let host = Host::shared().await;
     let slug = given::slug();
     put(host, &version(&slug, "20260101_00"), "").await.expect(201);
@@ -69,7 +69,7 @@ async fn another_day_may_break_and_a_deprecated_version_holds_nobody() {
 }
 
 #[tokio::test]
-async fn the_changelog_tells_what_changed_from_version_to_version() {
+async fn changelog_lists_changes_between_versions() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let slug = given::slug();
@@ -97,7 +97,7 @@ async fn the_changelog_tells_what_changed_from_version_to_version() {
 }
 
 #[tokio::test]
-async fn the_authors_command_shows_the_same_and_publishes_when_it_is_meant() {
+async fn author_command_shows_changes_and_publishes_on_confirmation() {
     let host = Host::shared().await;
     let slug = given::slug();
     put(host, &version(&slug, "20260101_00"), "").await.expect(201);

@@ -26,7 +26,7 @@ fn client_of(made: &Answer) -> String {
 }
 
 #[tokio::test]
-async fn a_client_is_registered_once_however_many_connect_and_each_account_goes_on_with_it() {
+async fn concurrent_connections_register_one_client() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     project.patch("/org/project/config", &json!({ "display_name": "Acme" })).await.expect(200);
@@ -69,7 +69,7 @@ async fn several_servers_on_one_database_register_one_client() {
 }
 
 #[tokio::test]
-async fn a_client_that_the_application_has_forgotten_is_registered_anew_and_ends_what_was_connected_with_it() {
+async fn forgotten_client_is_registered_again() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let oauth = registering(host, &project).await;
@@ -88,7 +88,7 @@ async fn a_client_that_the_application_has_forgotten_is_registered_anew_and_ends
 }
 
 #[tokio::test]
-async fn a_client_whose_secret_ends_soon_is_replaced_and_accounts_keep_the_one_they_have() {
+async fn expiring_client_is_replaced_for_new_accounts() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let oauth = registering(host, &project).await;
@@ -106,7 +106,7 @@ async fn a_client_whose_secret_ends_soon_is_replaced_and_accounts_keep_the_one_t
 }
 
 #[tokio::test]
-async fn where_nobody_registers_the_project_is_told_why_and_nothing_is_made() {
+async fn failed_client_registration_creates_no_account() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let oauth = Oauth::of(host, &project, json!({}), |issuer| {
@@ -126,7 +126,7 @@ async fn where_nobody_registers_the_project_is_told_why_and_nothing_is_made() {
 }
 
 #[tokio::test]
-async fn an_application_reads_who_the_client_is_at_the_address_that_is_its_id() {
+async fn client_id_url_serves_the_client_metadata() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let oauth = Oauth::of(host, &project, json!({}), |issuer| issuer.discovered("CIMD_OAUTH")).await;
@@ -153,7 +153,7 @@ async fn an_application_reads_who_the_client_is_at_the_address_that_is_its_id() 
 }
 
 #[tokio::test]
-async fn the_api_says_who_its_issuer_is_and_that_one_names_itself_in_every_callback() {
+async fn resource_metadata_names_the_issuer() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let oauth = Oauth::of(host, &project, json!({}), |issuer| {

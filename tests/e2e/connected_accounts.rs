@@ -26,7 +26,7 @@ async fn connected_at_once_and_masked_everywhere() {
 }
 
 #[tokio::test]
-async fn short_secrets_are_hidden_whole_and_masking_can_be_turned_off() {
+async fn short_secrets_are_masked_whole() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let config = given::auth_config(&project).await;
@@ -125,7 +125,7 @@ async fn switched_off_on_and_deleted() {
 }
 
 #[tokio::test]
-async fn the_newest_active_account_of_the_user_is_taken() {
+async fn newest_active_account_is_used() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let slug = given::keyed().await;
@@ -139,7 +139,7 @@ async fn the_newest_active_account_of_the_user_is_taken() {
 }
 
 #[tokio::test]
-async fn bearer_and_basic_accounts_connect_and_reach_the_application() {
+async fn bearer_and_basic_accounts_reach_the_provider() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let field = |name: &str, secret: bool| json!({ "name": name, "title": name, "secret": secret });

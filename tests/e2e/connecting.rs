@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::given::{self, Oauth, open, status};
 
 #[tokio::test]
-async fn the_user_scopes_of_an_auth_config_are_asked_of_the_person() {
+async fn user_scopes_are_in_the_authorization_request() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let mut credentials = Issuer::credentials();
@@ -29,7 +29,7 @@ async fn the_user_scopes_of_an_auth_config_are_asked_of_the_person() {
 }
 
 #[tokio::test]
-async fn a_code_comes_by_the_name_that_the_application_gives_it() {
+async fn code_parameter_name_follows_the_scheme() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let oauth = Oauth::of(host, &project, Issuer::credentials(), |issuer| {
@@ -51,7 +51,7 @@ async fn a_code_comes_by_the_name_that_the_application_gives_it() {
 }
 
 #[tokio::test]
-async fn a_browser_that_goes_away_while_its_code_is_exchanged_loses_nothing() {
+async fn disconnected_browser_does_not_abort_code_exchange() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let oauth = Oauth::new(host, &project).await;
@@ -69,7 +69,7 @@ async fn a_browser_that_goes_away_while_its_code_is_exchanged_loses_nothing() {
 }
 
 #[tokio::test]
-async fn an_answer_that_does_not_say_when_a_token_ends_leaves_no_older_word_about_it() {
+async fn missing_expires_in_clears_the_old_expiry() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let oauth = Oauth::new(host, &project).await;
@@ -83,7 +83,7 @@ async fn an_answer_that_does_not_say_when_a_token_ends_leaves_no_older_word_abou
 }
 
 #[tokio::test]
-async fn an_auth_config_that_is_deleted_with_revocation_takes_its_accounts_tokens_back_first() {
+async fn deleting_auth_config_can_revoke_tokens() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let oauth = Oauth::of(host, &project, Issuer::credentials(), |issuer| issuer.discovered("OAUTH2")).await;
@@ -115,7 +115,7 @@ async fn page(project: &Client, url: &str) -> (String, String) {
 }
 
 #[tokio::test]
-async fn the_page_keeps_a_key_only_when_the_application_takes_it_and_says_why_it_does_not() {
+async fn link_page_stores_only_verified_keys() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let oauth = Oauth::new(host, &project).await;
@@ -155,7 +155,7 @@ async fn the_page_keeps_a_key_only_when_the_application_takes_it_and_says_why_it
 }
 
 #[tokio::test]
-async fn a_client_among_the_settings_serves_as_one_that_the_operator_kept_and_each_start_brings_the_newest() {
+async fn oauth_app_from_settings_is_applied_at_start() {
     let slug = given::slug();
     let name = |key: &str| format!("TOOLHOST_OAUTH_APPS__{}__{key}", slug.to_uppercase());
     let setup = given::with_application().with_variable(&name("CLIENT_ID"), "007");

@@ -33,7 +33,7 @@ async fn the_committed_description_is_the_servers_own() {
 }
 
 #[test]
-fn the_table_of_routes_and_the_description_have_the_same_operations() {
+fn routes_and_description_list_the_same_operations() {
     let source = include_str!("../../host/server/src/routes.rs");
     let table = source.split_once("fn table()").expect("the table of routes").1;
     let table: String = table.split_once("\n}").expect("the table ends").0.split_whitespace().collect();
@@ -103,7 +103,7 @@ async fn requests_made_of_the_schemas_get_described_answers() {
 }
 
 #[tokio::test]
-async fn every_described_answer_is_given_and_is_as_described() {
+async fn every_described_response_occurs_as_described() {
     let mut seen = Seen::default();
     let host = Setup::new().with("logs.cassettes", "all").with("limits.rate", "0").start().await;
     successes(&host, &mut seen).await;

@@ -13,7 +13,7 @@ async fn send(client: &Client, operation: &Operation, body: Body) -> Answer {
 }
 
 #[tokio::test]
-async fn every_route_refuses_no_key_a_wrong_key_and_another_kind_of_key() {
+async fn every_route_refuses_missing_or_wrong_keys() {
     let host = Host::shared().await;
     let clients = Clients::of(host, host.new_project().await).await;
     for operation in OPERATIONS.iter().filter(|operation| operation.key() != Key::Nobody) {
@@ -30,7 +30,7 @@ async fn every_route_refuses_no_key_a_wrong_key_and_another_kind_of_key() {
 }
 
 #[tokio::test]
-async fn every_route_knows_both_prefixes_and_answers_a_right_key() {
+async fn every_route_accepts_both_prefixes() {
     let host = Host::shared().await;
     let clients = Clients::of(host, host.new_project().await).await;
     for operation in OPERATIONS.iter().filter(|operation| operation.id() != "org_create") {
@@ -47,7 +47,7 @@ async fn every_route_knows_both_prefixes_and_answers_a_right_key() {
 }
 
 #[tokio::test]
-async fn every_route_with_a_body_refuses_a_bad_one() {
+async fn every_route_refuses_a_malformed_body() {
     let host = Host::shared().await;
     let clients = Clients::of(host, host.new_project().await).await;
     let deep = format!("{{\"a\":{}{}}}", "[".repeat(100), "]".repeat(100));
@@ -77,7 +77,7 @@ async fn every_route_with_a_body_refuses_a_bad_one() {
 }
 
 #[tokio::test]
-async fn every_member_of_a_body_refuses_a_value_of_another_type() {
+async fn every_body_field_refuses_a_wrong_type() {
     let host = Host::shared().await;
     let clients = Clients::of(host, host.new_project().await).await;
     for operation in OPERATIONS.iter().filter(|operation| operation.takes() == Takes::Json) {
@@ -98,7 +98,7 @@ async fn every_member_of_a_body_refuses_a_value_of_another_type() {
 }
 
 #[tokio::test]
-async fn every_route_refuses_other_methods_and_says_which_it_has() {
+async fn every_route_refuses_other_methods() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let paths: BTreeSet<_> = OPERATIONS.iter().map(|operation| (&operation.path, operation.addressed())).collect();
@@ -120,7 +120,7 @@ async fn every_route_refuses_other_methods_and_says_which_it_has() {
 }
 
 #[tokio::test]
-async fn every_answer_has_the_headers_of_the_house() {
+async fn every_response_has_the_standard_headers() {
     let host = Host::shared().await;
     let clients = Clients::of(host, host.new_project().await).await;
     for operation in OPERATIONS.iter().filter(|operation| operation.id() != "org_create") {

@@ -273,7 +273,7 @@ async fn nothing_acknowledged_is_lost_and_nothing_is_torn() {
 /// Large records are created and deleted, so that the store reuses space in its file. The kill
 /// comes during the reuse.
 #[tokio::test]
-async fn nothing_is_lost_while_the_store_writes_over_what_it_let_go() {
+async fn nothing_is_lost_while_space_is_reused() {
     let (kills, acks) = size((12, 700), (60, 3_500));
     let host = survive(Setup::embedded(), Load { kills, acks, things: 4, note: 96 << 10 }).await;
     let folder = host.data().join("store/sled");
@@ -329,7 +329,7 @@ async fn kill(host: Host, acks: &AtomicUsize, after_ms: u64) -> Setup {
 }
 
 #[tokio::test]
-async fn a_publication_is_there_whole_or_not_at_all() {
+async fn publication_is_atomic_across_a_kill() {
     let seed = Dice::seed();
     eprintln!("seed {seed}");
     let mut dice = Dice::new(seed);
@@ -379,7 +379,7 @@ async fn a_publication_is_there_whole_or_not_at_all() {
 }
 
 #[tokio::test]
-async fn a_server_asked_to_stop_finishes_what_it_began() {
+async fn stopping_server_finishes_started_work() {
     let host = Setup::new().with("logs.wait", "false").start().await;
     let tool = given::echo(&host).await;
     let project = host.as_project();

@@ -22,7 +22,7 @@ async fn connected(host: &Host, project: &Client, placement: Value) -> (String, 
 }
 
 #[tokio::test]
-async fn the_application_sees_the_key_and_nobody_else_does() {
+async fn only_the_provider_sees_the_key() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let placements = [
@@ -52,7 +52,7 @@ async fn the_application_sees_the_key_and_nobody_else_does() {
 }
 
 #[tokio::test]
-async fn no_trace_on_disk_or_in_the_servers_own_log() {
+async fn key_is_absent_from_disk_and_log() {
     let application = Host::application();
     let host = Setup::new().with("log", "trace").with_application(&["api.example.com"], application).start().await;
     let project = host.new_project().await;
@@ -74,7 +74,7 @@ async fn no_trace_on_disk_or_in_the_servers_own_log() {
 }
 
 #[tokio::test]
-async fn another_host_a_private_address_or_a_trick_is_refused_with_a_typed_error() {
+async fn disallowed_urls_are_typed_errors() {
     let project = Host::shared().await.new_project().await;
     let slug = given::keyed().await;
     project.connect(slug, "API_KEY", "default", json!({ "api_key": harness::secret() })).await;
@@ -143,7 +143,7 @@ async fn a_redirect_carries_no_credential_away() {
 }
 
 #[tokio::test]
-async fn a_redirect_to_what_is_not_allowed_is_a_typed_error() {
+async fn redirect_to_disallowed_host_is_typed_error() {
     let project = Host::shared().await.new_project().await;
     let slug = given::keyed().await;
     project.connect(slug, "API_KEY", "default", json!({ "api_key": harness::secret() })).await;
@@ -157,7 +157,7 @@ async fn a_redirect_to_what_is_not_allowed_is_a_typed_error() {
 }
 
 #[tokio::test]
-async fn a_redirect_within_the_origin_is_followed_with_the_credential() {
+async fn same_origin_redirect_carries_the_credential() {
     let project = Host::shared().await.new_project().await;
     let slug = given::keyed().await;
     let key = harness::secret();
@@ -236,7 +236,7 @@ async fn a_toolkit_without_an_account_sends_no_credential() {
 }
 
 #[tokio::test]
-async fn without_the_operators_word_no_private_address_is_reached() {
+async fn private_address_needs_operator_permission() {
     // Without the rewrite setting, the same names are unreachable, and the response reveals nothing
     // more.
     let host = Setup::new().start().await;
@@ -266,7 +266,7 @@ fn poster(url: &str) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn a_credential_in_a_body_follows_no_redirect_to_another_origin() {
+async fn body_credential_never_follows_cross_origin_redirect() {
     let application = Host::application();
     let host = Setup::new().with_application(&["api.example.com", "api.example.com:8443"], application).start().await;
     for (origin, follows) in [("", true), ("https://api.example.com", true), ("https://api.example.com:8443", false)] {

@@ -192,7 +192,7 @@ async fn a_folder_in_use_is_refused_by_name() {
 }
 
 #[tokio::test]
-async fn without_the_master_key_nothing_starts_and_nothing_changes() {
+async fn missing_master_key_prevents_start() {
     use std::os::unix::fs::PermissionsExt;
     let (before, dump_before) = filled(5).await;
     let copy = before.copy();
@@ -229,7 +229,7 @@ async fn files_with_secrets_are_for_their_owner_only() {
 }
 
 #[tokio::test]
-async fn a_folder_that_a_newer_version_has_written_is_refused_by_that_name_and_left_as_it_is() {
+async fn folder_of_a_newer_version_is_refused() {
     let (setup, _) = Setup::embedded().start().await.terminate().await;
     let head = setup.data().join("store/HEAD");
     let mut bytes = std::fs::read(&head).unwrap();

@@ -115,7 +115,7 @@ async fn two_on(server: &Arc<Postgres>) -> [Host; 2] {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_database_that_crashes_under_load_loses_nothing_that_was_acknowledged() {
+async fn database_crash_loses_no_acknowledged_write() {
     let server = Postgres::start();
     let [one, two] = two_on(&server).await;
     let load = Load { away: true, ..Load::default() };
@@ -130,7 +130,7 @@ async fn a_database_that_crashes_under_load_loses_nothing_that_was_acknowledged(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn connections_that_are_cut_under_load_lose_nothing_and_double_nothing() {
+async fn cut_connections_lose_and_duplicate_nothing() {
     let [one, two] = two_on(&Postgres::shared()).await;
     let load = Load::default();
     let cuts = async {
@@ -146,7 +146,7 @@ async fn connections_that_are_cut_under_load_lose_nothing_and_double_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_database_that_stands_still_is_answered_for_in_bounded_time_and_used_again_when_it_goes_on() {
+async fn frozen_database_is_reported_within_bounded_time() {
     let server = Postgres::start();
     let [one, two] = two_on(&server).await;
     server.freeze();
@@ -173,7 +173,7 @@ async fn a_database_that_stands_still_is_answered_for_in_bounded_time_and_used_a
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn tables_that_a_newer_version_adds_to_do_not_disturb_an_older_one_at_work() {
+async fn columns_of_a_newer_version_are_tolerated() {
     let [one, two] = two_on(&Postgres::shared()).await;
     let load = Load::default();
     let additions = async {
@@ -207,7 +207,7 @@ async fn tables_that_a_newer_version_adds_to_do_not_disturb_an_older_one_at_work
 }
 
 #[tokio::test]
-async fn a_database_that_cannot_be_used_is_refused_in_words_and_without_its_password() {
+async fn unusable_database_error_hides_the_password() {
     let server = Postgres::shared().database(None).url();
     let (address, _) = server.rsplit_once('/').unwrap();
     let guarded = address.replace("postgres@", &format!("guarded:{MARK}@"));
@@ -228,7 +228,7 @@ async fn a_database_that_cannot_be_used_is_refused_in_words_and_without_its_pass
 }
 
 #[tokio::test]
-async fn an_encrypted_connection_is_made_to_the_server_that_the_right_authority_vouches_for_and_to_no_other() {
+async fn database_certificate_is_verified() {
     let (server, authorities) = Postgres::start_with_tls();
     let setup = Setup::embedded().on(server.database(None));
     let verified = |authority: String, host: &str| {

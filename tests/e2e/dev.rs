@@ -33,7 +33,7 @@ impl Work {
 }
 
 #[tokio::test]
-async fn an_edit_changes_the_answer_and_a_broken_source_does_not() {
+async fn edit_is_served_and_broken_source_ignored() {
     let work = Work::begin("dev-edit");
     let Work { dev, tool, .. } = &work;
     let project = dev.project().await;
@@ -68,7 +68,7 @@ async fn an_edit_changes_the_answer_and_a_broken_source_does_not() {
 }
 
 #[tokio::test]
-async fn the_last_of_many_quick_edits_is_served_and_nothing_is_built_without_a_change() {
+async fn last_of_many_quick_edits_is_served() {
     let work = Work::begin("dev-quick");
     let Work { dev, author, .. } = &work;
     let project = dev.project().await;
@@ -101,7 +101,7 @@ async fn the_last_of_many_quick_edits_is_served_and_nothing_is_built_without_a_c
 }
 
 #[tokio::test]
-async fn an_end_by_signal_leaves_no_server_and_no_folder() {
+async fn signal_leaves_no_server_and_no_folder() {
     for signal in ["INT", "TERM"] {
         let Work { author, dev, .. } = Work::begin("dev-end");
         let project = dev.project().await;
@@ -116,7 +116,7 @@ async fn an_end_by_signal_leaves_no_server_and_no_folder() {
 }
 
 #[tokio::test]
-async fn a_server_that_runs_already_gets_every_build_and_outlives_the_command() {
+async fn dev_publishes_to_a_running_server() {
     let (host, author) = (Host::shared().await, Author::new());
     author.new_toolkit("dev-elsewhere");
     let missing = author.toolkit(&["dev", "dev-elsewhere", "--server", &host.url]);
@@ -167,7 +167,7 @@ async fn an_import_follows_its_overlay() {
 }
 
 #[tokio::test]
-async fn a_toolkit_in_javascript_is_built_again_at_every_change() {
+async fn javascript_toolkit_is_rebuilt_on_change() {
     let author = Author::new();
     assert!(author.toolkit(&["new", "dev-js", "--lang", "js"]).status.success());
     let dev = author.dev("dev-js", &[]);

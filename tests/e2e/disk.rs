@@ -49,7 +49,7 @@ async fn assert_there(client: &Client, accounts: &[String]) {
 }
 
 #[tokio::test]
-async fn a_full_disk_refuses_writes_serves_reads_and_takes_writes_again_without_a_restart() {
+async fn full_disk_refuses_writes_until_space_returns() {
     let setup = Setup::embedded();
     let Some(disk) = SmallDisk::below(&setup, 96) else {
         eprintln!("no small disk can be made here; a write that fails is tested beside");
@@ -88,7 +88,7 @@ async fn a_full_disk_refuses_writes_serves_reads_and_takes_writes_again_without_
 
 /// A file size limit cuts a write off in its middle, and the system ends the process at that point.
 #[tokio::test]
-async fn a_write_that_is_cut_off_takes_nothing_with_it_that_was_acknowledged() {
+async fn truncated_write_loses_no_acknowledged_record() {
     let (mut host, config) = furnished(Setup::embedded()).await;
     let key = host.project_key.clone();
     let mut accounts = Vec::new();
@@ -130,7 +130,7 @@ const BROKEN_SYNC: &str = r#"
 "#;
 
 #[tokio::test]
-async fn after_a_sync_that_failed_once_nothing_is_acknowledged_until_a_new_start_has_looked() {
+async fn failed_sync_stops_acknowledgements_until_restart() {
     let folder = tempfile::tempdir().unwrap();
     let [source, library, trigger] = ["sync.c", "sync.so", "trigger"].map(|name| folder.path().join(name));
     std::fs::write(&source, BROKEN_SYNC).unwrap();

@@ -94,7 +94,7 @@ async fn put(client: &Client, author: &Author, file: &str, headers: &[(&str, &st
 }
 
 #[tokio::test]
-async fn what_was_pushed_is_pulled_by_its_digest_and_its_signature_came_along() {
+async fn pushed_component_is_pulled_with_its_signature() {
     let (registry, author) = (Registry::start().await, Author::new());
     let (public, id) = author.key("k.key");
     author.sign("a.wasm", "k.key");
@@ -126,7 +126,7 @@ async fn a_pull_with_a_key_takes_nothing_else() {
 }
 
 #[tokio::test]
-async fn bytes_that_were_tampered_with_in_the_registry_are_refused() {
+async fn tampered_registry_bytes_are_refused() {
     let (registry, author, host) = (Registry::start().await, Author::new(), Host::shared().await);
     let flip = |digest: &str, from: &str, to: &str| {
         let file = registry.file(digest);
@@ -159,7 +159,7 @@ async fn bytes_that_were_tampered_with_in_the_registry_are_refused() {
 }
 
 #[tokio::test]
-async fn a_tag_that_was_moved_is_refused_where_a_digest_is_named() {
+async fn moved_tag_is_refused_for_a_pinned_digest() {
     let (registry, author) = (Registry::start().await, Author::new());
     let before = author.push(&registry, "a", "a.wasm");
     author.write("other.wasm", Guest::constant());
@@ -172,7 +172,7 @@ async fn a_tag_that_was_moved_is_refused_where_a_digest_is_named() {
 }
 
 #[tokio::test]
-async fn what_is_not_there_is_said_with_what_is() {
+async fn missing_reference_error_lists_existing_ones() {
     let (registry, author) = (Registry::start().await, Author::new());
     author.push(&registry, "20260101_00", "a.wasm");
     let said = author.run(&["pull", &author.at(&registry, "latest")]).failed();
@@ -184,7 +184,7 @@ async fn what_is_not_there_is_said_with_what_is() {
 }
 
 #[tokio::test]
-async fn an_artefact_that_is_no_component_is_refused() {
+async fn non_component_artifact_is_refused() {
     let (registry, author) = (Registry::start().await, Author::new());
     let digest = author.push(&registry, "a", "a.wasm");
     let manifest: Value = serde_json::from_slice(&std::fs::read(registry.file(&digest)).unwrap()).unwrap();
@@ -214,7 +214,7 @@ async fn an_artefact_that_is_no_component_is_refused() {
 }
 
 #[tokio::test]
-async fn a_slug_that_leads_elsewhere_leads_nowhere() {
+async fn path_like_slug_is_refused() {
     let (registry, author, host) = (Registry::start().await, Author::new(), Setup::new().start().await);
     let repository = format!("tools/{}", author.slug);
     let digest = author.push(&registry, "a", "a.wasm");
@@ -243,7 +243,7 @@ async fn a_slug_that_leads_elsewhere_leads_nowhere() {
 }
 
 #[tokio::test]
-async fn a_registry_that_asks_for_a_password_gets_it_from_flags_environment_or_docker() {
+async fn registry_password_sources_are_tried() {
     let (registry, author) = (Registry::start_with_password().await, Author::new());
     let reference = author.at(&registry, "a");
     let push = ["push", &reference, "a.wasm"];
@@ -267,7 +267,7 @@ async fn a_registry_that_asks_for_a_password_gets_it_from_flags_environment_or_d
 }
 
 #[tokio::test]
-async fn a_running_server_and_the_data_of_a_stopped_one_take_a_component_from_a_registry() {
+async fn component_is_added_from_a_registry() {
     let (registry, first, second) = (Registry::start().await, Author::new(), Author::new());
     let digest = first.push(&registry, "a", "a.wasm");
     second.push(&registry, "b", "a.wasm");
@@ -301,7 +301,7 @@ async fn a_running_server_and_the_data_of_a_stopped_one_take_a_component_from_a_
 }
 
 #[tokio::test]
-async fn with_trusted_keys_every_way_in_takes_what_they_signed_and_nothing_else() {
+async fn only_components_signed_by_trusted_keys_publish() {
     let (registry, author) = (Registry::start().await, Author::new());
     let ((ours, id), _) = (author.key("k.key"), author.key("stranger.key"));
     let folder = author.path("folder");
@@ -357,7 +357,7 @@ async fn with_trusted_keys_every_way_in_takes_what_they_signed_and_nothing_else(
 }
 
 #[tokio::test]
-async fn publishing_sends_the_signature_that_stands_beside_the_component() {
+async fn publish_sends_the_adjacent_signature() {
     let author = Author::new();
     let (ours, id) = author.key("k.key");
     let host = Setup::new().with("publish.trusted_keys", ours).start().await;
@@ -372,7 +372,7 @@ async fn publishing_sends_the_signature_that_stands_beside_the_component() {
 }
 
 #[tokio::test]
-async fn a_trusted_key_that_is_none_keeps_the_server_from_starting() {
+async fn invalid_trusted_key_prevents_start() {
     let refused = Setup::new().with("publish.trusted_keys", "nonsense").try_start().await.unwrap_err();
     assert!(refused.output.contains("`nonsense` is not a minisign public key"), "{refused:?}");
 }

@@ -23,7 +23,7 @@ async fn project() -> Client {
 }
 
 #[tokio::test]
-async fn a_folder_of_toolkits_is_published_at_start_and_again_without_harm() {
+async fn toolkit_folder_is_published_idempotently_at_start() {
     let host = Setup::new().with("toolkits", FOLDER).start().await;
     let list = host.as_project().get("/toolkits").await.expect(200);
     let (setup, status) = host.terminate().await;
@@ -36,7 +36,7 @@ async fn a_folder_of_toolkits_is_published_at_start_and_again_without_harm() {
 }
 
 #[tokio::test]
-async fn every_tool_has_a_name_agents_can_use_a_schema_and_examples_that_fit() {
+async fn every_tool_has_valid_slug_schema_and_examples() {
     let project = project().await;
     let tools = project.get("/tools?limit=1000").await.expect(200);
     let tools = tools["items"].as_array().unwrap();
@@ -73,7 +73,7 @@ async fn a_toolkit_that_needs_an_account_says_so() {
 }
 
 #[tokio::test]
-async fn a_credential_that_comes_with_a_call_goes_into_headers_query_and_body_and_is_not_seen_again() {
+async fn per_call_credential_is_sent_and_redacted() {
     let (project, tag, secrets) =
         (project().await, unique(8), [harness::secret(), harness::secret(), harness::secret()]);
     let custom = json!({

@@ -1,4 +1,5 @@
-//! Operations for a vendor's console, billing and command line: the page about them says what the server does.
+//! Operations for a vendor's console, billing and command line: the server does what the page about
+//! them says.
 
 use std::{collections::BTreeSet, path::Path};
 
@@ -7,7 +8,7 @@ use reqwest::Method;
 
 use crate::description::OPERATIONS;
 
-/// Method, path and what the page says, for each operation on it.
+/// Returns method, path and documented state of each operation on the page.
 fn told() -> Vec<(String, String, String)> {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/api.md");
     let operation = |row: Vec<String>| {
@@ -18,7 +19,7 @@ fn told() -> Vec<(String, String, String)> {
 }
 
 #[test]
-fn what_the_page_says_is_served_stands_in_the_table_of_routes_and_nothing_else_does() {
+fn documented_operations_match_the_routes() {
     let told = told();
     assert!(told.len() > 30, "{told:?}");
     for (method, path, state) in told {
@@ -29,7 +30,7 @@ fn what_the_page_says_is_served_stands_in_the_table_of_routes_and_nothing_else_d
 }
 
 #[tokio::test]
-async fn what_makes_no_sense_here_answers_501_with_what_to_do_instead() {
+async fn unsupported_operations_answer_501_with_a_hint() {
     let client = Host::shared().await.anonymous();
     for (method, path, state) in told() {
         let path = path.replace("{slug}", "x").replace("{session_config_id}", "x").replace("{id}", "x");
@@ -46,7 +47,7 @@ async fn what_makes_no_sense_here_answers_501_with_what_to_do_instead() {
 }
 
 #[test]
-fn the_page_has_every_operation_that_is_answered_501() {
+fn every_501_operation_is_documented() {
     let source = include_str!("../../host/server/src/routes.rs");
     let entries = source.split("Elsewhere { method: MethodFilter::").skip(1);
     let served: BTreeSet<_> = entries

@@ -1,4 +1,5 @@
-//! A refresh that is cut off, overtaken or late: an account keeps the token that its application knows, and none is used that it does not.
+//! A refresh that is interrupted, overtaken or late: an account keeps the token that its provider
+//! knows, and no other token is used.
 
 use harness::{
     Answer, BucketService, Client, Database, Host, Issuer, Postgres, client::Body, fake_app, guest, host::Setup,
@@ -9,9 +10,9 @@ use serde_json::json;
 
 use crate::given::{self, Oauth};
 
-/// So long another server leaves a refresh alone, in seconds.
+/// Lease during which another server does not refresh the token, in seconds.
 const LEASE: &str = "1";
-/// Commits a renewed token only when nobody waits any more.
+/// Trigger that delays the commit of a refreshed token until no caller waits for it.
 const STALLED: &str = "
     create function stalled() returns trigger language plpgsql as $$ begin
         if json_typeof(new.body->'lease') = 'null' then perform pg_sleep(3600); end if;
@@ -26,7 +27,7 @@ async fn status(project: &Client, id: &str) -> (String, String) {
     (text("status"), text("status_reason"))
 }
 
-/// An account whose token has ended, and whose next one lasts.
+/// Connects an account whose access token has expired and whose next one is long-lived.
 async fn ended(host: &Host, project: &Client) -> (Oauth, String) {
     let oauth = Oauth::of(host, project, Issuer::credentials(), |issuer| issuer.discovered("OAUTH2")).await;
     oauth.issuer.set(|settings| settings.lifetime = 1);
@@ -36,14 +37,14 @@ async fn ended(host: &Host, project: &Client) -> (Oauth, String) {
     (oauth, id)
 }
 
-/// Runs the tool against a server that may die meanwhile.
+/// Executes the tool on a server that may end before it responds.
 async fn execute(oauth: &Oauth, project: &Client) -> Result<Answer, reqwest::Error> {
     let path = format!("/tools/execute/{}", guest::tool(&oauth.slug));
     let body = json!({ "arguments": { "url": oauth.me() }, "user_id": "default", "version": "latest" });
     project.try_send(Method::POST, &path, Body::Json(body), &[]).await
 }
 
-/// Runs the tool until that succeeds.
+/// Executes the tool until it succeeds.
 async fn goes_on(oauth: &Oauth, project: &Client) {
     wait_until("the account runs again", || async { oauth.execute(project).await.status == 200 }).await;
 }
@@ -58,7 +59,7 @@ fn on_database(database: Database, bucket: &BucketService) -> Setup {
 }
 
 #[tokio::test]
-async fn a_server_that_dies_before_the_application_has_renewed_anything_leaves_an_account_that_goes_on() {
+async fn kill_before_refresh_keeps_the_account_usable() {
     let host = given::with_application().with("connections.refresh_lease_s", LEASE).start().await;
     let project = host.as_project();
     let (oauth, id) = ended(&host, &project).await;
@@ -75,7 +76,7 @@ async fn a_server_that_dies_before_the_application_has_renewed_anything_leaves_a
 }
 
 #[tokio::test]
-async fn a_server_that_dies_with_the_answer_under_way_leaves_an_account_that_goes_on_where_old_tokens_stay_good() {
+async fn kill_during_refresh_response_keeps_reusable_tokens() {
     let host = given::with_application().with("connections.refresh_lease_s", LEASE).start().await;
     let project = host.as_project();
     let (oauth, id) = ended(&host, &project).await;
@@ -94,7 +95,7 @@ async fn a_server_that_dies_with_the_answer_under_way_leaves_an_account_that_goe
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_dies_between_answer_and_commit_tries_the_old_token_once_and_says_what_is_not_known() {
+async fn kill_before_commit_tries_old_token_once() {
     let bucket = BucketService::start();
     let host = on_database(Postgres::shared().database(None), &bucket).start().await;
     let project = host.as_project();
@@ -124,7 +125,7 @@ async fn a_server_that_dies_between_answer_and_commit_tries_the_old_token_once_a
 }
 
 #[tokio::test]
-async fn a_server_that_dies_after_the_commit_leaves_nothing_to_be_done() {
+async fn kill_after_commit_keeps_the_new_token() {
     let host = given::with_application().start().await;
     let project = host.as_project();
     let (oauth, id) = ended(&host, &project).await;
@@ -135,7 +136,8 @@ async fn a_server_that_dies_after_the_commit_leaves_nothing_to_be_done() {
     assert_eq!((status(&project, &id).await.0, refreshed(&oauth)), ("ACTIVE".into(), 1));
 }
 
-/// Two servers on one database, a project of which both know, that sees tokens in full, and an account whose token has ended.
+/// Starts two servers on one database. Returns them with two clients of a project that shows tokens
+/// unmasked, and an account whose token has expired.
 async fn two(bucket: &BucketService) -> ([Host; 2], [Client; 2], Oauth, String) {
     let one = on_database(Postgres::shared().database(None), bucket).start().await;
     let other = one.setup().another().start().await;
@@ -156,10 +158,11 @@ async fn token(project: &Client, id: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_stood_still_past_its_lease_writes_nothing_over_the_newer_token() {
+async fn stale_lease_holder_cannot_overwrite_newer_token() {
     let bucket = BucketService::start();
     let ([one, _other], [first, second], oauth, id) = two(&bucket).await;
-    // An application whose old refresh tokens stay good; where they do not, nobody can save the account.
+    // The provider accepts used refresh tokens again. With a provider that does not, the account
+    // cannot be saved.
     oauth.issuer.set(|settings| settings.rotate = false);
     oauth.issuer.hold(true);
     let (late, newer) = tokio::join!(execute(&oauth, &first), async {
@@ -179,7 +182,7 @@ async fn a_server_that_stood_still_past_its_lease_writes_nothing_over_the_newer_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_refusal_that_comes_after_another_server_has_renewed_the_token_ends_nothing() {
+async fn late_refusal_does_not_expire_refreshed_account() {
     let bucket = BucketService::start();
     let ([_one, _other], [first, second], oauth, id) = two(&bucket).await;
     oauth.issuer.catch_next();
@@ -194,7 +197,7 @@ async fn a_refusal_that_comes_after_another_server_has_renewed_the_token_ends_no
 }
 
 #[tokio::test]
-async fn an_account_that_nobody_uses_is_refreshed_all_the_same() {
+async fn idle_account_is_refreshed() {
     let host = given::with_application().with("connections.idle_refresh_s", "1").start().await;
     let project = host.as_project();
     let (oauth, id) = ended(&host, &project).await;
@@ -203,7 +206,7 @@ async fn an_account_that_nobody_uses_is_refreshed_all_the_same() {
 }
 
 #[tokio::test]
-async fn what_a_refresh_brings_for_an_account_that_was_deleted_meanwhile_is_given_back() {
+async fn token_refreshed_for_deleted_account_is_revoked() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let (oauth, id) = ended(host, &project).await;

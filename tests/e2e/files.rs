@@ -1,4 +1,5 @@
-//! Files: uploaded once by a link, read by tools, answered as links, and gone with their project.
+//! Files: uploaded once by a link, read by tools, returned as links, and deleted with their
+//! project.
 
 use harness::{Answer, BucketService, Client, Guest, Host, client::Exchanged, guest, host::Setup, unique, wait_until};
 use md5::{Digest, Md5};
@@ -8,7 +9,7 @@ use tokio::sync::OnceCell;
 
 use crate::given;
 
-/// Publishes a toolkit whose tool copies the file it is given; its slug.
+/// Publishes a toolkit whose tool copies the given file, and returns its slug.
 pub(crate) async fn copier(host: &Host) -> String {
     let slug = given::slug();
     let mut manifest = guest::manifest(&slug);
@@ -27,7 +28,7 @@ pub(crate) async fn copier(host: &Host) -> String {
     slug
 }
 
-/// The one of the shared server.
+/// Returns the copying toolkit of the shared server.
 async fn shared() -> (&'static Host, &'static str) {
     static SLUG: OnceCell<String> = OnceCell::const_new();
     let host = Host::shared().await;
@@ -66,7 +67,7 @@ async fn copy(project: &Client, slug: &str, key: &str) -> Answer {
     project.execute(&guest::tool(slug), json!({ "file": file })).await
 }
 
-/// Uploads a file and answers its key.
+/// Uploads a file and returns its key.
 async fn uploaded(project: &Client, slug: &str, bytes: &[u8]) -> String {
     let asked = ask(project, slug, bytes, json!({})).await.expect(200);
     assert_eq!(put(project, url(&asked), bytes).await.status, 200);
@@ -74,7 +75,7 @@ async fn uploaded(project: &Client, slug: &str, bytes: &[u8]) -> String {
 }
 
 #[tokio::test]
-async fn an_uploaded_file_reaches_the_tool_and_what_it_makes_comes_back_as_a_link() {
+async fn uploaded_file_reaches_tool_and_output_is_linked() {
     let (host, slug) = shared().await;
     let project = host.new_project().await;
     let bytes = [unique(1000).into_bytes(), vec![0, 255, 10]].concat();
@@ -99,7 +100,7 @@ async fn an_uploaded_file_reaches_the_tool_and_what_it_makes_comes_back_as_a_lin
 }
 
 #[tokio::test]
-async fn the_same_content_for_the_same_tool_is_uploaded_once() {
+async fn identical_content_is_uploaded_once() {
     let (host, slug) = shared().await;
     let project = host.new_project().await;
     let bytes = unique(100).into_bytes();
@@ -132,7 +133,7 @@ async fn the_same_content_for_the_same_tool_is_uploaded_once() {
 }
 
 #[tokio::test]
-async fn other_bytes_than_those_announced_are_refused_and_not_kept() {
+async fn upload_with_wrong_digest_is_refused() {
     let (host, slug) = shared().await;
     let project = host.new_project().await;
     let bytes = unique(100).into_bytes();
@@ -148,7 +149,7 @@ async fn other_bytes_than_those_announced_are_refused_and_not_kept() {
 }
 
 #[tokio::test]
-async fn a_file_has_a_largest_size_and_files_of_a_call_have_it_together() {
+async fn file_size_limit_covers_a_whole_call() {
     let host = Setup::new().with("files.size_mib", "1").start().await;
     let slug = copier(&host).await;
     let project = host.as_project();
@@ -199,7 +200,7 @@ async fn a_link_that_was_changed_opens_nothing() {
 }
 
 #[tokio::test]
-async fn a_request_that_names_what_is_not_there_or_no_name_is_refused() {
+async fn upload_request_with_invalid_names_is_refused() {
     let (host, slug) = shared().await;
     let project = host.new_project().await;
     let long = "x".repeat(256);
@@ -242,7 +243,7 @@ async fn another_projects_file_is_not_found() {
 }
 
 #[tokio::test]
-async fn an_empty_text_where_a_file_may_stand_is_dropped() {
+async fn empty_file_argument_is_dropped() {
     let (host, slug) = shared().await;
     let project = host.new_project().await;
     let answer = project.execute(&guest::tool(slug), json!({ "file": "", "other": "" })).await;
@@ -271,7 +272,7 @@ async fn with_its_project_a_file_is_gone() {
 }
 
 #[tokio::test]
-async fn files_of_a_bucket_pass_through_the_server_and_survive_a_restart() {
+async fn bucket_files_survive_a_restart() {
     let service = BucketService::start();
     let host = Setup::new().in_bucket(&service).start().await;
     let slug = copier(&host).await;
@@ -288,7 +289,7 @@ async fn files_of_a_bucket_pass_through_the_server_and_survive_a_restart() {
 }
 
 #[tokio::test]
-async fn a_bucket_that_signs_takes_and_gives_files_itself() {
+async fn presigned_bucket_serves_files_directly() {
     let service = BucketService::start();
     let host = Setup::new().in_bucket(&service).with("s3.presigned", "true").start().await;
     let (slug, project) = (copier(&host).await, host.as_project());

@@ -1,4 +1,5 @@
-//! Requests that a program makes of the description, good and bad: no fault of the server, no answer it does not tell of.
+//! Requests generated from the description, valid and invalid: the server never fails, and every
+//! response is described.
 
 use std::{
     path::{Path, PathBuf},
@@ -13,7 +14,7 @@ use crate::{
     given,
 };
 
-/// A refusal of what the server does not have is no fault of it.
+/// Settings of the program. A refusal for a feature that is not configured is not a server error.
 const SETTINGS: &str = r#"
 [checks.not_a_server_error]
 expected-statuses = ["2xx", "3xx", "4xx", "501"]
@@ -22,7 +23,7 @@ const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_co
                       unsupported_method,allow_header_conformance";
 
 #[tokio::test]
-async fn generated_requests_meet_no_fault_and_no_answer_that_is_not_described() {
+async fn generated_requests_get_only_described_responses() {
     let host = Setup::new().start().await;
     let manifest = guest::manifest_with_key(&given::slug(), given::bearer());
     host.publish(Guest::echo().component(), &manifest).await;
@@ -38,7 +39,7 @@ async fn generated_requests_meet_no_fault_and_no_answer_that_is_not_described() 
     }
 }
 
-/// Runs the program on every operation of one kind of key.
+/// Runs the program on every operation that takes one kind of key.
 fn try_out(host: &Host, key: Key, header: &str) -> Finished {
     let folder = TempDir::new().unwrap();
     let settings = folder.path().join("settings.toml");
@@ -48,7 +49,7 @@ fn try_out(host: &Host, key: Key, header: &str) -> Finished {
     command.args(["--url", &format!("{}/api/v3.1", host.url), "--header", header, "--checks", CHECKS]);
     command.args(["--phases", "examples,coverage,fuzzing", "--max-examples", "10", "--seed", "1", "--no-shrink"]);
     command.args(["--suppress-health-check", "all", "--warnings", "off", "--no-color", "--request-timeout", "60"]);
-    // It cannot make components; what is no component is sent in `refused`.
+    // The program cannot generate components. Invalid components are tested in `refused`.
     let made = |operation: &&Operation| operation.key() == key && operation.takes() != Takes::Component;
     for operation in OPERATIONS.iter().filter(made) {
         command.args(["--include-operation-id", operation.id()]);
@@ -60,7 +61,7 @@ fn description() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/openapi.json")
 }
 
-/// Where `tests/setup` puts it.
+/// Returns the path at which `tests/setup` installs the program.
 fn program() -> PathBuf {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/parts/schemathesis-4.32.5/bin/st");
     assert!(path.is_file(), "{} is not there: run `tests/setup`", path.display());

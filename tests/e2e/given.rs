@@ -1,4 +1,4 @@
-//! What tests find already done.
+//! Shared fixtures of the tests.
 
 use harness::{
     Answer, Client, FakeApp, Guest, Host, Issuer,
@@ -12,25 +12,26 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
-/// A toolkit slug that nobody else uses.
+/// Returns a unique toolkit slug.
 pub(crate) fn slug() -> String {
     format!("t{}", unique(6))
 }
 
-/// A published toolkit whose tool answers its arguments; its tool.
+/// Publishes a toolkit whose tool returns its arguments, and returns the tool.
 pub(crate) async fn echo(host: &Host) -> String {
     let slug = slug();
     host.publish(Guest::echo().component(), &guest::manifest(&slug)).await;
     guest::tool(&slug)
 }
 
-/// The echo tool that tests of the shared server have in common.
+/// Returns the echo tool that tests of the shared server have in common.
 pub(crate) async fn shared_echo() -> &'static str {
     static TOOL: OnceCell<String> = OnceCell::const_new();
     TOOL.get_or_init(|| async { echo(Host::shared().await).await }).await
 }
 
-/// A toolkit of the shared server that wants an API key; its slug. Its tool fetches what it is told to.
+/// Returns the slug of a toolkit on the shared server that requires an API key. Its tool fetches
+/// the given address.
 pub(crate) async fn keyed() -> &'static str {
     static SLUG: OnceCell<String> = OnceCell::const_new();
     SLUG.get_or_init(|| async {
@@ -41,12 +42,12 @@ pub(crate) async fn keyed() -> &'static str {
     .await
 }
 
-/// A key goes where most applications want it.
+/// Returns the placement of a key as a bearer token.
 pub(crate) fn bearer() -> Value {
     json!({ "in": "header", "name": "authorization", "value": "Bearer {api_key}" })
 }
 
-/// An auth config for [`keyed`]; its id.
+/// Creates an auth config for [`keyed`] and returns its id.
 pub(crate) async fn auth_config(client: &harness::Client) -> String {
     let body = json!({
         "toolkit": { "slug": keyed().await },
@@ -56,7 +57,7 @@ pub(crate) async fn auth_config(client: &harness::Client) -> String {
     made["auth_config"]["id"].as_str().unwrap().to_owned()
 }
 
-/// The request that connects an account with a key to an auth config.
+/// Returns the request that connects an account with a key to an auth config.
 pub(crate) fn account(config: &str, user: &str, key: &str) -> Value {
     json!({
         "auth_config": { "id": config },
@@ -64,7 +65,7 @@ pub(crate) fn account(config: &str, user: &str, key: &str) -> Value {
     })
 }
 
-/// A manifest whose accounts have a note besides their key, which may be large: secrets may not.
+/// Manifest whose accounts have a note besides their key. A note may be large; secrets may not.
 pub(crate) fn manifest_with_note(slug: &str) -> Value {
     let mut manifest = guest::manifest_with_key(slug, bearer());
     let note = json!({ "name": "note", "title": "Note", "secret": false });
@@ -72,39 +73,41 @@ pub(crate) fn manifest_with_note(slug: &str) -> Value {
     manifest
 }
 
-/// The same as [`account`] with a note of so many bytes, for [`manifest_with_note`].
+/// Account for [`manifest_with_note`] with a note of the given size in bytes.
 pub(crate) fn account_with_note(config: &str, user: &str, key: &str, bytes: usize) -> Value {
     let mut account = account(config, user, key);
     account["connection"]["state"]["val"]["note"] = "x".repeat(bytes).into();
     account
 }
 
-/// Opens an address as a browser does, and goes nowhere from there.
+/// Opens an address as a browser does, without following redirects.
 pub(crate) async fn open(client: &Client, url: &str) -> Exchanged {
     client.exchange(Method::GET, url, &[], Vec::new()).await
 }
 
-/// Where an account stands; empty when there is none.
+/// Returns the status of an account; empty if it does not exist.
 pub(crate) async fn status(project: &Client, id: &str) -> String {
     let read = project.get(&format!("/connected_accounts/{id}")).await;
     if read.status == 200 { read["status"].as_str().unwrap().to_owned() } else { String::new() }
 }
 
-/// A server of one's own that reaches the application of the shared one.
+/// Returns settings of a separate server that reaches the fake provider of the shared one.
 pub(crate) fn with_application() -> Setup {
     Setup::new().with_application(&fake_app::HOSTS, Host::application())
 }
 
-/// A toolkit whose accounts are connected at an authorization server, and that toolkit's auth config in a project.
+/// A toolkit whose accounts are connected at an authorization server, and its auth config in a
+/// project.
 pub(crate) struct Oauth {
-    /// Of the server at the application.
+    /// Tag of the authorization server at the fake provider.
     pub tag: String,
     pub slug: String,
     pub config: String,
     pub issuer: Issuer,
 }
 
-/// Publishes a toolkit whose accounts are connected at an authorization server of its own: the slug, the server's tag, the server.
+/// Publishes a toolkit whose accounts are connected at a separate authorization server. Returns the
+/// slug, the server's tag and the server.
 pub(crate) async fn oauth_toolkit(host: &Host) -> (String, String, Issuer) {
     let (slug, tag) = (slug(), unique(8));
     let application: &FakeApp = Host::application();
@@ -114,14 +117,14 @@ pub(crate) async fn oauth_toolkit(host: &Host) -> (String, String, Issuer) {
     (slug, tag, issuer)
 }
 
-/// An auth config with a client of the project's own; its id.
+/// Creates an auth config with an OAuth client of the project and returns its id.
 pub(crate) async fn oauth_config(project: &Client, slug: &str, credentials: Value) -> String {
     let config = json!({ "type": "use_custom_auth", "authScheme": "OAUTH2", "credentials": credentials });
     let body = json!({ "toolkit": { "slug": slug }, "auth_config": config });
     project.post("/auth_configs", &body).await.expect(201)["auth_config"]["id"].as_str().unwrap().to_owned()
 }
 
-/// The operator's client for a toolkit.
+/// Returns the OAuth app of the operator for a toolkit.
 pub(crate) fn oauth_app() -> Value {
     json!({ "client_id": CLIENT_ID, "client_secret": CLIENT_SECRET })
 }
@@ -131,7 +134,8 @@ impl Oauth {
         Self::of(host, project, Issuer::credentials(), Issuer::scheme).await
     }
 
-    /// With a scheme that its issuer describes so, and an auth config with these credentials.
+    /// Publishes a toolkit with the scheme that `scheme` makes of its issuer, and creates an auth
+    /// config with these credentials.
     pub(crate) async fn of(
         host: &Host,
         project: &Client,
@@ -149,7 +153,7 @@ impl Oauth {
         Self { tag, slug, config: made["auth_config"]["id"].as_str().unwrap().to_owned(), issuer }
     }
 
-    /// The same with a toolkit that knows where its application takes tokens back.
+    /// Publishes the same with a toolkit that knows the provider's revocation endpoint.
     pub(crate) async fn revoking(host: &Host, project: &Client) -> Self {
         let (slug, tag) = (slug(), unique(8));
         let issuer = Host::application().issuer(&tag);
@@ -160,14 +164,14 @@ impl Oauth {
         Self { tag, slug, config, issuer }
     }
 
-    /// Asks for an account of the default user.
+    /// Starts a connection attempt of the default user.
     pub(crate) async fn begin(&self, project: &Client, callback_url: &str) -> Answer {
         let connection = json!({ "user_id": "default", "callback_url": callback_url });
         let body = json!({ "auth_config": { "id": self.config }, "connection": connection });
         project.post("/connected_accounts", &body).await.expect(201)
     }
 
-    /// Connects an account of the default user; its id.
+    /// Connects an account of the default user and returns its id.
     pub(crate) async fn connect(&self, project: &Client) -> String {
         let made = self.begin(project, "https://app.example/done").await;
         let back = self.issuer.visit(made["redirect_url"].as_str().unwrap()).await;
@@ -176,17 +180,17 @@ impl Oauth {
         made["id"].as_str().unwrap().to_owned()
     }
 
-    /// An address that answers whoever shows a good token.
+    /// Returns an address that requires a valid access token.
     pub(crate) fn me(&self) -> String {
         format!("{}/api/me", self.issuer.url())
     }
 
-    /// Runs the tool of the toolkit for the default user.
+    /// Executes the toolkit's tool for the default user.
     pub(crate) async fn execute(&self, project: &Client) -> Answer {
         project.execute(&guest::tool(&self.slug), json!({ "url": self.me() })).await
     }
 
-    /// The tokens that the application saw, oldest first.
+    /// Returns the tokens that the provider received, oldest first.
     pub(crate) fn tokens_used(&self) -> Vec<String> {
         let seen = Host::application().seen(&self.tag);
         let calls = seen.iter().filter(|seen| seen.path.ends_with("/api/me"));

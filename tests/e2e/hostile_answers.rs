@@ -1,17 +1,17 @@
-//! What comes back from an application, or from whoever pretends to be one: what each case answers, where the account then stands,
-//! and how often the application was asked.
+//! Responses of a provider or of an impostor: the result of each case, the resulting status of the
+//! account, and the number of requests to the provider.
 
 use harness::{Client, Host, fake_app::percent, issuer::Fault};
 use serde_json::json;
 
 use crate::given::{Oauth, open, status};
 
-/// How often a place of the application was asked.
+/// Returns the number of requests to a path of the provider.
 fn asked(oauth: &Oauth, place: &str) -> usize {
     Host::application().seen(&oauth.tag).iter().filter(|seen| seen.path.ends_with(place)).count()
 }
 
-/// A way that has begun: the account, what the browser comes back with, and of that the `state`.
+/// Starts a connection attempt and returns the account, the callback address, and its `state`.
 async fn begun(oauth: &Oauth, project: &Client) -> (String, String, String) {
     let made = oauth.begin(project, "https://app.example/done").await;
     let back = oauth.issuer.visit(made["redirect_url"].as_str().unwrap()).await;
@@ -20,14 +20,15 @@ async fn begun(oauth: &Oauth, project: &Client) -> (String, String, String) {
 }
 
 #[tokio::test]
-async fn what_is_no_callback_of_the_flow_spends_its_state_or_nothing() {
+async fn invalid_callback_consumes_at_most_its_state() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let oauth = Oauth::new(host, &project).await;
     let other = Oauth::new(host, &project).await;
     let callback = format!("{}/api/v3/toolkits/auth/callback", host.url);
     let hostile = percent("\"><script>alert(1)</script>");
-    // What comes back, the error that the browser is sent on with, and whether a code was sent to the application.
+    // Query of the callback, error reported to the project, and number of codes sent to the
+    // provider.
     let cases = [
         ("the application has not asked yet", "state=STATE", "invalid_response", 0),
         ("two codes", "code=a&code=b&state=STATE", "invalid_response", 0),
@@ -70,7 +71,7 @@ async fn what_is_no_callback_of_the_flow_spends_its_state_or_nothing() {
 }
 
 #[tokio::test]
-async fn what_is_no_token_connects_nobody_and_is_asked_for_once() {
+async fn invalid_token_response_fails_without_retry() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let oauth = Oauth::new(host, &project).await;
@@ -96,7 +97,7 @@ async fn what_is_no_token_connects_nobody_and_is_asked_for_once() {
 }
 
 #[tokio::test]
-async fn a_lifetime_that_is_none_is_no_lifetime() {
+async fn invalid_token_lifetime_is_ignored() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let oauth = Oauth::new(host, &project).await;
@@ -111,7 +112,7 @@ async fn a_lifetime_that_is_none_is_no_lifetime() {
 }
 
 #[tokio::test]
-async fn a_refresh_that_brings_no_refresh_token_leaves_the_old_one() {
+async fn refresh_without_new_refresh_token_keeps_old() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let oauth = Oauth::new(host, &project).await;
@@ -125,7 +126,7 @@ async fn a_refresh_that_brings_no_refresh_token_leaves_the_old_one() {
 }
 
 #[tokio::test]
-async fn nothing_of_a_hostile_error_is_on_the_servers_own_page() {
+async fn hostile_error_text_is_not_shown() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let oauth = Oauth::new(host, &project).await;

@@ -13,7 +13,8 @@ async fn send(client: &Client, path: &str, body: &Value, key: &str) -> Answer {
     client.send(Method::POST, path, Body::Json(body.clone()), &[("idempotency-key", key)]).await
 }
 
-/// A server with a tool that fetches what it is told to, and the call that has it fetch.
+/// Starts a server with a tool that fetches an address, and returns a function that builds its
+/// call.
 async fn fetching(application: &FakeApp) -> (Host, impl Fn(&str) -> (String, Value)) {
     let host = Setup::new().with_application(&["api.example.com"], application).start().await;
     let slug = given::slug();
@@ -25,7 +26,7 @@ async fn fetching(application: &FakeApp) -> (Host, impl Fn(&str) -> (String, Val
 }
 
 #[tokio::test]
-async fn a_creation_sent_again_answers_the_same_and_creates_nothing() {
+async fn repeated_creation_replays_the_response() {
     let project = Host::shared().await.new_project().await;
     let config = given::auth_config(&project).await;
     let body = given::account(&config, "ada", &harness::secret());
@@ -38,7 +39,7 @@ async fn a_creation_sent_again_answers_the_same_and_creates_nothing() {
 }
 
 #[tokio::test]
-async fn a_key_stands_for_one_request_of_one_api_key() {
+async fn idempotency_key_is_bound_to_one_request() {
     let host = Host::shared().await;
     let (one, other) = (host.new_project().await, host.new_project().await);
     let tool = format!("/tools/execute/{}", given::shared_echo().await);
@@ -85,7 +86,7 @@ async fn duplicates_that_come_at_once_run_once() {
 }
 
 #[tokio::test]
-async fn an_answer_is_given_again_after_a_killed_server_has_come_back() {
+async fn response_is_replayed_after_a_kill() {
     let application = FakeApp::start();
     let (host, call) = fetching(&application).await;
     let tag = unique(8);
@@ -97,7 +98,7 @@ async fn an_answer_is_given_again_after_a_killed_server_has_come_back() {
 }
 
 #[tokio::test]
-async fn a_request_that_a_kill_cut_off_is_never_done_again() {
+async fn killed_request_is_never_executed_again() {
     let application = FakeApp::start();
     let (host, call) = fetching(&application).await;
     let tag = unique(8);
@@ -116,7 +117,7 @@ async fn a_request_that_a_kill_cut_off_is_never_done_again() {
 }
 
 #[tokio::test]
-async fn a_client_that_hangs_up_finds_the_answer_later() {
+async fn disconnected_client_can_fetch_the_response_later() {
     let application = FakeApp::start();
     let (host, call) = fetching(&application).await;
     let tag = unique(8);
@@ -132,7 +133,7 @@ async fn a_client_that_hangs_up_finds_the_answer_later() {
 }
 
 #[tokio::test]
-async fn what_tools_answer_is_not_kept_for_a_project_that_stores_no_data() {
+async fn tool_results_follow_the_log_setting() {
     let project = Host::shared().await.new_project().await;
     project.patch("/org/project/config", &json!({ "log_visibility_setting": "dont_store_data" })).await.expect(200);
     let tool = format!("/tools/execute/{}", given::shared_echo().await);
@@ -143,7 +144,7 @@ async fn what_tools_answer_is_not_kept_for_a_project_that_stores_no_data() {
 }
 
 #[tokio::test]
-async fn a_kept_answer_is_sealed() {
+async fn stored_response_is_encrypted() {
     let host = Setup::embedded().start().await;
     let body = json!({ "name": unique(8), "should_create_api_key": true });
     let made = send(&host.as_org(), NEW, &body, "k").await.expect(200);

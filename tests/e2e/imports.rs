@@ -1,4 +1,4 @@
-//! Toolkits that are made of descriptions, from the author's command to a call with a credential.
+//! Toolkits generated from API descriptions, from the author's command to a call with a credential.
 
 use std::{env, fs, path::Path};
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::given;
 
-/// Runs the author's command as on a machine of an author, where the guest is compiled once.
+/// Runs the author's command with the author's cache, in which the guest is compiled once.
 #[expect(clippy::disallowed_methods, reason = "the folders of the person who runs the tests")]
 fn as_author(folder: &Path, arguments: &[&str]) -> Value {
     let [cache, target] = [author::cache(), author::target()].map(|path| path.display().to_string());
@@ -18,7 +18,7 @@ fn as_author(folder: &Path, arguments: &[&str]) -> Value {
     serde_json::from_str(&toolkit(folder, &variables, arguments).succeeded()).unwrap()
 }
 
-/// Imports a description and publishes what comes out.
+/// Imports a description and publishes the result.
 async fn imported(host: &Host, slug: &str, description: &str, more: &[&str]) -> Value {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("api.yaml"), description).unwrap();
@@ -62,7 +62,7 @@ paths:
 "##;
 
 #[tokio::test]
-async fn an_imported_tool_sends_what_the_description_says_with_the_accounts_key() {
+async fn imported_tool_sends_the_described_request() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let slug = given::slug();
@@ -126,7 +126,7 @@ async fn an_overlay_chooses_renames_and_fixes() {
 }
 
 #[test]
-fn imports_in_a_folder_of_toolkits_are_built_and_checked_with_the_others() {
+fn imports_are_built_with_other_toolkits() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("api.yaml"), DESCRIPTION).unwrap();
     for slug in ["one", "two"] {

@@ -1,4 +1,4 @@
-//! What belongs to another project does not exist.
+//! Records of another project are reported as not found.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ use crate::{
 
 const REQUEST: &str = "isolation-probe";
 
-/// Everything a project has, by the kind of id.
+/// Records of a project, by the kind of id.
 struct Possessions {
     client: Client,
     ids: BTreeMap<&'static str, String>,
@@ -31,7 +31,7 @@ impl Possessions {
         Self { client, ids }
     }
 
-    /// All that can be read of it.
+    /// Returns everything readable of the project.
     async fn state(&self) -> Vec<String> {
         let mut state = Vec::new();
         for path in ["/auth_configs?show_disabled=true", "/connected_accounts"] {
@@ -53,24 +53,24 @@ fn place(kind: &str) -> &'static str {
     }
 }
 
-/// The kinds of id that operations of a project take in their paths.
+/// Returns the kinds of id that operations of a project take in their paths.
 fn kinds() -> BTreeSet<&'static str> {
     let of_projects = OPERATIONS.iter().filter(|operation| operation.key() == Key::Project);
     of_projects.flat_map(|operation| operation.unknown()).filter_map(|(_, unknown)| kind(unknown)).collect()
 }
 
-/// The kind of an id; none when it is another parameter.
+/// Returns the kind of an id; none for another parameter.
 fn kind(unknown: &'static str) -> Option<&'static str> {
     unknown.strip_suffix("_AAAAAAAAAAAA")
 }
 
-/// Sends it so that two answers can be compared byte by byte.
+/// Sends a request such that two responses can be compared byte by byte.
 async fn probe(client: &Client, method: &str, path: &str, body: &Value) -> Answer {
     let body = if body.is_null() { Body::None } else { Body::Json(body.clone()) };
     client.send(Method::from_bytes(method.as_bytes()).unwrap(), path, body, &[("x-request-id", REQUEST)]).await
 }
 
-/// Every place where an id of a project can stand: method, path, body.
+/// Returns every position at which an id of a project can occur: method, path, body.
 fn places(wanted: &str) -> Vec<(&'static str, String, Value)> {
     let mut places = Vec::new();
     for operation in OPERATIONS.iter().filter(|operation| operation.key() == Key::Project) {
@@ -101,7 +101,7 @@ fn places(wanted: &str) -> Vec<(&'static str, String, Value)> {
 }
 
 #[tokio::test]
-async fn a_foreign_id_answers_as_an_unknown_one_wherever_it_stands() {
+async fn foreign_id_looks_like_an_unknown_id() {
     let host = Host::shared().await;
     let victim = Possessions::of_a_new_project(host).await;
     let before = victim.state().await;
@@ -139,7 +139,7 @@ async fn a_foreign_id_answers_as_an_unknown_one_wherever_it_stands() {
     assert!(probes >= 60, "only {probes} probes");
 }
 
-/// The id in spellings that a careless comparison would take for it.
+/// Returns altered spellings of the id that a careless comparison would accept.
 fn spoilt(id: &str) -> Vec<String> {
     let (prefix, rest) = id.split_once('_').unwrap();
     vec![
@@ -154,7 +154,7 @@ fn spoilt(id: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn the_organisations_own_projects_are_found_by_their_ids_alone() {
+async fn project_is_found_by_exact_id_only() {
     let host = Host::shared().await;
     for spelling in ["proj_AAAAAAAAAAAA", "pr_AAAAAAAAAAAA", "AAAAAAAAAAAA", "%2e%2e"] {
         for (method, tail) in [("GET", ""), ("DELETE", ""), ("POST", "/regenerate_api_key")] {

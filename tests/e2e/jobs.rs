@@ -1,7 +1,8 @@
-//! Work that recurs, over several servers on one database: whoever holds its lease does it, and nobody else.
+//! Recurring jobs over several servers on one database: only the holder of a job's lease does it.
 //!
-//! The work is the log's retention. The database tells who does what: each server has a user of its own there, and triggers
-//! note who takes the lease and who erases, with the revision of the fence at that moment.
+//! The job is the log's retention. The database records the actions of each server: each has its
+//! own database user, and triggers record which user takes the lease and which one erases, with the
+//! revision of the fence at that moment.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -12,12 +13,14 @@ use harness::{
 };
 use serde_json::json;
 
-/// How soon the work of a server that has died goes on elsewhere.
+/// Time within which another server continues the work of a killed one.
 const TAKEN_OVER: Duration = Duration::from_secs(10);
-/// Pages of the log that are too many: more than a batch, so that the work has a middle.
+/// Number of excess pages in the log: more than a batch, so that the job can be interrupted in its
+/// middle.
 const PAGES: usize = 80;
 
-/// Notes who takes the lease and who erases a page, and makes erasing one take as long as `pace` says.
+/// Triggers that record which user takes the lease and which one erases a page, and delay each
+/// erasure by `pace` seconds.
 const WATCH: &str = "
     create table pace as select 0.05 as seconds;
     create table notes (number serial, what text, who text default session_user, epoch bigint);
@@ -34,14 +37,14 @@ const WATCH: &str = "
     create trigger taken after insert or update on fences for each row execute function taken();
 ";
 
-/// Servers over one database, with the users they have there.
+/// Servers on one database, with their database users.
 struct Watched {
     hosts: Vec<(String, Host)>,
     setup: Setup,
 }
 
 impl Watched {
-    /// So many servers that have nothing to do any more, and keep one page of the log.
+    /// Starts `count` idle servers that keep one page of the log.
     async fn start(count: usize) -> Self {
         let setup = Setup::embedded().on(Postgres::shared().database(None)).with("logs.keep_count", "1");
         let mut watched = Self { hosts: Vec::new(), setup };
@@ -50,7 +53,7 @@ impl Watched {
             let (url, user) = watched.database().url_of_someone();
             let host = own.with("store", url).start().await;
             watched.hosts.push((user, host));
-            // A server that has been started does not wait for a job's next time.
+            // The first run after a start does not wait for the job's interval.
             let done = format!(
                 "select count(*) from leases join fences using (id) where id = 'log_retention' \
                  and fences.revision = {number} and leases.body->>'until' = leases.body->>'ran'"
@@ -69,7 +72,7 @@ impl Watched {
         self.database().say(statement)[0].parse().unwrap()
     }
 
-    /// Makes the job due for everybody.
+    /// Makes the job due on all servers.
     fn make_due(&self) {
         self.database().say(
             "update leases set revision = revision + 1, body = (body::jsonb || '{\"until\": 0, \"ran\": 0}')::json \
@@ -86,7 +89,8 @@ impl Watched {
         self.count("select count(*) from execution_pages")
     }
 
-    /// Fills the log, makes the job due, and waits until somebody is in the middle of it. That server, then the others.
+    /// Fills the log, makes the job due, and waits until a server is in the middle of it. Returns
+    /// that server and the others.
     async fn amid_work(mut self) -> (Host, Self) {
         let first = &self.hosts[0].1;
         first.publish(Guest::echo().component(), &guest::manifest("logged")).await;
@@ -103,12 +107,12 @@ impl Watched {
         (holder, self)
     }
 
-    /// Who has taken the lease, in turn.
+    /// Returns the users that took the lease, in order.
     fn holders(&self) -> Vec<String> {
         self.database().say("select who from notes where what = 'taken' order by number")
     }
 
-    /// Nothing was erased twice, and nothing by a server under another's lease.
+    /// Asserts that no page was erased twice, and none by a server without the lease.
     fn assert_fenced(&self) {
         let [taken, erased] = ["taken", "erased"]
             .map(|what| self.database().say(&format!("select who, epoch from notes where what = '{what}'")));
@@ -119,7 +123,7 @@ impl Watched {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_work_of_a_server_that_is_killed_in_the_middle_of_it_is_done_by_another_within_ten_seconds() {
+async fn killed_servers_job_is_taken_over() {
     let (holder, rest) = Watched::start(2).await.amid_work().await;
     holder.kill();
     assert!(rest.pages() > 1, "it was killed too late");
@@ -131,13 +135,13 @@ async fn the_work_of_a_server_that_is_killed_in_the_middle_of_it_is_done_by_anot
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_is_frozen_past_its_lease_changes_nothing_under_it_when_it_wakes_up() {
+async fn frozen_server_cannot_write_after_lease_loss() {
     let (holder, rest) = Watched::start(2).await.amid_work().await;
     holder.signal("STOP");
     assert!(rest.pages() > 1, "it was frozen too late");
     wait_for(TAKEN_OVER, "another server takes the lease", || async { rest.holders().len() == 2 }).await;
     holder.signal("CONT");
-    // Whichever step it stood in, it does not come to its end.
+    // The interrupted step does not complete, whichever it was.
     let told = ["another server may go on with the job", "a job could not be done"];
     let lost = || async { told.iter().any(|told| holder.output().contains(told)) };
     wait_until("the woken server knows that it has lost the lease", lost).await;
@@ -149,7 +153,7 @@ async fn a_server_that_is_frozen_past_its_lease_changes_nothing_under_it_when_it
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_job_that_is_due_is_done_once_however_many_servers_look() {
+async fn due_job_runs_once_on_many_servers() {
     for servers in [2, 3] {
         let watched = Watched::start(servers).await;
         for round in 1..=size(8, 100) {

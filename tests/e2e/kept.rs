@@ -1,7 +1,8 @@
-//! What an earlier build has stored, later builds read: every archive in `tests/kept` opens, and everything in it answers.
+//! Later builds read the data of earlier builds: every archive in `tests/kept` can be imported, and
+//! all of its records are usable.
 //!
-//! Each was written by a build whose stored records differed from those before. To add one, name it:
-//! `TEST_KEEP=NAME cargo test -p e2e kept`. An archive that is there is never written anew.
+//! Each archive was written by a build whose stored records differed from those before. To add one,
+//! name it: `TEST_KEEP=NAME cargo test -p e2e kept`. An existing archive is never overwritten.
 
 use std::{fs, path::Path};
 
@@ -23,12 +24,13 @@ fn run(setup: &Setup, what: &str, archive: &Path) -> String {
 }
 
 fn with(application: &FakeApp) -> Setup {
-    // What is kept for good is older than the execution log may become.
+    // The kept archives are older than the retention period of the execution log.
     let setup = Setup::new().with("logs.cassettes", "all").with("logs.keep_days", "0");
     setup.with_application(&["api.example.com"], application)
 }
 
-/// Makes a record of every kind and exports them; what to ask for is written beside the archive.
+/// Creates a record of every kind and exports them. A file next to the archive lists the requests
+/// to check.
 async fn keep(name: &str, application: &FakeApp) {
     let host = with(application).start().await;
     let manifest = guest::manifest_with_key(&given::slug(), given::bearer());
@@ -85,7 +87,7 @@ async fn assert_answers(archive: &Path, application: &FakeApp) {
     setup.command(&["verify"]).succeeded();
 }
 
-/// What to call the installation that this run is to export and keep: `TEST_KEEP`.
+/// Returns the name of the archive that this run is to write, from `TEST_KEEP`.
 fn name_to_keep() -> Option<String> {
     #[expect(clippy::disallowed_methods, reason = "a setting of the tests")]
     let name = std::env::var("TEST_KEEP");
@@ -93,7 +95,7 @@ fn name_to_keep() -> Option<String> {
 }
 
 #[tokio::test]
-async fn every_installation_that_an_earlier_build_has_exported_still_answers() {
+async fn kept_exports_of_earlier_versions_work() {
     let application = FakeApp::start();
     if let Some(name) = name_to_keep() {
         keep(&name, &application).await;

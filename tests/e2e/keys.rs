@@ -1,4 +1,4 @@
-//! Keys of a project: several of them, restricted ones, and their end.
+//! API keys of a project: several keys, permissions and revocation.
 
 use harness::{Answer, Client, Host, client::Body, host::Setup, unique};
 use reqwest::Method;
@@ -8,14 +8,14 @@ use crate::given;
 
 const INFO: &str = "/auth/session/info";
 
-/// A project, and where its keys are.
+/// Creates a project and returns its client and the path of its keys.
 async fn project(host: &Host) -> (Client, String) {
     let project = host.new_project().await;
     let id = project.get(INFO).await.expect(200)["project"]["nano_id"].as_str().unwrap().to_owned();
     (project, format!("/org/owner/project/{id}/api_keys"))
 }
 
-/// A new key of a project.
+/// Creates another key of a project.
 async fn key(host: &Host, keys: &str, body: Value) -> (Client, Answer) {
     let made = host.as_org().post(keys, &body).await.expect(201);
     (host.with_key(made["key"].as_str().unwrap()), made)
@@ -27,7 +27,7 @@ fn may(pairs: &[(&str, &str)]) -> Value {
 }
 
 #[tokio::test]
-async fn a_project_has_several_keys_by_name_and_each_ends_alone() {
+async fn project_keys_are_revoked_independently() {
     let host = Host::shared().await;
     let (first, keys) = project(host).await;
     let (second, made) = key(host, &keys, json!({ "name": "ci" })).await;
@@ -44,7 +44,7 @@ async fn a_project_has_several_keys_by_name_and_each_ends_alone() {
 }
 
 #[tokio::test]
-async fn a_key_of_one_project_cannot_be_ended_through_another() {
+async fn key_cannot_be_revoked_through_another_project() {
     let host = Host::shared().await;
     let ((victim, keys), (_, others)) = (project(host).await, project(host).await);
     let id = host.as_org().get(&keys).await.expect(200)["items"][0]["id"].as_str().unwrap().to_owned();
@@ -57,7 +57,7 @@ async fn a_key_of_one_project_cannot_be_ended_through_another() {
 }
 
 #[tokio::test]
-async fn the_list_tells_when_a_key_was_last_used() {
+async fn list_shows_last_use_of_a_key() {
     let host = Host::shared().await;
     let (_, keys) = project(host).await;
     let (client, made) = key(host, &keys, json!({ "name": "idle" })).await;
@@ -87,7 +87,7 @@ async fn names_restrictions_and_number_of_keys_are_checked() {
     host.as_org().post(&keys, &json!({ "name": "one too many" })).await.expect(400).assert_envelope();
 }
 
-/// Whether a request gets past the question of permission.
+/// Returns true if the permission check lets a request pass.
 async fn passes(client: &Client, method: &str, path: &str) -> bool {
     let body = if method == "GET" { Body::None } else { Body::Json(json!({})) };
     let answer = client.send(Method::from_bytes(method.as_bytes()).unwrap(), path, body, &[]).await;
@@ -100,7 +100,7 @@ async fn passes(client: &Client, method: &str, path: &str) -> bool {
 }
 
 #[tokio::test]
-async fn a_restricted_key_reaches_its_areas_and_nothing_else() {
+async fn restricted_key_reaches_only_its_areas() {
     let host = Host::shared().await;
     let (unrestricted, keys) = project(host).await;
     let tool = format!("/tools/execute/{}", given::shared_echo().await);
@@ -134,7 +134,7 @@ async fn a_restricted_key_reaches_its_areas_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn restrictions_come_with_a_new_project_and_survive_a_restart() {
+async fn initial_key_permissions_survive_a_restart() {
     let host = Setup::new().start().await;
     let body = json!({
         "name": unique(8),
@@ -150,7 +150,7 @@ async fn restrictions_come_with_a_new_project_and_survive_a_restart() {
 }
 
 #[tokio::test]
-async fn a_key_for_other_addresses_is_of_no_use_here() {
+async fn key_is_refused_from_a_disallowed_address() {
     let host = Host::shared().await;
     let (_, keys) = project(host).await;
     let (away, _) = key(host, &keys, json!({ "name": "away", "allowed_ips": ["192.0.2.0/24"] })).await;
@@ -160,7 +160,7 @@ async fn a_key_for_other_addresses_is_of_no_use_here() {
 }
 
 #[tokio::test]
-async fn whoever_finds_a_key_can_end_it_and_learns_nothing() {
+async fn leaked_key_can_be_revoked_without_disclosure() {
     let host = Host::shared().await;
     let (found, _) = project(host).await;
     let (untouched, _) = project(host).await;
@@ -178,7 +178,7 @@ async fn whoever_finds_a_key_can_end_it_and_learns_nothing() {
 }
 
 #[tokio::test]
-async fn an_installation_whose_last_organisation_key_was_revoked_gets_another_at_its_next_start() {
+async fn start_replaces_a_revoked_organization_key() {
     let host = Setup::new().start().await;
     host.anonymous().post("/api_key_revocation", &json!({ "api_keys": [host.org_key] })).await.expect(200);
     host.as_org().get("/org/owner/project/list").await.expect(401);
@@ -188,7 +188,7 @@ async fn an_installation_whose_last_organisation_key_was_revoked_gets_another_at
 }
 
 #[tokio::test]
-async fn the_operator_makes_lists_and_ends_keys_and_members_from_the_command_line() {
+async fn commands_manage_keys_and_members() {
     let host = Setup::new().start().await;
     let run = |arguments: &[&str]| {
         let done = host.setup().command(arguments);

@@ -1,4 +1,5 @@
-//! Toolkits in JavaScript and Python: made from the template, published, called, and ended like any other guest.
+//! Toolkits in JavaScript and Python: created from the template, published, called, and limited
+//! like any other guest.
 
 use std::{
     fs,
@@ -9,7 +10,7 @@ use std::{
 use harness::{Client, Host, author, host, unique};
 use serde_json::{Value, json};
 
-/// Tools beside those of the template.
+/// Tools in addition to those of the template.
 const JS: &str = r#"
     fetch: tool({ description: "Fetches.", readOnly: true, input: z.object({ tag: z.string() }), output: z.looseObject({}),
       run: ({ tag }) => http.get("https://api.example.com/echo/{tag}").path("tag", tag).query("a b", ["ä", null, 2]).send().json() }),
@@ -62,7 +63,7 @@ def hog() -> dict[str, Any]:
         everything.append(bytearray(1 << 20))
 "#;
 
-/// The author's command, as it was built beside the server.
+/// Runs the author's command that was built next to the server.
 fn toolkit(folder: &Path, arguments: &[&str]) -> String {
     let mut command = Command::new(host::author());
     command.args(arguments).current_dir(folder);
@@ -73,7 +74,7 @@ fn toolkit(folder: &Path, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// A toolkit from the template with further tools in it, built.
+/// Builds a toolkit from the template with additional tools.
 fn build(language: &str, slug: &str) -> PathBuf {
     let author = tempfile::tempdir().unwrap();
     toolkit(author.path(), &["new", slug, "--lang", language]);
@@ -139,11 +140,11 @@ async fn works_like_any_other(language: &str) {
 }
 
 #[tokio::test]
-async fn a_toolkit_in_javascript_works_and_ends_like_any_other() {
+async fn javascript_toolkit_works() {
     works_like_any_other("js").await;
 }
 
 #[tokio::test]
-async fn a_toolkit_in_python_works_and_ends_like_any_other() {
+async fn python_toolkit_works() {
     works_like_any_other("python").await;
 }

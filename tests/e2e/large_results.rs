@@ -1,4 +1,5 @@
-//! Results that are too large for an answer: kept as files of the project, behind links that end.
+//! Results that exceed the size of a response: stored as files of the project, behind links that
+//! expire.
 
 use harness::{Answer, BucketService, Client, Guest, Host, client::Exchanged, guest, host::Setup, unique};
 use reqwest::Method;
@@ -8,7 +9,8 @@ use crate::given;
 
 const INLINE: usize = 4 << 20;
 
-/// A tool that answers `{"a":"x…"}`, as many bytes as its arguments say; its toolkit's slug.
+/// Publishes a tool that returns `{"a":"x…"}` with the number of bytes given in its arguments, and
+/// returns the toolkit's slug.
 async fn talker(host: &Host) -> String {
     let slug = given::slug();
     host.publish(Guest::filler().component(), &guest::manifest(&slug)).await;
@@ -23,7 +25,7 @@ fn said(bytes: usize) -> String {
     format!(r#"{{"a":"{}"}}"#, "x".repeat(bytes - 8))
 }
 
-/// The file that stands in place of a result, and what is behind its link.
+/// Returns the file that replaces a result, and the content behind its link.
 async fn fetched(project: &Client, data: &Value) -> (Value, Exchanged) {
     let file = data["result_file"].clone();
     let got = project.exchange(Method::GET, file["s3url"].as_str().unwrap(), &[], vec![]).await;
@@ -32,7 +34,7 @@ async fn fetched(project: &Client, data: &Value) -> (Value, Exchanged) {
 }
 
 #[tokio::test]
-async fn a_result_past_four_mebibytes_is_a_file_behind_a_link_that_ends() {
+async fn large_result_is_a_file_with_expiring_link() {
     let host = Host::shared().await;
     let (project, other, slug) = (host.new_project().await, host.new_project().await, talker(host).await);
     let inline = say(&project, &slug, INLINE).await.data();
@@ -62,7 +64,7 @@ async fn a_result_past_four_mebibytes_is_a_file_behind_a_link_that_ends() {
 }
 
 #[tokio::test]
-async fn a_result_past_the_size_of_a_file_is_refused_and_nothing_is_kept() {
+async fn result_over_file_limit_is_refused() {
     let host = Setup::new().with("files.size_mib", "5").start().await;
     let (project, slug) = (host.as_project(), talker(&host).await);
     fetched(&project, &say(&project, &slug, 5 << 20).await.data()).await;
@@ -71,7 +73,7 @@ async fn a_result_past_the_size_of_a_file_is_refused_and_nothing_is_kept() {
 }
 
 #[tokio::test]
-async fn a_large_result_lies_in_the_bucket_where_there_is_one() {
+async fn large_result_is_stored_in_the_bucket() {
     let service = BucketService::start();
     for presigned in ["false", "true"] {
         let host = Setup::new().in_bucket(&service).with("s3.presigned", presigned).start().await;
@@ -85,7 +87,7 @@ async fn a_large_result_lies_in_the_bucket_where_there_is_one() {
 }
 
 #[tokio::test]
-async fn no_secret_is_in_the_file_of_a_large_result() {
+async fn large_result_file_is_redacted() {
     let project = Host::shared().await.new_project().await;
     let (slug, secret) = (given::keyed().await, harness::secret());
     project.connect(slug, "API_KEY", "default", json!({ "api_key": secret })).await;

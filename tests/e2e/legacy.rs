@@ -1,4 +1,4 @@
-//! The ids of older clients.
+//! Legacy ids, which older clients use.
 
 use harness::{Answer, Client, Host, host::Setup};
 use serde_json::json;
@@ -12,7 +12,7 @@ async fn asked(project: &Client, kind: &str, uuid: &str) -> Answer {
 }
 
 #[tokio::test]
-async fn the_uuid_of_an_object_leads_to_its_id_until_it_is_deleted_and_says_so_then() {
+async fn legacy_uuid_resolves_until_deletion() {
     let host = Host::shared().await;
     let (project, other) = (host.new_project().await, host.new_project().await);
     let values = json!({ "api_key": harness::secret() });
@@ -39,7 +39,7 @@ async fn the_uuid_of_an_object_leads_to_its_id_until_it_is_deleted_and_says_so_t
 }
 
 #[tokio::test]
-async fn loading_beside_a_server_that_holds_the_store_is_refused_in_words() {
+async fn import_on_a_store_in_use_is_refused() {
     let host = Setup::embedded().start().await;
     let file = tempfile::NamedTempFile::new().unwrap();
     let refused = host.setup().command(&["import-legacy", &file.path().display().to_string()]).failed();
@@ -49,7 +49,7 @@ async fn loading_beside_a_server_that_holds_the_store_is_refused_in_words() {
 }
 
 #[tokio::test]
-async fn the_operator_loads_the_ids_of_an_older_system_wholly_or_not_at_all() {
+async fn legacy_id_import_is_atomic() {
     let host = Setup::new().start().await;
     let id = host.as_project().get("/auth/session/info").await.expect(200)["project"]["nano_id"].clone();
     let slug = given::slug();

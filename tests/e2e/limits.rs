@@ -1,4 +1,4 @@
-//! Requests that are too large, too deep, too many or not HTTP as it should be.
+//! Requests that are too large, too deeply nested, too frequent or malformed.
 
 use harness::{Host, client::Body, host::Setup};
 use reqwest::Method;
@@ -11,7 +11,7 @@ fn head(method: &str, path: &str, more: &str) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn bodies_over_their_limit_are_refused_by_declaration_and_by_count() {
+async fn oversized_bodies_are_refused_declared_or_chunked() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let tool = given::shared_echo().await;
@@ -19,7 +19,7 @@ async fn bodies_over_their_limit_are_refused_by_declaration_and_by_count() {
         let filler = "x".repeat(limit);
         let body = Body::Json(json!({ "arguments": { "filler": filler }, "version": "latest" }));
         project.send(Method::POST, &path, body, &[]).await.expect(413).assert_envelope();
-        // Chunked: nobody knows how long it is until it is.
+        // The length of a chunked body is known only at its end.
         let chunk = format!("{:x}\r\n{}\r\n", limit / 2, "x".repeat(limit / 2)).repeat(3);
         let more =
             format!("x-api-key: {}\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n", project.key());
@@ -30,7 +30,7 @@ async fn bodies_over_their_limit_are_refused_by_declaration_and_by_count() {
 }
 
 #[tokio::test]
-async fn a_large_argument_within_the_limit_comes_back_whole() {
+async fn large_argument_within_the_limit_is_returned() {
     let project = Host::shared().await.new_project().await;
     let arguments = json!({ "filler": "é".repeat(1 << 20) });
     assert_eq!(project.execute(given::shared_echo().await, arguments.clone()).await.data(), arguments);
@@ -51,7 +51,7 @@ async fn long_request_lines_and_headers_are_refused() {
 }
 
 #[tokio::test]
-async fn a_request_that_is_not_http_gets_an_answer_and_the_server_lives() {
+async fn non_http_request_gets_an_error_response() {
     let host = Host::shared().await;
     let client = host.anonymous();
     let garbage: [&[u8]; 6] = [
@@ -70,7 +70,7 @@ async fn a_request_that_is_not_http_gets_an_answer_and_the_server_lives() {
 }
 
 #[tokio::test]
-async fn depth_and_duplicate_names_are_refused_at_the_edge() {
+async fn deep_or_duplicate_json_is_refused() {
     let project = Host::shared().await.new_project().await;
     let path = format!("/tools/execute/{}", given::shared_echo().await);
     let send = |arguments: String| {
@@ -97,7 +97,7 @@ async fn compressed_bodies_are_refused() {
 }
 
 #[tokio::test]
-async fn lists_refuse_what_cannot_be_meant_and_clamp_what_can() {
+async fn lists_refuse_or_clamp_invalid_parameters() {
     let project = Host::shared().await.new_project().await;
     for path in ["/toolkits", "/tools", "/auth_configs", "/connected_accounts"] {
         for bad in
@@ -117,7 +117,7 @@ async fn lists_refuse_what_cannot_be_meant_and_clamp_what_can() {
 }
 
 #[tokio::test]
-async fn the_clients_request_id_is_used_when_it_can_be() {
+async fn valid_client_request_id_is_used() {
     let project = Host::shared().await.new_project().await;
     let given =
         [("x-request-id", "req-42"), ("x-source", "test"), ("x-client-version", "1"), ("x-stainless-os", "Linux")];
@@ -139,7 +139,7 @@ async fn an_unknown_path_is_an_envelope_too() {
 }
 
 #[tokio::test]
-async fn the_organisations_rate_is_bounded_and_says_when_to_come_back() {
+async fn organization_rate_limit_gives_retry_after() {
     let host = Setup::new().with("limits.rate", "40").start().await;
     let project = host.as_project();
     let first = project.get("/auth/session/info").await.expect(200);
@@ -159,7 +159,7 @@ async fn the_organisations_rate_is_bounded_and_says_when_to_come_back() {
     assert!(refused["message"].is_string() || refused["error"]["message"].is_string());
 }
 
-/// Sends until it is refused for its rate, and answers after how many.
+/// Sends requests until one is refused for its rate, and returns the number of accepted ones.
 async fn until_refused(client: &harness::Client, most: usize) -> (usize, harness::Answer) {
     for sent in 0..most {
         let answer = client.get("/auth/session/info").await;
@@ -172,7 +172,7 @@ async fn until_refused(client: &harness::Client, most: usize) -> (usize, harness
 }
 
 #[tokio::test]
-async fn one_project_cannot_use_up_what_belongs_to_all() {
+async fn project_rate_limit_protects_other_projects() {
     let host = Setup::new().with("limits.rate", "1000").with("limits.rate_per_project", "20").start().await;
     let (greedy, modest) = (host.new_project().await, host.new_project().await);
     let (sent, refused) = until_refused(&greedy, 40).await;
@@ -186,7 +186,7 @@ async fn one_project_cannot_use_up_what_belongs_to_all() {
 }
 
 #[tokio::test]
-async fn a_key_has_an_allowance_of_its_own_where_the_operator_wants_it() {
+async fn each_key_has_its_own_rate_limit() {
     let host = Setup::new().with("limits.rate_per_key", "10").start().await;
     let project = host.as_project();
     let id = project.get("/auth/session/info").await.expect(200)["project"]["nano_id"].as_str().unwrap().to_owned();
@@ -198,7 +198,7 @@ async fn a_key_has_an_allowance_of_its_own_where_the_operator_wants_it() {
 }
 
 #[tokio::test]
-async fn guessing_keys_is_slowed_down_and_does_not_hurt_the_right_key_elsewhere() {
+async fn key_guessing_is_rate_limited() {
     let host = Setup::new().with("limits.failed_auth", "10").start().await;
     let mut statuses = Vec::new();
     for attempt in 0..30 {
@@ -209,7 +209,7 @@ async fn guessing_keys_is_slowed_down_and_does_not_hurt_the_right_key_elsewhere(
 }
 
 #[tokio::test]
-async fn a_slow_neighbour_does_not_hold_the_door() {
+async fn slow_clients_do_not_block_others() {
     use tokio::io::AsyncWriteExt;
     let host = Host::shared().await;
     let address = host.url.trim_start_matches("http://").to_owned();

@@ -1,4 +1,4 @@
-//! The page on which a user connects an account.
+//! The page of a link, on which a user connects an account.
 
 use harness::{Client, Guest, Host, Issuer, client::Exchanged, guest, wait_until};
 use reqwest::Method;
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::given::{self, Oauth, status};
 
-/// A browser with its one cookie.
+/// A browser with its only cookie.
 pub(crate) struct Browser<'a> {
     client: &'a Client,
     cookie: String,
@@ -36,7 +36,7 @@ fn text(page: &Exchanged) -> String {
     String::from_utf8_lossy(&page.bytes).into_owned()
 }
 
-/// What a page's form carries against forms of others.
+/// Returns the form token, which protects the page against cross-site request forgery.
 pub(crate) fn form_token(page: &Exchanged) -> String {
     let text = text(page);
     let value = text.split_once("name=\"form-token\" value=\"").expect("the form has its token").1;
@@ -54,7 +54,7 @@ pub(crate) async fn link(project: &Client, config: &str, more: Value) -> (String
 }
 
 #[tokio::test]
-async fn a_user_goes_from_the_page_to_the_application_and_back_in_one_browser() {
+async fn link_page_connects_an_account() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     project.patch("/org/project/config", &json!({ "display_name": "Acme <b>&" })).await.expect(200);
@@ -96,7 +96,7 @@ async fn a_user_goes_from_the_page_to_the_application_and_back_in_one_browser() 
 }
 
 #[tokio::test]
-async fn the_page_asks_for_what_is_missing_says_what_is_wrong_and_never_shows_a_secret() {
+async fn link_page_reports_errors_without_secrets() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let slug = given::slug();
@@ -140,7 +140,7 @@ async fn the_page_asks_for_what_is_missing_says_what_is_wrong_and_never_shows_a_
 }
 
 #[tokio::test]
-async fn a_form_is_taken_from_the_page_that_this_browser_was_shown_and_from_no_other() {
+async fn form_token_is_bound_to_the_browser() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let oauth = Oauth::new(host, &project).await;
@@ -162,7 +162,7 @@ async fn a_form_is_taken_from_the_page_that_this_browser_was_shown_and_from_no_o
 }
 
 #[tokio::test]
-async fn of_two_tabs_the_first_that_comes_back_connects_the_account() {
+async fn first_callback_of_two_tabs_connects() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let oauth = Oauth::new(host, &project).await;
@@ -180,7 +180,7 @@ async fn of_two_tabs_the_first_that_comes_back_connects_the_account() {
 }
 
 #[tokio::test]
-async fn links_that_have_ended_or_never_were_say_so() {
+async fn expired_and_unknown_links_are_reported() {
     let host = given::with_application().with("connections.pending_s", "1").start().await;
     let project = host.as_project();
     let oauth = Oauth::new(&host, &project).await;
@@ -196,7 +196,7 @@ async fn links_that_have_ended_or_never_were_say_so() {
 }
 
 #[tokio::test]
-async fn a_project_may_keep_its_users_from_the_operators_client_on_the_page() {
+async fn project_can_disable_links_for_managed_auth() {
     let host = given::with_application().start().await;
     let (org, project) = (host.as_org(), host.as_project());
     let (slug, _, _) = given::oauth_toolkit(&host).await;

@@ -1,4 +1,5 @@
-//! Lists of the execution log: what conditions let through, pages while more runs, and the names that older clients use.
+//! Lists of the execution log: filters, pages during further runs, and the deprecated names that
+//! older clients use.
 
 use harness::{Answer, Client, Dice, Host, guest};
 use serde_json::{Value, json};
@@ -8,7 +9,7 @@ use crate::given;
 const LOGS: &str = "/logs/tool_execution";
 const USERS: [&str; 3] = ["amy", "bob", "Amy-2"];
 
-/// A run as the test knows it.
+/// A run in the model of the test.
 #[derive(Debug, Clone)]
 struct Run {
     id: String,
@@ -18,7 +19,7 @@ struct Run {
     request: String,
 }
 
-/// Runs one tool of two for one user of three; the second tool fails.
+/// Runs one of two tools for one of three users. The second tool fails.
 async fn run(project: &Client, dice: &mut Dice) -> Run {
     let user = USERS[dice.below(3) as usize];
     let fails = dice.below(3) == 0;
@@ -64,7 +65,7 @@ impl Run {
     }
 }
 
-/// A condition at random, its value taken from one of the runs.
+/// Returns a random condition with a value taken from one of the runs.
 fn condition(dice: &mut Dice, runs: &[Run]) -> (&'static str, &'static str, String) {
     let field = ["tool_slug", "user_id", "status", "request_id", "log_id"][dice.below(5) as usize];
     let operator = ["==", "!=", "contains", "not_contains"][dice.below(4) as usize];
@@ -78,7 +79,7 @@ fn ids(page: &Answer) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn lists_let_through_what_a_plain_filter_does_while_more_runs_between_the_pages() {
+async fn log_lists_match_a_plain_filter() {
     let (project, seed) = (project().await, Dice::seed());
     println!("seed {seed}");
     let mut dice = Dice::new(seed);
@@ -114,7 +115,7 @@ async fn lists_let_through_what_a_plain_filter_does_while_more_runs_between_the_
 }
 
 #[tokio::test]
-async fn a_page_and_a_limit_are_a_cursor_too() {
+async fn legacy_page_cursor_is_accepted() {
     let (project, mut dice) = (project().await, Dice::new(1));
     let mut runs = Vec::new();
     for _ in 0..3 {
@@ -125,7 +126,7 @@ async fn a_page_and_a_limit_are_a_cursor_too() {
 }
 
 #[tokio::test]
-async fn a_record_says_which_component_ran_and_what_it_asked_for() {
+async fn record_names_component_and_its_requests() {
     let host = Host::shared().await;
     let (project, slug) = (project().await, given::keyed().await);
     let url = "https://api.example.com/echo/recorded";
@@ -151,7 +152,7 @@ async fn a_record_says_which_component_ran_and_what_it_asked_for() {
 }
 
 #[tokio::test]
-async fn what_is_too_large_to_keep_is_left_out_and_said_to_be() {
+async fn oversized_payloads_are_omitted_from_records() {
     let (project, tool) = (Host::shared().await.new_project().await, given::shared_echo().await);
     let ran = project.execute(tool, json!({ "filler": "x".repeat(65 << 10) })).await.expect(200);
     let detail = project.get(&format!("{LOGS}/{}", ran["log_id"].as_str().unwrap())).await.expect(200);
@@ -162,7 +163,7 @@ async fn what_is_too_large_to_keep_is_left_out_and_said_to_be() {
 }
 
 #[tokio::test]
-async fn the_older_names_tell_the_same_and_say_that_they_are_old() {
+async fn deprecated_log_paths_return_the_same_records() {
     let (project, mut dice) = (project().await, Dice::new(3));
     let mut runs = Vec::new();
     for _ in 0..5 {

@@ -37,7 +37,7 @@ async fn failures_and_what_the_guest_wrote_are_kept() {
 }
 
 #[tokio::test]
-async fn the_list_filters_by_field_operator_and_time_and_pages() {
+async fn log_list_filters_and_pages() {
     let project = Host::shared().await.new_project().await;
     let tool = given::shared_echo().await;
     for _ in 0..3 {
@@ -62,7 +62,7 @@ async fn the_list_filters_by_field_operator_and_time_and_pages() {
 }
 
 #[tokio::test]
-async fn a_project_may_ask_that_nothing_is_kept_but_that_it_ran() {
+async fn project_can_disable_payload_storage() {
     let host = Host::shared().await;
     let config = json!({ "log_visibility_setting": "dont_store_data" });
     let body = json!({ "name": harness::unique(8), "should_create_api_key": true, "config": config });
@@ -80,7 +80,7 @@ async fn an_unknown_log_is_not_found() {
 }
 
 #[tokio::test]
-async fn of_each_project_the_newest_runs_stay_as_the_operator_says() {
+async fn newest_runs_of_each_project_are_kept() {
     let host = Setup::new().start().await;
     let tool = given::echo(&host).await;
     let other = host.new_project().await;

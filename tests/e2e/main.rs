@@ -1,7 +1,8 @@
-//! Every promise of the API, asked over HTTP.
+//! Tests of every guarantee of the API, over HTTP.
 //!
-//! One file per resource, then one per promise that cuts across: what is refused at publishing, what a hostile guest can do,
-//! where credentials go, who sees what, and what survives a killed process or a damaged folder.
+//! One file per resource, then one per cross-cutting guarantee: refusals at publishing, containment
+//! of hostile guests, destinations of credentials, isolation of projects, and survival of killed
+//! processes and damaged data directories.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on ends where it stands")]
 

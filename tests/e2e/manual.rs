@@ -1,4 +1,4 @@
-//! The manuals: what they tell their readers to type works, and what their tables list is what there is.
+//! The manuals: their commands work, and their tables match the programs.
 
 use std::{
     env, fs,
@@ -14,19 +14,20 @@ use harness::{
 use serde_json::{Value, json};
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
-/// Toolkits of the repository: with their target folder and lock file a new toolkit builds with what is compiled already.
+/// Toolkits of the repository. A new toolkit that uses their target folder and lock file builds
+/// with the already compiled dependencies.
 const TOOLKITS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../toolkits");
 
 fn page(name: &str) -> PathBuf {
     Path::new(ROOT).join(name)
 }
 
-/// Lets the toolkit in a folder build with what is compiled already.
+/// Lets the toolkit in a folder build with the already compiled dependencies.
 fn prepare(folder: &Path) {
     fs::copy(Path::new(TOOLKITS).join("Cargo.lock"), folder.join("Cargo.lock")).unwrap();
 }
 
-/// An application on loopback; its origin.
+/// Starts a fake provider on loopback and returns its origin.
 #[expect(clippy::disallowed_methods, reason = "it serves for as long as the test runs")]
 async fn serve(router: Router) -> String {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -40,7 +41,7 @@ async fn weather() -> String {
     serve(Router::new().route("/v1/forecast", get(async move || Json(now)))).await
 }
 
-/// The application of the author's manual, which has one item.
+/// Starts the provider of the author's manual, which has one item.
 async fn items() -> String {
     let item = async |InPath(id): InPath<u64>| match id {
         7 => (StatusCode::OK, Json(json!({ "name": "seven" }))),
@@ -49,7 +50,7 @@ async fn items() -> String {
     serve(Router::new().route("/v1/items/{id}", get(item))).await
 }
 
-/// Settings of a reader's shell, who has both commands in the path.
+/// Returns the environment of a reader's shell, with both commands in the path.
 #[expect(clippy::disallowed_methods, reason = "the reader's path is this one, with our programs before it")]
 fn variables(folder: &Path, rewrite: &str) -> Vec<(&'static str, String)> {
     let programs = env::current_exe().unwrap().ancestors().nth(2).unwrap().display().to_string();
@@ -71,7 +72,7 @@ fn weather_of(answer: &str) -> Value {
 }
 
 #[tokio::test]
-async fn the_tutorial_leads_from_nothing_to_a_published_tool() {
+async fn tutorial_works_step_by_step() {
     let folder = tempfile::tempdir().unwrap();
     let rewrite = format!("https://api.open-meteo.com={}", weather().await);
     let mut shell = Shell::open(folder.path(), &variables(folder.path(), &rewrite));
@@ -87,7 +88,7 @@ async fn the_tutorial_leads_from_nothing_to_a_published_tool() {
                 shell.leave(command, "toolhost-data.env").await;
             }
             Step::Type(command) if command.contains("toolkit new weather\n") => {
-                // The first build of a reader fetches what ours has.
+                // The first build downloads dependencies for a reader; here they are present.
                 let (before, after) = command.split_once("cd weather\n").unwrap();
                 shell.run(before).await;
                 prepare(&folder.path().join("weather"));
@@ -111,13 +112,13 @@ async fn the_tutorial_leads_from_nothing_to_a_published_tool() {
     }
 }
 
-/// Answers of an API that were printed one after the other.
+/// Parses several responses of the API printed one after another.
 fn answers(said: &str) -> Vec<Value> {
     let read = serde_json::Deserializer::from_str(said).into_iter();
     read.collect::<Result<_, _>>().unwrap_or_else(|cause| panic!("{cause}: {said}"))
 }
 
-/// Why blocks of a page are not run here.
+/// Returns the reasons for which blocks of a page are not run.
 fn left(page: &[Step]) -> Vec<&str> {
     page.iter()
         .filter_map(|step| if let Step::Leave(_, reason) = step { Some(reason.as_str()) } else { None })
@@ -156,7 +157,7 @@ async fn commands_of_readme_and_operations_work() {
                 shell.run(&format!("AUTH_CONFIG_ID={id} RESEND_API_KEY=re_0123456789")).await;
             }
             "toolhost export" => {
-                // The toolkit before has its own folder.
+                // The previous toolkit has its own folder.
                 shell.run("cd .. && export TOOLHOST_PASSPHRASE='four words that rhyme'").await;
                 let said = shell.run(commands).await;
                 assert!(said.contains("./restored holds"), "{said}");
@@ -177,7 +178,7 @@ async fn commands_of_readme_and_operations_work() {
     assert_eq!(ran.len(), 5, "{ran:?}");
 }
 
-/// A server of the author's, and everything of theirs that the manual's commands name.
+/// Starts a server and creates the files that the commands of the author's manual name.
 async fn authors_desk(folder: &Path, application: &str) -> (Host, Registry, Shell) {
     let rewrite = format!("https://api.example.com={application}");
     let host = Setup::new().with("logs.cassettes", "failed").with("net.rewrite", &rewrite).start().await;
@@ -207,7 +208,8 @@ async fn authors_desk(folder: &Path, application: &str) -> (Host, Registry, Shel
                  "resources": { "colors": { "methods": { "get": { "id": "calendar.colors.get", "path": "colors", "httpMethod": "GET" } } } } }"#,
         ),
         ("schema.graphql", "type Query { version: String }\n"),
-        // As a server answered it: one that could be called would need a name and a certificate.
+        // The list is the output of an MCP server. A callable one would need a host name and a
+        // certificate.
         (
             "tools.json",
             r#"{ "server": "https://mcp.acme.example/mcp", "tools": [{ "name": "ping", "inputSchema": { "type": "object" } }] }"#,
@@ -225,13 +227,13 @@ async fn authors_desk(folder: &Path, application: &str) -> (Host, Registry, Shel
 }
 
 #[tokio::test]
-async fn what_the_authors_manual_tells_to_type_works() {
+async fn author_manual_commands_work() {
     let folder = tempfile::tempdir().unwrap();
     let (host, _registry, mut shell) = authors_desk(folder.path(), &items().await).await;
     let page = steps(&page("toolkit-sdk/README.md"));
     assert!(left(&page).is_empty(), "{:?}", left(&page));
     let root = folder.path().display();
-    // Where a reader stands, and what they have done before, by the beginning of what they type.
+    // Preparations of a reader, by the beginning of the command that needs them.
     let mut places = vec![
         ("toolkit dev my-toolkit", "true"),
         ("toolkit import openapi", "true"),
@@ -279,7 +281,7 @@ async fn what_the_authors_manual_tells_to_type_works() {
     assert_eq!(places, [], "blocks that are gone");
 }
 
-/// What a command says when asked for help.
+/// Returns the help text of a command.
 fn help(program: &str, command: &[&str]) -> String {
     let output = std::process::Command::new(beside(program)).args(command).arg("--help").output().unwrap();
     assert!(output.status.success(), "{program} {command:?}");
@@ -287,7 +289,7 @@ fn help(program: &str, command: &[&str]) -> String {
 }
 
 #[test]
-fn the_authors_manual_lists_the_commands_there_are_and_flags_that_they_take() {
+fn author_manual_matches_the_command_help() {
     let help_of_all = help("toolkit", &[]);
     let listed =
         help_of_all.split("Commands:\n").nth(1).unwrap().lines().map_while(|line| line.split_whitespace().next());

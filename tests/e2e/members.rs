@@ -1,4 +1,4 @@
-//! Persons with keys of their own.
+//! Members: users of the organization with their own keys.
 
 use harness::{Client, Host, client::Body, unique};
 use reqwest::Method;
@@ -14,7 +14,7 @@ async fn as_member(client: &Client, path: &str, headers: &[(&str, &str)]) -> har
 }
 
 #[tokio::test]
-async fn a_member_is_added_once_by_address_listed_without_the_key_and_removed() {
+async fn member_is_added_listed_and_removed() {
     let host = Host::shared().await;
     let email = format!("{}@Example.com", unique(8));
     let body = json!({ "email": email, "name": "Ada", "role": "admin" });
@@ -36,7 +36,7 @@ async fn a_member_is_added_once_by_address_listed_without_the_key_and_removed() 
 }
 
 #[tokio::test]
-async fn a_member_names_the_project_or_acts_in_the_default_one() {
+async fn member_acts_in_named_or_default_project() {
     let host = Host::shared().await;
     let project = host.new_project().await.get(INFO).await.expect(200);
     let (org, id) = (project["project"]["org_id"].as_str().unwrap(), project["project"]["nano_id"].as_str().unwrap());
@@ -71,7 +71,7 @@ async fn a_viewer_looks_and_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_member_sees_the_organisation_and_its_projects_in_pages_of_fifty_at_most() {
+async fn member_lists_projects_in_pages() {
     let host = Host::shared().await;
     host.new_project().await;
     let member = host.new_member("viewer").await;

@@ -1,4 +1,5 @@
-//! An installation in one file: exported from a running or a stopped server, imported elsewhere, refused when damaged.
+//! Export of an installation into one file, from a running or a stopped server; import elsewhere,
+//! and refusal of damaged files.
 
 use std::{
     path::{Path, PathBuf},
@@ -21,7 +22,7 @@ use crate::given;
 const PASSPHRASE: &str = "four words that rhyme";
 const APPLICATION: &str = "https://api.example.com";
 
-/// Where an archive may lie: neither in one installation nor in the other.
+/// A folder for archives, outside of both installations.
 struct Shelf(tempfile::TempDir);
 
 impl Shelf {
@@ -41,7 +42,8 @@ impl Shelf {
         setup.command(&[what, file.to_str().unwrap(), "--passphrase-file", passphrase.to_str().unwrap()])
     }
 
-    /// Kills an import when it has put back the first component. False when it was faster.
+    /// Kills an import once it has restored the first component. Returns false if the import ended
+    /// first.
     fn kill_import(&self, setup: &Setup, name: &str) -> bool {
         let (file, passphrase) = (self.path(name), self.path("passphrase"));
         let arguments = ["import", file.to_str().unwrap(), "--passphrase-file", passphrase.to_str().unwrap()];
@@ -53,7 +55,8 @@ impl Shelf {
     }
 }
 
-/// A server with a toolkit that wants a key, and an account with that key; the tool.
+/// Starts a server with a toolkit that requires a key and an account with that key. Returns the
+/// server, the tool and the key.
 async fn furnished(application: &FakeApp) -> (Host, String, String) {
     let host = Setup::new().with_application(&["api.example.com"], application).start().await;
     let slug = given::slug();
@@ -63,7 +66,7 @@ async fn furnished(application: &FakeApp) -> (Host, String, String) {
     (host, guest::tool(&slug), secret)
 }
 
-/// The sealed secret still opens: the application sees it.
+/// Asserts that the encrypted secret can be decrypted: the provider receives it.
 async fn assert_connected(client: &Client, application: &FakeApp, tool: &str, secret: &str) {
     let tag = unique(8);
     let answer = client.execute(tool, json!({ "url": format!("{APPLICATION}/echo/{tag}") })).await.expect(200);
@@ -72,7 +75,7 @@ async fn assert_connected(client: &Client, application: &FakeApp, tool: &str, se
 }
 
 #[tokio::test]
-async fn what_a_running_server_has_acknowledged_moves_whole_while_others_write() {
+async fn export_under_load_holds_all_acknowledged_writes() {
     let application = FakeApp::start();
     let (host, tool, secret) = furnished(&application).await;
     let slug = tool.split_once('_').unwrap().0.to_lowercase();
@@ -122,7 +125,8 @@ async fn what_a_running_server_has_acknowledged_moves_whole_while_others_write()
     for id in before {
         client.get(&format!("/auth_configs/{}", id.as_str().unwrap())).await.expect(200);
     }
-    // Of one moment: what a writer made later is there only when all it made before is.
+    // The export is consistent: a later record of a writer is present only if all its earlier ones
+    // are.
     for made in made {
         let mut there = Vec::new();
         for id in &made {
@@ -135,7 +139,7 @@ async fn what_a_running_server_has_acknowledged_moves_whole_while_others_write()
 }
 
 #[tokio::test]
-async fn a_stopped_server_is_exported_and_only_an_empty_place_takes_it() {
+async fn import_needs_an_empty_destination() {
     let application = FakeApp::start();
     let (host, tool, secret) = furnished(&application).await;
     let key = host.project_key.clone();
@@ -145,7 +149,7 @@ async fn a_stopped_server_is_exported_and_only_an_empty_place_takes_it() {
     assert!(shelf.run(&setup, "export", "all.age").failed().contains("all.age"), "nothing is written over");
     let refused = shelf.run(&setup, "import", "all.age").failed();
     assert!(refused.contains("empty"), "{refused}");
-    // The old machine is gone, key file and all.
+    // The old machine with its key file is gone.
     let fresh = Setup::new().with_application(&["api.example.com"], &application);
     drop(setup);
     shelf.run(&fresh, "import", "all.age").succeeded();
@@ -154,7 +158,7 @@ async fn a_stopped_server_is_exported_and_only_an_empty_place_takes_it() {
 }
 
 #[tokio::test]
-async fn a_damaged_file_and_a_wrong_passphrase_are_refused_before_anything_is_written() {
+async fn damaged_archive_is_refused_before_writing() {
     let host = Setup::new().start().await;
     let shelf = Shelf::new();
     shelf.run(host.setup(), "export", "all.age").succeeded();
@@ -177,7 +181,7 @@ async fn a_damaged_file_and_a_wrong_passphrase_are_refused_before_anything_is_wr
     assert!(refused.contains("passphrase") && untouched(&fresh.data()), "{refused}");
 }
 
-/// A component with so much in it that nobody reads.
+/// Adds filler that the server does not read to a component.
 fn padded(component: Vec<u8>) -> Vec<u8> {
     let filler = wasm_encoder::CustomSection { name: "filler".into(), data: vec![b'x'; 3 << 20].into() };
     let mut bytes = component;
@@ -186,7 +190,7 @@ fn padded(component: Vec<u8>) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn an_import_that_is_killed_leaves_a_place_that_refuses_to_serve_and_says_what_to_do() {
+async fn killed_import_prevents_start() {
     let host = Setup::new().start().await;
     let slugs: Vec<_> = (0..6).map(|_| given::slug()).collect();
     for slug in &slugs {
@@ -207,7 +211,7 @@ async fn an_import_that_is_killed_leaves_a_place_that_refuses_to_serve_and_says_
     assert_eq!(refused.code, Some(78), "{}", refused.output);
     let repair = if on_postgres() { "import again into an empty one" } else { "move it away and import again" };
     assert!(refused.output.contains(repair), "{}", refused.output);
-    // As it was told.
+    // The command is followed as the message states it.
     let target = if on_postgres() {
         Setup::new()
     } else {
@@ -223,7 +227,7 @@ async fn an_import_that_is_killed_leaves_a_place_that_refuses_to_serve_and_says_
 }
 
 #[tokio::test]
-async fn a_short_passphrase_and_nobody_to_ask_are_refused_in_words() {
+async fn short_or_missing_passphrase_is_refused() {
     let setup = Setup::new().start().await.kill();
     let shelf = Shelf::new();
     std::fs::write(shelf.path("passphrase"), "short").unwrap();
@@ -235,7 +239,7 @@ async fn a_short_passphrase_and_nobody_to_ask_are_refused_in_words() {
 }
 
 #[tokio::test]
-async fn a_server_that_stops_during_an_export_stops_whole_and_the_export_is_there_or_is_not() {
+async fn export_during_shutdown_is_atomic() {
     let host = Setup::new().start().await;
     let tool = given::echo(&host).await;
     for _ in 0..50 {

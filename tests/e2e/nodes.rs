@@ -1,4 +1,5 @@
-//! Several servers over one database and one bucket: what one does, all know; what one holds, nobody else needs.
+//! Several servers on one database and one bucket: changes of one are visible to all, and no state
+//! of one is needed by another.
 
 use std::time::Duration;
 
@@ -6,10 +7,10 @@ use futures::future::join_all;
 use harness::{BucketService, Database, Guest, Host, Postgres, guest, host::Setup, unique, wait_for, wait_until};
 use serde_json::json;
 
-/// How long other servers may take to see what one has done.
+/// Time within which other servers must see a change.
 const SEEN: Duration = Duration::from_secs(2);
 
-/// Servers over one database, the first of which has made it.
+/// Starts servers on one database, which the first one initializes.
 async fn nodes<const N: usize>(bucket: &BucketService, database: Database) -> [Host; N] {
     let first = Setup::embedded().on(database).in_bucket(bucket).start().await;
     let rest = join_all((1..N).map(|_| first.setup().another().start())).await;
@@ -22,7 +23,7 @@ fn database() -> Database {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_one_server_publishes_all_can_run_within_two_seconds() {
+async fn published_toolkit_reaches_all_servers() {
     let bucket = BucketService::start();
     let hosts: [Host; 3] = nodes(&bucket, database()).await;
     let slug = crate::given::slug();
@@ -35,12 +36,12 @@ async fn what_one_server_publishes_all_can_run_within_two_seconds() {
         let data = host.as_project().execute(&guest::tool(&slug), json!({ "a": 1 })).await.data();
         assert_eq!(data, json!({ "a": 1 }));
     }
-    // The same bytes are published by another server, as if nobody had before.
+    // Another server publishes the same bytes, and the request succeeds.
     hosts[2].publish(Guest::echo().component(), &guest::manifest(&slug)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_key_that_one_server_ends_is_refused_by_all_within_two_seconds() {
+async fn revoked_key_is_refused_by_all_servers() {
     let bucket = BucketService::start();
     let [one, two]: [Host; 2] = nodes(&bucket, database()).await;
     let body = json!({ "name": format!("test-{}", unique(8)), "should_create_api_key": true });
@@ -56,10 +57,10 @@ async fn a_key_that_one_server_ends_is_refused_by_all_within_two_seconds() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn servers_that_start_on_an_empty_database_at_once_are_one_installation() {
+async fn concurrent_first_starts_form_one_installation() {
     let bucket = BucketService::start();
     let first = Setup::embedded().on(database()).in_bucket(&bucket);
-    // They share a master key, which the first start of all would make.
+    // The servers share a master key, which the first start of an installation creates.
     let made = Setup::embedded().start().await.kill();
     let key = made.data().with_extension("key").display().to_string();
     let second = first.another().with("key_file", &key);
@@ -73,7 +74,7 @@ async fn servers_that_start_on_an_empty_database_at_once_are_one_installation() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_is_killed_or_asked_to_stop_takes_nothing_with_it() {
+async fn killed_or_stopped_server_loses_nothing() {
     let bucket = BucketService::start();
     let [one, two, three]: [Host; 3] = nodes(&bucket, database()).await;
     one.publish(Guest::echo().component(), &guest::manifest("kept")).await;

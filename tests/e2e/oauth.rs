@@ -1,4 +1,4 @@
-//! Connecting accounts at an application: what a browser goes through, and what it cannot be led into.
+//! Connecting accounts with OAuth 2: the path of a browser, and attacks on it.
 
 use harness::{Answer, Client, Host, Issuer, guest, issuer::Fault, wait_until};
 use serde_json::{Value, json};
@@ -9,14 +9,14 @@ async fn account(project: &Client, id: &str) -> Answer {
     project.get(&format!("/connected_accounts/{id}")).await.expect(200)
 }
 
-/// How often codes were sent to the token endpoint.
+/// Returns the number of codes sent to the token endpoint.
 fn exchanges(oauth: &Oauth) -> usize {
     let seen = Host::application().seen(&oauth.tag);
     seen.iter().filter(|seen| seen.path.ends_with("/token")).count()
 }
 
 #[tokio::test]
-async fn a_user_agrees_at_the_application_and_tools_run_with_exactly_the_token_it_gave() {
+async fn authorized_account_uses_the_issued_token() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let oauth = Oauth::new(host, &project).await;
@@ -47,7 +47,7 @@ async fn a_user_agrees_at_the_application_and_tools_run_with_exactly_the_token_i
 }
 
 #[tokio::test]
-async fn who_says_no_fails_the_account_and_no_code_is_asked_for() {
+async fn denied_authorization_fails_the_account() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let oauth = Oauth::new(host, &project).await;
@@ -66,7 +66,7 @@ async fn who_says_no_fails_the_account_and_no_code_is_asked_for() {
 }
 
 #[tokio::test]
-async fn a_state_is_good_once_and_none_other_is_good_at_all() {
+async fn state_is_valid_once() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let oauth = Oauth::new(host, &project).await;
@@ -99,7 +99,7 @@ async fn a_state_is_good_once_and_none_other_is_good_at_all() {
 }
 
 #[tokio::test]
-async fn of_callbacks_that_come_at_once_one_spends_the_code() {
+async fn concurrent_callbacks_exchange_the_code_once() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let oauth = Oauth::new(host, &project).await;
@@ -114,7 +114,7 @@ async fn of_callbacks_that_come_at_once_one_spends_the_code() {
 }
 
 #[tokio::test]
-async fn an_answer_of_another_issuer_fails_the_account_before_a_code_is_sent() {
+async fn issuer_mismatch_fails_before_code_exchange() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let oauth = Oauth::new(host, &project).await;
@@ -128,7 +128,7 @@ async fn an_answer_of_another_issuer_fails_the_account_before_a_code_is_sent() {
 }
 
 #[tokio::test]
-async fn whatever_is_no_token_fails_the_account_after_one_exchange() {
+async fn invalid_token_response_fails_the_account() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     for fault in [
@@ -152,7 +152,7 @@ async fn whatever_is_no_token_fails_the_account_after_one_exchange() {
 }
 
 #[tokio::test]
-async fn nobody_is_sent_to_an_address_that_is_none_of_the_web() {
+async fn callback_url_must_be_an_http_url() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let oauth = Oauth::new(host, &project).await;
@@ -167,7 +167,7 @@ async fn nobody_is_sent_to_an_address_that_is_none_of_the_web() {
 }
 
 #[tokio::test]
-async fn without_an_address_of_the_project_the_browser_ends_on_a_page_of_the_server() {
+async fn missing_return_url_ends_on_server_page() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let oauth = Oauth::new(host, &project).await;
@@ -181,7 +181,7 @@ async fn without_an_address_of_the_project_the_browser_ends_on_a_page_of_the_ser
 }
 
 #[tokio::test]
-async fn who_does_not_come_back_in_time_finds_the_account_expired_and_may_still_finish() {
+async fn late_callback_connects_an_expired_account() {
     let host = given::with_application().with("connections.pending_s", "1").start().await;
     let project = host.as_project();
     let oauth = Oauth::new(&host, &project).await;
@@ -197,7 +197,7 @@ async fn who_does_not_come_back_in_time_finds_the_account_expired_and_may_still_
 }
 
 #[tokio::test]
-async fn an_active_account_runs_on_while_it_is_connected_again_whatever_comes_of_it() {
+async fn reconnecting_does_not_interrupt_an_active_account() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let oauth = Oauth::new(host, &project).await;
@@ -224,7 +224,7 @@ async fn an_active_account_runs_on_while_it_is_connected_again_whatever_comes_of
 }
 
 #[tokio::test]
-async fn a_way_that_was_begun_before_a_newer_one_leads_nowhere() {
+async fn superseded_connection_attempt_is_rejected() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let oauth = Oauth::new(host, &project).await;
@@ -240,7 +240,7 @@ async fn a_way_that_was_begun_before_a_newer_one_leads_nowhere() {
 }
 
 #[tokio::test]
-async fn a_deleted_account_or_project_cannot_be_connected_any_more() {
+async fn callback_for_deleted_account_is_rejected() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let oauth = Oauth::new(host, &project).await;
@@ -258,7 +258,7 @@ async fn a_deleted_account_or_project_cannot_be_connected_any_more() {
 }
 
 #[tokio::test]
-async fn a_project_that_vouches_for_its_users_decides_before_an_account_becomes_active() {
+async fn user_verification_precedes_activation() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let verifier = json!({ "oauth_callback_verifier_url": "https://app.example/verify?x=1" });
@@ -297,7 +297,7 @@ async fn a_project_that_vouches_for_its_users_decides_before_an_account_becomes_
 }
 
 #[tokio::test]
-async fn the_operators_client_serves_projects_that_have_none_and_its_secret_is_shown_to_nobody() {
+async fn operator_oauth_app_serves_projects_and_hides_secret() {
     let host = given::with_application().start().await;
     let (org, project) = (host.as_org(), host.as_project());
     let (slug, tag, issuer) = given::oauth_toolkit(&host).await;
@@ -329,7 +329,7 @@ async fn the_operators_client_serves_projects_that_have_none_and_its_secret_is_s
 }
 
 #[tokio::test]
-async fn an_auth_config_is_changed_name_by_name_and_its_secret_stays_masked() {
+async fn auth_config_patch_keeps_unnamed_fields() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let oauth = Oauth::new(host, &project).await;
@@ -366,7 +366,7 @@ async fn an_auth_config_is_changed_name_by_name_and_its_secret_stays_masked() {
 }
 
 #[tokio::test]
-async fn tokens_that_another_system_got_go_on_here() {
+async fn imported_tokens_keep_working() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let oauth = Oauth::new(host, &project).await;
@@ -383,7 +383,7 @@ async fn tokens_that_another_system_got_go_on_here() {
 }
 
 #[tokio::test]
-async fn a_revoked_account_does_not_run_and_its_tokens_are_gone() {
+async fn revoked_account_loses_its_tokens() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let oauth = Oauth::new(host, &project).await;
@@ -400,7 +400,7 @@ async fn a_revoked_account_does_not_run_and_its_tokens_are_gone() {
 }
 
 #[tokio::test]
-async fn a_project_takes_its_tokens_back_when_it_is_deleted_with_that_wish() {
+async fn project_deletion_can_revoke_tokens() {
     let host = Host::shared().await;
     for (query, works) in [("?revoke_on_delete=true", false), ("", true)] {
         let project = host.new_project().await;
@@ -417,7 +417,7 @@ async fn a_project_takes_its_tokens_back_when_it_is_deleted_with_that_wish() {
 }
 
 #[tokio::test]
-async fn a_key_is_replaced_and_an_account_renamed_without_connecting_it_again() {
+async fn account_key_and_alias_can_be_updated() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let config = given::auth_config(&project).await;
@@ -451,7 +451,7 @@ async fn a_key_is_replaced_and_an_account_renamed_without_connecting_it_again() 
 }
 
 #[tokio::test]
-async fn a_credential_that_the_application_does_not_take_is_refused_at_once_or_fails_its_account() {
+async fn unverified_credential_is_refused() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let slug = given::slug();

@@ -1,4 +1,5 @@
-//! More than the server can do: what it takes is done, what it does not take is refused by name and at once, and nobody hangs.
+//! Overload: accepted requests complete, the others are refused at once with an error, and no
+//! request hangs.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +14,7 @@ use crate::{
     given,
 };
 
-/// How often each status was answered. Whatever is no success says when to try again.
+/// Counts the responses by status. Every error response must carry a retry time.
 fn counted(answers: &[Answer]) -> BTreeMap<u16, usize> {
     let mut counts = BTreeMap::new();
     for answer in answers {
@@ -28,7 +29,7 @@ fn counted(answers: &[Answer]) -> BTreeMap<u16, usize> {
 }
 
 #[tokio::test]
-async fn a_flood_of_reads_writes_and_runs_is_done_or_refused_and_no_connection_is_cut() {
+async fn flood_of_requests_cuts_no_connection() {
     let host = Setup::new()
         .with("limits.connections_per_address", "1000")
         .with("limits.in_flight", "16")
@@ -52,7 +53,7 @@ async fn a_flood_of_reads_writes_and_runs_is_done_or_refused_and_no_connection_i
         (Method::POST, "/auth_configs".to_owned(), Body::Json(write)),
         (Method::POST, format!("/tools/execute/{sleeps}"), Body::Json(run)),
     ];
-    // Eight times as many at once as may be under way.
+    // Eight times the concurrency limit.
     let sent = stream::iter(0..900).map(|number: usize| {
         let (kind, project) = (number % asks.len(), &projects[number / asks.len() % projects.len()]);
         let (method, path, body) = asks[kind].clone();
@@ -77,7 +78,7 @@ async fn a_flood_of_reads_writes_and_runs_is_done_or_refused_and_no_connection_i
     assert_eq!(listed, counts[1][&200], "what was refused was not done, what was answered was");
 }
 
-/// Sends the same small request until it is told to stop, one after the other; the answers that were no success.
+/// Repeats the same small request and returns the statuses of the failed ones.
 async fn goes_on(project: &Client, rounds: usize) -> Vec<u16> {
     let mut wrong = Vec::new();
     for _ in 0..rounds {
@@ -88,7 +89,7 @@ async fn goes_on(project: &Client, rounds: usize) -> Vec<u16> {
 }
 
 #[tokio::test]
-async fn hundreds_of_slow_heads_and_bodies_end_at_their_time_while_others_go_on() {
+async fn slow_requests_time_out_without_blocking_others() {
     let host = Setup::new()
         .with("limits.connections_per_address", "1000")
         .with("limits.bodies_per_project", "40")
@@ -117,7 +118,7 @@ async fn hundreds_of_slow_heads_and_bodies_end_at_their_time_while_others_go_on(
 }
 
 #[tokio::test]
-async fn when_every_place_is_taken_runs_wait_or_are_refused_and_none_hangs() {
+async fn excess_runs_wait_or_are_refused() {
     let host = Setup::new()
         .with("sandbox.live", "2")
         .with("sandbox.live_per_project", "2")
@@ -134,14 +135,14 @@ async fn when_every_place_is_taken_runs_wait_or_are_refused_and_none_hangs() {
         tokio::pin!(held);
         let refused = async {
             for (project, status, slug) in [(&full, 429, "Server_ProjectBusy"), (&other, 503, "Server_Busy")] {
-                // One of several waits; which one, nobody knows. The rest are refused at once.
+                // An arbitrary one of several calls waits. The others are refused at once.
                 let mut calls: stream::FuturesUnordered<_> =
                     (0..4).map(|_| Box::pin(project.execute(&echo, json!({})))).collect();
                 let mut said = 0;
                 while said < 3 {
                     let answer = calls.next().await.expect("there are four");
                     if answer.status == 200 {
-                        // The places were not taken yet.
+                        // The slots were not taken yet.
                         calls.push(Box::pin(project.execute(&echo, json!({}))));
                         continue;
                     }
@@ -156,7 +157,7 @@ async fn when_every_place_is_taken_runs_wait_or_are_refused_and_none_hangs() {
             () = refused => {}
         }
     }
-    // Whoever held the places has gone: those that wait come to their turn.
+    // The runs that held the slots have ended, so the waiting ones continue.
     for answer in join_all(waiting).await {
         answer.data();
     }

@@ -1,4 +1,4 @@
-//! What a project decides for itself, and that each decision is kept.
+//! Settings of a project: each one is stored and takes effect.
 
 use harness::{Host, guest, host::Setup};
 use serde_json::{Value, json};
@@ -23,7 +23,7 @@ async fn a_new_project_has_the_documented_settings() {
 }
 
 #[tokio::test]
-async fn a_change_keeps_what_it_does_not_name_and_survives_a_restart() {
+async fn config_patch_keeps_unnamed_fields() {
     let host = Setup::new().start().await;
     let given = json!({
         "logo_url": "https://example.com/logo.svg",
@@ -48,7 +48,7 @@ async fn a_change_keeps_what_it_does_not_name_and_survives_a_restart() {
 }
 
 #[tokio::test]
-async fn what_no_page_or_link_could_use_is_refused_and_changes_nothing() {
+async fn invalid_config_value_changes_nothing() {
     let project = Host::shared().await.new_project().await;
     let before = project.get(CONFIG).await.expect(200);
     for bad in [
@@ -69,7 +69,7 @@ async fn what_no_page_or_link_could_use_is_refused_and_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_project_is_made_with_settings_of_its_own() {
+async fn new_project_takes_its_config() {
     let host = Host::shared().await;
     let config = json!({ "display_name": "Acme", "signed_url_file_expiry_in_seconds": 120 });
     let body = json!({ "name": harness::unique(8), "should_create_api_key": true, "config": config });
@@ -81,7 +81,7 @@ async fn a_project_is_made_with_settings_of_its_own() {
 }
 
 #[tokio::test]
-async fn masking_turned_off_shows_what_an_account_holds_from_the_next_answer_on() {
+async fn disabled_masking_applies_immediately() {
     let project = Host::shared().await.new_project().await;
     let key = harness::secret();
     let account = project.connect(given::keyed().await, "API_KEY", "ada", json!({ "api_key": key })).await;
@@ -95,7 +95,7 @@ async fn masking_turned_off_shows_what_an_account_holds_from_the_next_answer_on(
 }
 
 #[tokio::test]
-async fn a_project_that_stores_no_data_has_runs_without_arguments_from_the_next_call_on() {
+async fn disabled_data_storage_applies_immediately() {
     let project = Host::shared().await.new_project().await;
     let tool = given::shared_echo().await;
     let said = async |word: &str| {
@@ -109,7 +109,7 @@ async fn a_project_that_stores_no_data_has_runs_without_arguments_from_the_next_
 }
 
 #[tokio::test]
-async fn a_pinned_account_needs_its_user_unless_the_project_says_otherwise() {
+async fn pinned_account_needs_user_by_default() {
     let project = Host::shared().await.new_project().await;
     let account =
         project.connect(given::keyed().await, "API_KEY", "ada", json!({ "api_key": harness::secret() })).await;
@@ -122,7 +122,7 @@ async fn a_pinned_account_needs_its_user_unless_the_project_says_otherwise() {
 }
 
 #[tokio::test]
-async fn the_settings_of_one_project_are_not_those_of_another() {
+async fn project_configs_are_independent() {
     let host = Host::shared().await;
     let (one, other) = (host.new_project().await, host.new_project().await);
     one.patch(CONFIG, &json!({ "display_name": "One", "require_mcp_api_key": true })).await.expect(200);
@@ -131,7 +131,7 @@ async fn the_settings_of_one_project_are_not_those_of_another() {
 }
 
 #[tokio::test]
-async fn a_link_to_a_file_lasts_as_long_as_the_project_says() {
+async fn file_link_ttl_follows_project_config() {
     let project = Host::shared().await.new_project().await;
     let slug = given::keyed().await;
     let asked = json!({

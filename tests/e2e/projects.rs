@@ -1,4 +1,4 @@
-//! The organisation's projects.
+//! Projects of the organization.
 
 use harness::{Host, unique};
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ async fn id_of(client: &harness::Client) -> String {
 }
 
 #[tokio::test]
-async fn a_new_project_has_a_key_only_when_one_is_asked_for() {
+async fn new_project_gets_a_key_on_request() {
     let host = Host::shared().await;
     let with = host.as_org().post(NEW, &json!({ "name": unique(8), "should_create_api_key": true })).await.expect(200);
     let key = with["api_key"].as_str().unwrap();
@@ -35,7 +35,7 @@ async fn a_name_is_checked_and_taken_once() {
 }
 
 #[tokio::test]
-async fn an_unknown_field_is_ignored_and_a_wrong_type_is_not() {
+async fn unknown_field_is_ignored_wrong_type_refused() {
     let org = Host::shared().await.as_org();
     org.post(NEW, &json!({ "name": unique(8), "colour": "red" })).await.expect(200);
     org.post(NEW, &json!({ "name": 7 })).await.expect(400);
@@ -44,7 +44,7 @@ async fn an_unknown_field_is_ignored_and_a_wrong_type_is_not() {
 }
 
 #[tokio::test]
-async fn the_list_is_newest_first_and_pages_to_the_end() {
+async fn project_list_is_newest_first() {
     let host = harness::host::Setup::new().start().await;
     let mut names = Vec::new();
     for _ in 0..5 {
@@ -96,7 +96,7 @@ async fn a_new_key_ends_every_older_one() {
 }
 
 #[tokio::test]
-async fn a_deleted_project_is_gone_and_frees_its_name() {
+async fn deleted_project_frees_its_name() {
     let host = Host::shared().await;
     let name = unique(8);
     let made = host.as_org().post(NEW, &json!({ "name": name })).await.expect(200);
@@ -108,7 +108,7 @@ async fn a_deleted_project_is_gone_and_frees_its_name() {
 }
 
 #[tokio::test]
-async fn a_project_key_cannot_touch_the_organisation() {
+async fn project_key_cannot_change_the_organization() {
     let project = Host::shared().await.new_project().await;
     project.post(NEW, &json!({ "name": unique(8) })).await.expect(401);
     project.get("/org/owner/project/list").await.expect(401);

@@ -1,4 +1,4 @@
-//! At a certified identity provider that is not ours: the whole life of accounts.
+//! The whole life cycle of accounts at a certified third-party identity provider.
 
 use harness::{
     Answer, Client, Guest, Host, IdentityProvider, client::Exchanged, guest, host::Setup, provider::ISSUER, unique,
@@ -8,7 +8,8 @@ use serde_json::json;
 
 use crate::given;
 
-/// A server that reaches the provider, a project that sees tokens in full, a toolkit of the provider's, and an auth config for it.
+/// Starts a server that reaches the provider. Returns it with a project that shows tokens unmasked,
+/// a toolkit of the provider and an auth config.
 async fn connecting(provider: &IdentityProvider) -> (Host, Client, String, String) {
     let host = Setup::new().with_provider(provider).start().await;
     let settings = json!({ "mask_secret_keys_in_connected_account": false });
@@ -50,7 +51,7 @@ async fn open(project: &Client, url: &str) -> Exchanged {
     project.exchange(Method::GET, url, &[], Vec::new()).await
 }
 
-/// Connects an account of somebody; its id.
+/// Connects an account of a user and returns its id.
 async fn connect(provider: &IdentityProvider, project: &Client, config: &str, person: &str) -> String {
     let (id, url) = begin(project, config).await;
     let landed = open(project, &provider.agree(&url, person).await).await;
@@ -62,13 +63,13 @@ async fn read(project: &Client, id: &str) -> Answer {
     project.get(&format!("/connected_accounts/{id}")).await.expect(200)
 }
 
-/// One of the values of an account.
+/// Returns one of the values of an account.
 async fn value(project: &Client, id: &str, name: &str) -> String {
     read(project, id).await["state"]["val"][name].as_str().unwrap_or_default().to_owned()
 }
 
 #[tokio::test]
-async fn an_account_is_registered_for_connected_used_renewed_taken_back_and_deleted() {
+async fn account_completes_life_cycle_at_real_provider() {
     let provider = IdentityProvider::start().await;
     let (_host, project, slug, config) = connecting(&provider).await;
     let id = connect(&provider, &project, &config, "amy").await;
@@ -101,7 +102,7 @@ async fn an_account_is_registered_for_connected_used_renewed_taken_back_and_dele
 }
 
 #[tokio::test]
-async fn what_comes_back_is_the_providers_own_answer_and_no_other() {
+async fn altered_provider_callback_is_rejected() {
     let provider = IdentityProvider::start().await;
     let (_host, project, _, config) = connecting(&provider).await;
     for (change, error) in [

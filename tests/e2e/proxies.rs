@@ -1,4 +1,5 @@
-//! Proxies of auth configs: everything that is sent for an account leaves through them, and they are guarded as all else is.
+//! Proxies of auth configs: all requests for an account leave through them, and the network policy
+//! applies to them too.
 
 use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
 use harness::{Answer, Client, Guest, Host, Tunnel, guest, host::Setup, unique};
@@ -13,7 +14,7 @@ fn basic() -> String {
     format!("Basic {}", BASE64.encode(PAIR))
 }
 
-/// A server that knows no other way to the application than the proxy.
+/// Returns settings of a server that reaches the provider only through the proxy.
 fn behind(tunnel: &Tunnel) -> Setup {
     Setup::new().with_variable("SSL_CERT_FILE", tunnel.authority()).with("net.allow", "127.0.0.0/8")
 }
@@ -22,7 +23,8 @@ async fn set(project: &Client, config: &str, proxy: Value) -> Answer {
     project.patch(&format!("/auth_configs/{config}"), &json!({ "type": "custom", "proxy_config": proxy })).await
 }
 
-/// An account of a toolkit that wants a key, whose config has this proxy: toolkit, config, account.
+/// Connects an account of a toolkit that requires a key, with this proxy in its auth config.
+/// Returns toolkit, config and account.
 async fn connected(host: &Host, proxy: Value) -> (String, String, String) {
     let (project, slug) = (host.as_project(), given::slug());
     let manifest = guest::manifest_with_key(&slug, given::bearer());
@@ -39,14 +41,14 @@ async fn fetch(host: &Host, slug: &str, url: &str) -> Answer {
     host.as_project().execute(&guest::tool(slug), json!({ "url": url })).await
 }
 
-/// Names that a proxy was asked for.
+/// Returns the host names that a proxy was asked for.
 fn names(tunnel: &Tunnel) -> Vec<String> {
     let asked = tunnel.asked();
     asked.iter().map(|head| head.split(' ').nth(1).unwrap().to_owned()).collect()
 }
 
 #[tokio::test]
-async fn what_tools_and_callers_send_leaves_through_the_proxy_which_alone_sees_its_key() {
+async fn requests_leave_through_the_account_proxy() {
     let tunnel = Tunnel::start(Host::application(), &["api.example.com"], Some(&basic()));
     let host = behind(&tunnel).start().await;
     let proxy = json!({ "proxy_url": tunnel.address, "proxy_auth_key": PAIR });
@@ -94,7 +96,7 @@ async fn tokens_are_got_and_renewed_through_the_proxy() {
 }
 
 #[tokio::test]
-async fn a_client_is_found_and_registered_through_the_proxy() {
+async fn client_registration_uses_the_proxy() {
     let tunnel = Tunnel::start(Host::application(), &["api.example.com"], None);
     let host = behind(&tunnel).start().await;
     let project = host.as_project();
@@ -111,7 +113,7 @@ async fn a_client_is_found_and_registered_through_the_proxy() {
 }
 
 #[tokio::test]
-async fn a_proxy_inside_the_network_is_refused_unless_the_operator_lists_it_and_opens_no_other_door() {
+async fn private_proxy_needs_operator_permission() {
     let tunnel = Tunnel::start(Host::application(), &["api.example.com"], None);
     let host = Setup::new().with_variable("SSL_CERT_FILE", tunnel.authority()).start().await;
     let port = tunnel.address.rsplit(':').next().unwrap();
@@ -135,7 +137,7 @@ async fn a_proxy_inside_the_network_is_refused_unless_the_operator_lists_it_and_
 }
 
 #[tokio::test]
-async fn a_proxy_that_takes_no_such_key_is_an_error_without_the_key_which_is_kept_under_seal() {
+async fn refused_proxy_key_stays_secret() {
     let tunnel = Tunnel::start(Host::application(), &["api.example.com"], Some("Bearer another"));
     let host = behind(&tunnel).with("log", "trace").start().await;
     let proxy = json!({ "proxy_url": tunnel.address, "proxy_auth_key": PAIR });

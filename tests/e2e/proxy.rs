@@ -1,4 +1,4 @@
-//! Requests of the caller's own: to the application the credential belongs to, with it, and nowhere else.
+//! Proxy requests: sent with the credential to the provider it belongs to, and to no other.
 
 use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
 use harness::{Answer, Client, Guest, Host, guest, unique};
@@ -9,7 +9,8 @@ use crate::given;
 
 const KEY: &str = harness::marked!("k-");
 
-/// A project with an account of the toolkit that wants a key; the account's id.
+/// Creates a project with an account of the toolkit that requires a key, and returns the account's
+/// id.
 async fn connected() -> (Client, String) {
     let project = Host::shared().await.new_project().await;
     let account = project.connect(given::keyed().await, "API_KEY", "default", json!({ "api_key": KEY })).await;
@@ -25,7 +26,7 @@ async fn proxy(project: &Client, account: &str, endpoint: &str, more: Value) -> 
 }
 
 #[tokio::test]
-async fn a_path_and_an_address_of_the_same_domain_carry_the_credential_under_both_prefixes() {
+async fn proxy_request_within_domain_carries_the_credential() {
     let (project, account) = connected().await;
     for host in ["", "https://api.example.com", "https://other.example.com"] {
         for client in [project.clone(), project.clone().newer()] {
@@ -45,7 +46,7 @@ async fn a_path_and_an_address_of_the_same_domain_carry_the_credential_under_bot
 }
 
 #[tokio::test]
-async fn another_origin_is_refused_and_nothing_is_sent() {
+async fn other_origin_is_refused_without_a_request() {
     let (project, account) = connected().await;
     let tag = unique(8);
     for endpoint in [
@@ -72,7 +73,7 @@ async fn another_origin_is_refused_and_nothing_is_sent() {
 }
 
 #[tokio::test]
-async fn a_redirect_is_followed_within_the_domain_and_refused_beyond_it() {
+async fn redirect_outside_the_domain_is_refused() {
     let (project, account) = connected().await;
     let tag = unique(8);
     let answer = proxy(&project, &account, &format!("/redirect/from?to=/echo/{tag}"), json!({})).await.expect(200);
@@ -88,7 +89,7 @@ async fn a_redirect_is_followed_within_the_domain_and_refused_beyond_it() {
 }
 
 #[tokio::test]
-async fn a_callers_header_or_parameter_never_takes_the_place_of_the_credential() {
+async fn caller_parameters_cannot_override_the_credential() {
     let (project, account) = connected().await;
     let tag = unique(8);
     let parameters = json!([
@@ -118,7 +119,7 @@ async fn a_callers_header_or_parameter_never_takes_the_place_of_the_credential()
 }
 
 #[tokio::test]
-async fn whatever_the_application_answers_is_an_answer() {
+async fn provider_response_is_passed_through() {
     let (project, account) = connected().await;
     for status in [201, 204, 400, 401, 404, 500, 503] {
         let answer = proxy(&project, &account, &format!("/status/x/{status}"), json!({})).await.expect(200);
@@ -160,7 +161,7 @@ async fn bodies_go_out_as_they_are_given() {
 }
 
 #[tokio::test]
-async fn a_body_that_cannot_be_sent_is_refused_with_nothing_sent() {
+async fn invalid_proxy_body_is_refused() {
     let (project, account) = connected().await;
     let tag = unique(8);
     let large = BASE64.encode(vec![0; (4 << 20) + 1]);
@@ -196,7 +197,7 @@ async fn a_body_that_cannot_be_sent_is_refused_with_nothing_sent() {
 }
 
 #[tokio::test]
-async fn a_binary_answer_is_kept_as_a_file_and_answered_as_a_link() {
+async fn binary_response_becomes_a_file_link() {
     let (project, account) = connected().await;
     let answer = proxy(&project, &account, "/bytes/x/1000", json!({})).await.expect(200);
     let file = &answer["binary_data"];
@@ -224,7 +225,7 @@ async fn nothing_that_comes_back_holds_the_credential() {
 }
 
 #[tokio::test]
-async fn a_request_needs_an_account_that_may_be_used_or_a_credential() {
+async fn proxy_request_needs_usable_account_or_credential() {
     let (project, account) = connected().await;
     let bare = json!({ "endpoint": "/echo/x", "method": "GET" });
     let refused = project.post("/tools/execute/proxy", &bare).await.expect(400);
@@ -245,7 +246,7 @@ async fn a_request_needs_an_account_that_may_be_used_or_a_credential() {
 }
 
 #[tokio::test]
-async fn a_config_that_lists_tools_lets_no_other_request_through() {
+async fn tool_restricted_config_refuses_proxy_requests() {
     let project = Host::shared().await.new_project().await;
     let slug = given::keyed().await;
     let config = json!({

@@ -1,4 +1,5 @@
-//! The life of tokens: renewed once however many want it, kept when the application is away, ended when it says so.
+//! The life cycle of tokens: refreshed once for any number of callers, kept during an outage of the
+//! provider, expired when the provider revokes them.
 
 use futures::future::join_all;
 use harness::{Answer, Client, Host, guest, issuer::Fault, wait_until};
@@ -7,7 +8,7 @@ use serde_json::json;
 
 use crate::given::{self, Oauth};
 
-/// How many calls come at once: as many as a project may have.
+/// Number of concurrent calls: the concurrency limit of a project.
 const AT_ONCE: usize = 64;
 
 async fn status(project: &Client, id: &str) -> (String, String) {
@@ -16,7 +17,7 @@ async fn status(project: &Client, id: &str) -> (String, String) {
     (text("status"), text("status_reason"))
 }
 
-/// An account whose token has ended, and whose next one lasts.
+/// Connects an account whose access token has expired and whose next one is long-lived.
 async fn ended(host: &Host, project: &Client) -> (Oauth, String) {
     let oauth = Oauth::new(host, project).await;
     oauth.issuer.set(|settings| settings.lifetime = 1);
@@ -37,7 +38,7 @@ async fn many(oauth: &Oauth, projects: &[Client]) -> Vec<Answer> {
 }
 
 #[tokio::test]
-async fn a_token_that_has_ended_is_renewed_once_however_many_calls_come_and_rotation_goes_on() {
+async fn concurrent_calls_refresh_an_expired_token_once() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let (oauth, id) = ended(host, &project).await;
@@ -54,7 +55,7 @@ async fn a_token_that_has_ended_is_renewed_once_however_many_calls_come_and_rota
 }
 
 #[tokio::test]
-async fn a_token_that_the_application_does_not_take_is_renewed_once_and_the_call_goes_on() {
+async fn rejected_token_is_refreshed_and_request_retried() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let oauth = Oauth::new(host, &project).await;
@@ -72,13 +73,13 @@ async fn a_token_that_the_application_does_not_take_is_renewed_once_and_the_call
 }
 
 #[tokio::test]
-async fn what_the_application_takes_back_expires_the_account_after_one_refresh() {
+async fn revoked_grant_expires_the_account() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let (oauth, id) = ended(host, &project).await;
     oauth.issuer.withdraw();
     for answer in many(&oauth, std::slice::from_ref(&project)).await {
-        // Who comes later finds no active account any more.
+        // Later callers find no active account.
         assert!([404, 422].contains(&answer.status), "{answer:?}");
     }
     let (status, reason) = status(&project, &id).await;
@@ -88,7 +89,7 @@ async fn what_the_application_takes_back_expires_the_account_after_one_refresh()
 }
 
 #[tokio::test]
-async fn an_application_that_is_away_keeps_its_accounts_and_is_not_asked_again_at_once() {
+async fn provider_outage_backs_off_without_expiring_accounts() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     for fault in [Fault::Status(503), Fault::Html, Fault::Malformed, Fault::Refused("invalid_client")] {
@@ -106,11 +107,12 @@ async fn an_application_that_is_away_keeps_its_accounts_and_is_not_asked_again_a
 }
 
 #[tokio::test]
-async fn a_token_that_ends_soon_is_renewed_beside_the_calls_that_use_it() {
+async fn expiring_token_is_refreshed_in_the_background() {
     let host = given::with_application().with("connections.refresh_margin_s", "3600").start().await;
     let project = host.as_project();
     let oauth = Oauth::new(&host, &project).await;
-    // Ends in forty seconds, and is renewed in the last ten of them: nothing happens yet.
+    // The token expires in forty seconds and is refreshed within the last ten: no refresh happens
+    // yet.
     oauth.issuer.set(|settings| settings.lifetime = 40);
     oauth.connect(&project).await;
     oauth.execute(&project).await.data();
@@ -118,7 +120,7 @@ async fn a_token_that_ends_soon_is_renewed_beside_the_calls_that_use_it() {
 }
 
 #[tokio::test]
-async fn a_refresh_that_was_cut_off_is_tried_once_more_and_what_was_lost_ends_the_account() {
+async fn interrupted_refresh_is_tried_once_more() {
     let host = given::with_application().with("connections.refresh_lease_s", "1").start().await;
     let project = host.as_project();
     let (oauth, id) = ended(&host, &project).await;
@@ -145,7 +147,7 @@ async fn a_refresh_that_was_cut_off_is_tried_once_more_and_what_was_lost_ends_th
 }
 
 #[tokio::test]
-async fn an_account_that_is_deleted_while_its_token_is_renewed_stays_deleted() {
+async fn account_deleted_during_refresh_stays_deleted() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let (oauth, id) = ended(host, &project).await;
@@ -160,7 +162,7 @@ async fn an_account_that_is_deleted_while_its_token_is_renewed_stays_deleted() {
 }
 
 #[tokio::test]
-async fn a_token_without_a_way_to_renew_it_expires_its_account_at_its_end() {
+async fn expired_token_without_refresh_expires_account() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let oauth = Oauth::new(host, &project).await;
@@ -171,7 +173,7 @@ async fn a_token_without_a_way_to_renew_it_expires_its_account_at_its_end() {
 }
 
 #[tokio::test]
-async fn a_mode_without_a_browser_gets_its_token_at_once_and_the_next_one_in_the_same_way() {
+async fn client_credentials_tokens_are_requested_directly() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let (slug, tag) = (given::slug(), harness::unique(8));

@@ -1,4 +1,4 @@
-//! What cannot be published: a clear answer, nothing stored, the server unharmed.
+//! Refusals at publishing: a clear error, nothing stored, and an unharmed server.
 
 use harness::{Answer, Guest, Host, client::Body, guest, host::Setup};
 use serde_json::{Value, json};
@@ -8,12 +8,12 @@ use crate::{
     hostile::{self, Hostile},
 };
 
-/// Sends bytes under an address of their own to the shared server and checks that they left no trace.
+/// Sends bytes for a separate slug to the shared server and asserts that they left no trace.
 async fn refused(host: &Host, what: &str, bytes: Vec<u8>, slug: &str) -> Answer {
     refused_beside(host, given::shared_echo().await, what, bytes, slug).await
 }
 
-/// The same on a server with this tool on it.
+/// Does the same on a server that has this tool.
 async fn refused_beside(host: &Host, echo: &str, what: &str, bytes: Vec<u8>, slug: &str) -> Answer {
     let path = format!("/toolkits/{slug}/versions/20260101_00");
     let answer = host.as_org().put(&path, bytes).await;
@@ -32,7 +32,7 @@ fn said(answer: &Answer) -> String {
 }
 
 #[tokio::test]
-async fn what_is_no_component() {
+async fn non_component_is_refused() {
     let host = Host::shared().await;
     let whole = guest::with_manifest(Guest::echo().component(), &guest::manifest("whole"));
     let cases = [
@@ -52,20 +52,21 @@ async fn what_is_no_component() {
 }
 
 #[tokio::test]
-async fn a_hundred_megabytes_of_zeros() {
+async fn oversized_zero_body_is_refused() {
     let host = Host::shared().await;
     let slug = given::slug();
     let before = host.footprint().resident_kib;
     let path = format!("/toolkits/{slug}/versions/20260101_00");
     let body = Body::Raw("application/wasm", vec![0; 100 << 20]);
-    // A server that has answered need not read the rest; a client that still writes may find the connection closed.
+    // A server that has responded need not read the rest, so a client that still writes may find
+    // the connection closed.
     if let Ok(answer) = host.as_org().try_send(reqwest::Method::PUT, &path, body, &[]).await {
         answer.expect(413).assert_envelope();
     }
     let grown = host.footprint().resident_kib.saturating_sub(before);
     assert!(grown < 64 << 10, "the server took {grown} KiB for it");
     host.as_project().get(&format!("/toolkits/{slug}")).await.expect(404);
-    // Told in advance, nothing is read at all.
+    // If the size is declared, the server reads no body.
     let head = format!(
         "PUT /api/v3{path} HTTP/1.1\r\nhost: x\r\nx-org-api-key: {}\r\ncontent-type: application/wasm\r\n\
          content-length: 104857600\r\nconnection: close\r\n\r\n",
@@ -76,7 +77,7 @@ async fn a_hundred_megabytes_of_zeros() {
 }
 
 #[tokio::test]
-async fn a_component_just_over_the_limit() {
+async fn component_just_over_the_limit_is_refused() {
     let host = Host::shared().await;
     let slug = given::slug();
     let mut component = guest::with_manifest(Guest::echo().component(), &guest::manifest(&slug));
@@ -85,7 +86,7 @@ async fn a_component_just_over_the_limit() {
 }
 
 #[tokio::test]
-async fn what_the_contract_does_not_offer_is_named() {
+async fn unsupported_feature_is_named() {
     let host = Host::shared().await;
     let names = [
         ("feature_memories", "each with a memory of its own"),
@@ -122,9 +123,10 @@ async fn compile_bombs_cost_the_server_little() {
     }
 }
 
-/// A bomb passes every check, and ends the compiler with one of its limits. Nothing is left of it, and the next one is published.
+/// A bomb passes every check and hits one of the compiler's limits. Nothing of it remains, and the
+/// next component can be published.
 #[tokio::test]
-async fn what_only_the_compiler_finds_too_much_is_ended_by_its_limits() {
+async fn compile_limits_stop_expensive_components() {
     for (bomb, key, value, word) in [
         (0, "sandbox.compile_cpu_s", "2", "2 s of processor time"),
         (0, "sandbox.compile_wall_s", "5", "longer than 5s"),
@@ -148,7 +150,7 @@ async fn what_only_the_compiler_finds_too_much_is_ended_by_its_limits() {
     }
 }
 
-/// One change to a good manifest, and a word that the answer must say.
+/// A change to a valid manifest, and a word that the error must contain.
 type Break = (fn(&mut Value), &'static str);
 
 #[tokio::test]
@@ -190,7 +192,7 @@ async fn a_broken_manifest_has_every_problem_listed() {
 }
 
 #[tokio::test]
-async fn a_manifest_that_is_no_manifest() {
+async fn invalid_manifest_is_refused() {
     let host = Host::shared().await;
     let sections: [&[u8]; 6] = [b"", b"{", b"[]", b"\xff\xfe", br#"{"slug":"x"}"#, br#"{"slug":1,"slug":2}"#];
     for section in sections {
@@ -204,7 +206,7 @@ async fn a_manifest_that_is_no_manifest() {
 }
 
 #[tokio::test]
-async fn a_component_under_a_name_that_is_not_its_own() {
+async fn component_under_a_wrong_slug_is_refused() {
     let host = Host::shared().await;
     let manifest = guest::manifest(&given::slug());
     let bytes = guest::with_manifest(Guest::echo().component(), &manifest);
@@ -218,7 +220,7 @@ async fn a_component_under_a_name_that_is_not_its_own() {
 }
 
 #[tokio::test]
-async fn a_tool_name_that_another_toolkit_has() {
+async fn tool_name_of_another_toolkit_is_refused() {
     let host = Host::shared().await;
     let first = given::slug();
     host.publish(Guest::echo().component(), &guest::manifest(&first)).await;
@@ -251,7 +253,7 @@ async fn damaged_components_never_harm_the_server() {
         }
         let path = format!("/toolkits/{slug}/versions/20260101_00");
         let answer = host.as_org().put(&path, bytes).await;
-        // A flipped bit in a name or a description is a different component, and a good one.
+        // A flipped bit in a name or a description yields a different, valid component.
         assert!([201, 400, 413, 422].contains(&answer.status), "{answer:#?}");
     }
     host.as_project().execute(given::shared_echo().await, json!({})).await.data();

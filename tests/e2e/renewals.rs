@@ -1,5 +1,5 @@
-//! Many tokens that have ended at once, on several servers, and applications that are slow or away for long: each account costs one
-//! request, and no account is lost.
+//! Many tokens that expire at once on several servers, and providers that are slow or unavailable
+//! for long: each account costs one request, and no account is lost.
 
 use std::time::Duration;
 
@@ -17,18 +17,18 @@ use serde_json::json;
 
 use crate::given::Oauth;
 
-/// Accounts whose tokens have ended.
+/// Number of accounts with expired tokens.
 const ACCOUNTS: usize = 200;
-/// How many calls come to one server at once: as many as a project may have.
+/// Number of concurrent calls to one server: the concurrency limit of a project.
 const AT_ONCE: usize = 64;
-/// Pauses of an application that is away, in seconds.
+/// Backoff times after failed refreshes, in seconds.
 const PAUSES: [u64; 8] = [30, 60, 120, 240, 480, 960, 1_920, 3_600];
 
 fn settings() -> Setup {
     Setup::embedded().on(Postgres::shared().database(None)).with_application(&fake_app::HOSTS, Host::application())
 }
 
-/// Three servers on one database, and a project that each of them knows.
+/// Starts three servers on one database and returns them with a client of the same project on each.
 async fn three(bucket: &BucketService) -> ([Host; 3], [Client; 3]) {
     let one = settings().in_bucket(bucket).start().await;
     let (two, three) = tokio::join!(one.setup().another().start(), one.setup().another().start());
@@ -36,7 +36,7 @@ async fn three(bucket: &BucketService) -> ([Host; 3], [Client; 3]) {
     ([one, two, three], projects)
 }
 
-/// A toolkit that all of them know; tokens that it gives end at once.
+/// Publishes a toolkit visible to all servers, whose access tokens expire at once.
 async fn toolkit(host: &Host, projects: &[Client]) -> Oauth {
     let oauth = Oauth::of(host, &projects[0], Issuer::credentials(), Issuer::scheme).await;
     oauth.issuer.set(|settings| settings.lifetime = 1);
@@ -47,7 +47,7 @@ async fn toolkit(host: &Host, projects: &[Client]) -> Oauth {
     oauth
 }
 
-/// Connects an account of a user; its id.
+/// Connects an account of a user and returns its id.
 async fn connect(oauth: &Oauth, project: &Client, user: &str) -> String {
     let connection = json!({ "user_id": user, "callback_url": "https://app.example/done" });
     let body = json!({ "auth_config": { "id": oauth.config }, "connection": connection });
@@ -63,13 +63,13 @@ async fn execute(oauth: &Oauth, project: &Client, user: &str) -> Answer {
     project.send(Method::POST, &format!("/tools/execute/{}", guest::tool(&oauth.slug)), Body::Json(body), &[]).await
 }
 
-/// Tokens that were there are bad from now on, and the next ones last.
+/// Invalidates the existing access tokens and makes the next ones long-lived.
 fn end(oauth: &Oauth) {
     oauth.issuer.expire();
     oauth.issuer.set(|settings| settings.lifetime = 3_600);
 }
 
-/// How often the application was asked to renew a token.
+/// Returns the number of refresh requests that the provider received.
 fn asked(oauth: &Oauth) -> usize {
     let seen = Host::application().seen(&oauth.tag);
     seen.iter().filter(|seen| String::from_utf8_lossy(&seen.body).contains("grant_type=refresh_token")).count()
@@ -81,7 +81,7 @@ async fn statuses(project: &Client) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_hundred_tokens_that_end_together_cost_two_hundred_requests_among_three_servers() {
+async fn each_expired_token_is_refreshed_once() {
     let bucket = BucketService::start();
     let (hosts, projects) = three(&bucket).await;
     let oauth = toolkit(&hosts[0], &projects).await;
@@ -89,7 +89,7 @@ async fn two_hundred_tokens_that_end_together_cost_two_hundred_requests_among_th
     let connecting = users.iter().map(|user| connect(&oauth, &projects[0], user));
     stream::iter(connecting).buffer_unordered(16).collect::<Vec<_>>().await;
     end(&oauth);
-    // A strict application: whoever shows an old refresh token again ends the account.
+    // The provider is strict: reuse of a refresh token ends the account.
     oauth.issuer.fault(Fault::Slow(Duration::from_millis(300)), ACCOUNTS);
     let workers = size(1, 20);
     let calls = users.iter().flat_map(|user| (0..3 * workers).map(move |number| (user, number % 3)));
@@ -106,7 +106,7 @@ async fn two_hundred_tokens_that_end_together_cost_two_hundred_requests_among_th
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_token_that_three_servers_want_at_once_is_renewed_once_and_so_are_those_that_follow_it() {
+async fn three_servers_share_one_token_refresh() {
     let bucket = BucketService::start();
     let (hosts, projects) = three(&bucket).await;
     let oauth = toolkit(&hosts[0], &projects).await;
@@ -125,7 +125,7 @@ async fn a_token_that_three_servers_want_at_once_is_renewed_once_and_so_are_thos
 }
 
 #[tokio::test]
-async fn who_waits_for_a_slow_application_is_told_to_come_again_and_it_is_asked_once() {
+async fn slow_refresh_returns_retry_after() {
     let host = crate::given::with_application().with("connections.refresh_wait_s", "1").start().await;
     let projects = [host.as_project()];
     let oauth = toolkit(&host, &projects).await;
@@ -144,7 +144,7 @@ async fn who_waits_for_a_slow_application_is_told_to_come_again_and_it_is_asked_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_application_that_is_away_for_hours_is_asked_once_in_each_pause_and_finds_its_accounts_again() {
+async fn long_outage_is_retried_with_backoff() {
     let bucket = BucketService::start();
     let host = settings().in_bucket(&bucket).start().await;
     let projects = [host.as_project()];
@@ -152,7 +152,7 @@ async fn an_application_that_is_away_for_hours_is_asked_once_in_each_pause_and_f
     let id = connect(&oauth, &projects[0], "default").await;
     end(&oauth);
     oauth.issuer.fault(Fault::Status(503), 100);
-    // A pause is over when the record says so: nobody waits for hours.
+    // The test ends a backoff by changing the record instead of waiting for hours.
     let over = format!(
         "update credentials set body = jsonb_set(body::jsonb, '{{retry_at}}', '1')::json where id = '{id}' returning id"
     );
@@ -178,7 +178,7 @@ async fn an_application_that_is_away_for_hours_is_asked_once_in_each_pause_and_f
 }
 
 #[tokio::test]
-async fn an_application_that_keeps_refreshes_of_idle_accounts_waiting_keeps_no_other_work_waiting() {
+async fn slow_idle_refresh_does_not_block_jobs() {
     let host = crate::given::with_application()
         .with("connections.idle_refresh_s", "1")
         .with("connections.pending_s", "1")
@@ -192,7 +192,7 @@ async fn an_application_that_keeps_refreshes_of_idle_accounts_waiting_keeps_no_o
     wait_until("the idle account is being refreshed", || async { asked(&oauth) > 0 }).await;
     let begun = oauth.begin(&projects[0], "https://app.example/done").await;
     let path = format!("/connected_accounts/{}", begun["id"].as_str().unwrap());
-    // Sooner than anybody gives the application up.
+    // The time is shorter than the timeout of a request to the provider.
     wait_for(Duration::from_secs(25), "the account that nobody came back to expires", || async {
         projects[0].get(&path).await.expect(200)["status"] == "EXPIRED"
     })

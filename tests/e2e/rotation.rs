@@ -1,4 +1,4 @@
-//! Replacing the master key: under load, killed at any step, and for good.
+//! Rotation of the master key: under load, interrupted at any step, and on a stopped server.
 
 use std::{
     path::Path,
@@ -18,10 +18,10 @@ use serde_json::json;
 use crate::given;
 
 const URL: &str = "https://api.example.com/echo";
-/// Each has a data key of its own.
+/// Number of projects, each with its own data key.
 const PROJECTS: usize = 150;
 
-/// A server with many data keys, and an account whose secret its application sees.
+/// Starts a server with many data keys, and an account whose secret its provider receives.
 async fn furnished(application: &FakeApp) -> (Host, String, String) {
     let host = Setup::new().with_application(&["api.example.com"], application).start().await;
     for _ in 0..PROJECTS {
@@ -41,14 +41,14 @@ async fn assert_connected(host: &Host, application: &FakeApp, tool: &str, secret
     assert_eq!(application.seen(&tag)[0].header("authorization"), format!("Bearer {secret}"));
 }
 
-/// The ids of the keys in the file.
+/// Returns the ids of the keys in the file.
 fn key_ids(data: &Path) -> Vec<String> {
     let text = std::fs::read_to_string(data.with_extension("key")).unwrap();
     text.lines().map(|line| line.split(' ').nth(1).unwrap().to_owned()).collect()
 }
 
 #[tokio::test]
-async fn the_master_key_is_replaced_under_load_without_a_failed_request() {
+async fn master_key_rotates_without_failed_requests() {
     let application = FakeApp::start();
     let (host, tool, secret) = furnished(&application).await;
     let old = key_ids(&host.data());
@@ -85,7 +85,7 @@ async fn the_master_key_is_replaced_under_load_without_a_failed_request() {
 }
 
 #[tokio::test]
-async fn a_server_killed_while_the_key_is_replaced_opens_everything_and_goes_on_with_it() {
+async fn killed_key_rotation_resumes() {
     let application = FakeApp::start();
     let (mut host, tool, secret) = furnished(&application).await;
     let old = key_ids(&host.data());
@@ -97,7 +97,7 @@ async fn a_server_killed_while_the_key_is_replaced_opens_everything_and_goes_on_
         let data = host.data();
         let rotating = std::thread::spawn(move || setup.command(&["keys", "rotate"]));
         while key_ids(&data).len() == 1 && !rotating.is_finished() {}
-        // Somewhere between the first step and the last.
+        // The kill comes between the first step and the last.
         for _ in 0..dice.below(300) {
             key_ids(&data);
         }
@@ -115,7 +115,7 @@ async fn a_server_killed_while_the_key_is_replaced_opens_everything_and_goes_on_
 }
 
 #[tokio::test]
-async fn a_stopped_server_gets_a_new_key_too_and_the_old_file_no_longer_opens_it() {
+async fn master_key_of_stopped_server_is_rotated() {
     let application = FakeApp::start();
     let host = Setup::new().with_application(&["api.example.com"], &application).start().await;
     let (setup, _) = host.terminate().await;

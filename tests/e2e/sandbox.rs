@@ -1,4 +1,4 @@
-//! What a hostile guest can do to the server and to its neighbours: nothing.
+//! Containment of hostile guests: they harm neither the server nor neighboring projects.
 
 use std::time::Instant;
 
@@ -11,7 +11,7 @@ use crate::{
     hostile::{self, Ends, Hostile},
 };
 
-/// How often each guest runs. Rare races need more; this is what every change pays for.
+/// Number of runs of each guest. Rare races need more; this number limits the cost of a test run.
 const RUNS: usize = 5;
 
 async fn start(allocator: &str) -> Host {
@@ -25,7 +25,7 @@ async fn start(allocator: &str) -> Host {
         .await
 }
 
-/// Publishes; what was wrong, if it was refused.
+/// Publishes a guest and returns the error if it was refused.
 async fn publish(host: &Host, guest: &Hostile) -> Option<String> {
     let bytes = guest::with_manifest(guest.component.clone(), &guest.manifest);
     let answer = host.as_org().put(&guest::address(&guest.manifest), bytes).await;
@@ -37,7 +37,7 @@ async fn publish(host: &Host, guest: &Hostile) -> Option<String> {
     Some(answer["error"]["message"].to_string() + &answer.problems().join("\n"))
 }
 
-/// Publishes it; the kinds of end that are right, and none when it rightly never got in.
+/// Publishes a guest and returns the correct endings of its run; none if it was correctly refused.
 async fn right_ends(host: &Host, guest: &Hostile) -> Result<Option<&'static [&'static str]>, String> {
     match (guest.ends, publish(host, guest).await) {
         (Ends::AtPublish | Ends::AtPublishOr(_), Some(_)) => Ok(None),
@@ -48,7 +48,7 @@ async fn right_ends(host: &Host, guest: &Hostile) -> Result<Option<&'static [&'s
     }
 }
 
-/// Runs it; how it ended when that is not right.
+/// Runs a guest and returns its ending if that is not correct.
 async fn wrong_end(host: &Host, guest: &Hostile, right: &[&str]) -> Option<String> {
     let tool = guest::tool(guest.manifest["slug"].as_str().unwrap());
     let answer = host.as_project().execute(&tool, guest.arguments.clone()).await;
@@ -56,7 +56,7 @@ async fn wrong_end(host: &Host, guest: &Hostile, right: &[&str]) -> Option<Strin
     (!is_right).then(|| format!("{}: {} {}, not {right:?}", guest.name, answer.status, answer.text))
 }
 
-/// Publishes and runs each once; those that run, and what went wrong.
+/// Publishes and runs each guest once. Returns those that run, and a list of failures.
 async fn first_runs(host: &Host, guests: Vec<Hostile>) -> (Vec<(Hostile, &'static [&'static str])>, Vec<String>) {
     let (mut running, mut wrong) = (Vec::new(), Vec::new());
     for guest in guests {
@@ -73,13 +73,13 @@ async fn first_runs(host: &Host, guests: Vec<Hostile>) -> (Vec<(Hostile, &'stati
 }
 
 #[tokio::test]
-async fn each_hostile_guest_ends_as_it_should_and_harms_nothing() {
+async fn each_hostile_guest_is_contained() {
     let host = start("pooling").await;
     let echo = given::echo(&host).await;
     let project = host.as_project();
     let (running, mut wrong) = first_runs(&host, hostile::all()).await;
     assert!(running.len() >= 50, "{} guests run", running.len());
-    // A loaded component holds a descriptor; from here on nothing new is loaded.
+    // A loaded component holds a file descriptor. No new component is loaded after this point.
     project.execute(&echo, json!({})).await.data();
     let before = host.footprint();
     for _ in 1..RUNS {
@@ -105,7 +105,7 @@ async fn each_hostile_guest_ends_as_it_should_and_harms_nothing() {
 #[tokio::test]
 async fn the_on_demand_allocator_holds_the_same_line() {
     let host = start("on_demand").await;
-    // Spinning and blocking are the same on both, and the longest.
+    // Spinning and blocking guests behave the same under both allocators and take the longest.
     let slow = |guest: &Hostile| guest.name.starts_with("spin") || guest.name.starts_with("block");
     let guests = hostile::all().into_iter().filter(|guest| !matches!(guest.ends, Ends::AtPublish) && !slow(guest));
     let (_, wrong) = first_runs(&host, guests.collect()).await;
@@ -113,23 +113,24 @@ async fn the_on_demand_allocator_holds_the_same_line() {
 }
 
 #[tokio::test]
-async fn a_flood_of_log_is_cut_with_a_mark() {
+async fn log_flood_is_truncated_with_a_marker() {
     let host = start("pooling").await;
     let flood = hostile::all().into_iter().find(|guest| guest.name == "flood_log_bytes").unwrap();
     assert_eq!(publish(&host, &flood).await, None);
     let ran = host.as_project().execute(&guest::tool("hostile_flood_log_bytes"), json!({})).await;
     let log = host.as_project().get(&format!("/logs/tool_execution/{}", ran["log_id"].as_str().unwrap())).await;
     let log = log.expect(200);
-    // Zero bytes are kept escaped, at six characters each.
+    // Zero bytes are stored escaped, with six characters each.
     assert!(log.text.len() < 6 * (256 << 10) + (64 << 10), "{} bytes of log were kept", log.text.len());
 }
 
 #[tokio::test]
-async fn sixteen_spinners_of_one_project_leave_its_neighbours_calls_alone() {
+async fn busy_project_does_not_slow_other_projects() {
     let host = start("pooling").await;
     let echo = given::echo(&host).await;
     let mut spinner = hostile::spin().remove(0);
-    // Eight at once need twice as long as each may take: what others compute is not held against it.
+    // Eight concurrent guests together need twice the time that one may take. Time used by other
+    // guests does not count against a guest.
     spinner.manifest["limits"] = json!({ "cpu_ms": 500, "wall_ms": 1000 });
     assert_eq!(publish(&host, &spinner).await, None);
     let (attacker, victim) = (host.new_project().await, host.new_project().await);
@@ -159,7 +160,7 @@ async fn sixteen_spinners_of_one_project_leave_its_neighbours_calls_alone() {
 }
 
 #[tokio::test]
-async fn too_many_calls_at_once_are_refused_and_none_hangs() {
+async fn excess_concurrent_calls_are_refused() {
     let host = start("pooling").await;
     let sleeper = Guest {
         imports: guest::imports::SLEEP,
@@ -183,8 +184,9 @@ async fn too_many_calls_at_once_are_refused_and_none_hangs() {
 }
 
 #[tokio::test]
-async fn nothing_of_one_call_is_seen_by_the_next() {
-    // Both grow to the same size. One leaves its mark on every byte and every table slot, the other looks for any.
+async fn calls_share_no_memory() {
+    // Both grow to the same size. One fills every byte and every table slot, and the other searches
+    // for such content.
     let items = "(table $t 1000 funcref) (elem declare func $realloc)";
     let memory = r#"(memory (export "memory") 16)"#;
     let fill = "(drop (memory.grow (i32.const 900)))
@@ -238,7 +240,7 @@ async fn a_caller_that_goes_away_ends_its_guest() {
         let calls = join_all((0..8).map(|_| project.execute("SLEEPER_RUN", Value::Object(serde_json::Map::new()))));
         tokio::time::timeout(std::time::Duration::from_millis(50), calls).await.unwrap_err();
     }
-    // All eight places are free again, or the echo below would wait and be refused.
+    // All eight slots are free again; otherwise the echo below would wait and be refused.
     let echo = given::echo(&host).await;
     wait_until("the project's places are free", || async { project.execute(&echo, json!({})).await.status == 200 })
         .await;

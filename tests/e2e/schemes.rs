@@ -1,5 +1,5 @@
-//! Every scheme that is served, and every way to have one that what happens to its accounts could depend on, from the request that
-//! connects an account to the one that deletes it, held against the table that `docs/auth.md` has of them.
+//! Every supported auth scheme and its relevant variants, from the request that connects an account
+//! to the one that deletes it, compared with the table in `docs/auth.md`.
 
 use std::collections::BTreeMap;
 
@@ -17,35 +17,35 @@ use serde_json::{Value, json};
 
 use crate::given;
 
-/// A key that everybody who has it may use, for rows that sign with one.
+/// A symmetric key for rows whose accounts sign with one.
 const KEY: &str = harness::marked!("shared-secret-0123456789abcdef-");
 const JWT_BEARER: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
-/// The row of accounts whose application is not the others'; `certificates.rs` holds it.
+/// Row of accounts with a client certificate, which `certificates.rs` tests.
 pub(crate) const CERTIFICATE: &str = "API_KEY, a client certificate";
 
-/// A scheme, and what an account of it is made of.
+/// An auth scheme with the data of an account.
 struct Row {
-    /// In the table.
+    /// Name of the row in the table.
     name: String,
     mode: &'static str,
-    /// In the manifest; null for none.
+    /// Auth scheme of the manifest; null for none.
     scheme: Value,
-    /// Of the auth config.
+    /// Credentials of the auth config.
     credentials: Value,
-    /// What the person fills in.
+    /// Values that the user fills in.
     values: Value,
     at: At,
 }
 
-/// Where an account's calls go, and what they carry there.
+/// Destination of an account's calls, and the credential that they carry.
 enum At {
-    /// An authorization server and its API: a token of it.
+    /// An authorization server and its API: an access token of that server.
     Issuer(Issuer),
-    /// One of OAuth 1.0: a signature, which it judges itself.
+    /// An OAuth 1.0 provider: a signature, which the provider verifies.
     Provider(Provider),
-    /// An application that takes all: this header.
+    /// A provider that accepts every request: this header.
     Header(&'static str),
-    /// The same: a signature that is good.
+    /// A provider that accepts every request: a valid signature.
     Signature(fn(&Seen) -> bool),
 }
 
@@ -61,7 +61,7 @@ impl Row {
         Self { name, mode: "API_KEY", scheme, credentials, values, at: At::Signature(good) }
     }
 
-    /// At an application of OAuth 1.0 that wants this method.
+    /// Returns a row for an OAuth 1.0 provider with this signature method.
     fn of_oauth1(method: &str) -> Self {
         let provider = Host::application().provider(&unique(8));
         let credentials = if method == "RSA-SHA1" {
@@ -76,7 +76,8 @@ impl Row {
         Self { name, mode: "OAUTH1", scheme: provider.scheme(), credentials, values, at: At::Provider(provider) }
     }
 
-    /// A flow at an authorization server, with what the mode says differently from the standards.
+    /// Returns a row for a grant at an authorization server, with the members in which the mode
+    /// differs from the standard.
     fn of_flow(mode: &'static str, credentials: Value, values: Value, more: Value) -> Self {
         let issuer = Host::application().issuer(&unique(8));
         let mut scheme = issuer.scheme();
@@ -90,14 +91,14 @@ impl Row {
         Self { name: mode.to_owned(), mode, scheme, credentials, values, at: At::Issuer(issuer) }
     }
 
-    /// The same where the application says its addresses itself.
+    /// Returns the same for a provider with discoverable metadata.
     fn discovered(mode: &'static str) -> Self {
         let issuer = Host::application().issuer(&unique(8));
         let scheme = issuer.discovered(mode);
         Self { scheme, at: At::Issuer(issuer), ..Self::of_flow(mode, json!({}), json!({}), json!({})) }
     }
 
-    /// As another row than that of its mode.
+    /// Renames the row to a variant of its mode.
     fn named(self, how: &str) -> Self {
         Self { name: format!("{}, {how}", self.mode), ..self }
     }
@@ -110,7 +111,7 @@ impl Row {
     }
 }
 
-/// Of each value a field; those are secret whose names say so.
+/// Returns a field for each value. Fields are secret if their names say so.
 fn fields(values: &Value) -> Value {
     let names = values.as_object().unwrap().keys();
     let secret = |name: &str| ["secret", "key", "pass", "token", "json", "xml"].iter().any(|word| name.contains(word));
@@ -121,7 +122,7 @@ fn header(value: &str) -> Value {
     json!({ "in": "header", "name": "authorization", "value": value })
 }
 
-/// Accounts that are what was filled in.
+/// Returns the rows of accounts that consist of the values filled in.
 fn keys() -> Vec<Row> {
     let basic = json!({ "in": "basic", "username": "{username}", "password": "{password}" });
     let aws = json!({
@@ -160,7 +161,7 @@ fn keys() -> Vec<Row> {
     ]
 }
 
-/// Accounts whose users agree at the application.
+/// Returns the rows of accounts whose users authorize at the provider.
 fn agreed() -> Vec<Row> {
     let shown = |how: &str, credentials: Value, more: Value| {
         let mut flow = json!({ "client_auth": how });
@@ -186,7 +187,7 @@ fn agreed() -> Vec<Row> {
     rows
 }
 
-/// Accounts for which the application gives tokens without asking anybody.
+/// Returns the rows of accounts whose tokens the provider issues without a user.
 fn exchanged() -> Vec<Row> {
     let own = Issuer::credentials;
     let signed = |key: &str, more: Value| {
@@ -229,13 +230,13 @@ fn exchanged() -> Vec<Row> {
     ]
 }
 
-/// One account after the other of a row, in a project of their own.
+/// Successive accounts of a row in a separate project.
 struct Life<'a> {
     row: &'a Row,
     project: Client,
     slug: String,
     config: Value,
-    /// Where the tool goes.
+    /// Address that the tool requests.
     url: String,
 }
 
@@ -260,7 +261,7 @@ impl<'a> Life<'a> {
         Self { row, project, slug, config, url }
     }
 
-    /// How an account is connected, and the account.
+    /// Connects an account. Returns the table cell for connecting, and the account's id.
     async fn connect(&self) -> (&'static str, String) {
         let state = json!({ "authScheme": self.row.mode, "val": self.row.values });
         let body =
@@ -287,7 +288,8 @@ impl<'a> Life<'a> {
         self.project.get(&format!("/connected_accounts/{id}")).await.expect(200)["status"].clone()
     }
 
-    /// Runs the tool with an account; what the application was sent, and what it answered.
+    /// Executes the tool with an account. Returns the request that the provider received, and its
+    /// response.
     async fn call(&self, id: &str) -> (Seen, Value) {
         let body = json!({ "arguments": { "url": self.url }, "user_id": "default", "version": "latest", "connected_account_id": id });
         let answer = self.project.post(&format!("/tools/execute/{}", guest::tool(&self.slug)), &body).await.data();
@@ -297,7 +299,7 @@ impl<'a> Life<'a> {
         (seen.into_iter().rfind(|seen| seen.path == path).expect("the application was asked"), answer)
     }
 
-    /// With what a call shows who it is for.
+    /// Returns the table cell for the credential of a call.
     async fn shown(&self, id: &str) -> &'static str {
         let ((seen, answer), name) = (self.call(id).await, &self.row.name);
         let header = seen.header("authorization");
@@ -322,7 +324,7 @@ impl<'a> Life<'a> {
         }
     }
 
-    /// What happens when its token has ended.
+    /// Returns the table cell for the renewal of an expired token.
     async fn renewed(&self, id: &str) -> &'static str {
         let Some(issuer) = self.row.issuer() else { return "not needed" };
         let renewed = issuer.granted("refresh_token");
@@ -331,7 +333,8 @@ impl<'a> Life<'a> {
         if issuer.granted("refresh_token") > renewed { "by its refresh token" } else { "as it was got" }
     }
 
-    /// Who has forgotten an account that had so many good tokens.
+    /// Returns the table cell for the erasure of an account: also at the provider, or only here.
+    /// `before` is the number of valid tokens before the erasure.
     fn forgotten(&self, before: usize) -> &'static str {
         match self.row.issuer() {
             None => "erased",
@@ -340,7 +343,7 @@ impl<'a> Life<'a> {
         }
     }
 
-    /// Every cell of its row.
+    /// Returns all cells of the row.
     async fn cells(&self) -> [&'static str; 5] {
         let name = &self.row.name;
         let (connect, id) = self.connect().await;
@@ -359,7 +362,7 @@ impl<'a> Life<'a> {
     }
 }
 
-/// The table of the page, by scheme.
+/// Reads the table of the page, by scheme.
 pub(crate) fn table() -> BTreeMap<String, Vec<String>> {
     let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/auth.md")).unwrap();
     let lines = page.lines().skip_while(|line| !line.starts_with("| Scheme | Connect |")).skip(2);
@@ -371,7 +374,7 @@ pub(crate) fn table() -> BTreeMap<String, Vec<String>> {
 }
 
 #[tokio::test]
-async fn every_scheme_connects_calls_renews_takes_back_and_deletes_as_the_table_says() {
+async fn auth_schemes_behave_as_the_table_says() {
     let host = Host::shared().await;
     let rows = [keys(), agreed(), exchanged()].into_iter().flatten().collect::<Vec<_>>();
     let seen = join_all(rows.iter().map(|row| async move {

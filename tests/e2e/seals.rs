@@ -1,4 +1,4 @@
-//! What is kept under seal: it opens where it was sealed, unchanged, with the key that sealed it, and in no other way.
+//! Encrypted values: they decrypt only in place, unaltered and with the right key.
 
 use base64::{Engine, engine::general_purpose::STANDARD_NO_PAD as BASE64};
 use harness::{
@@ -13,13 +13,13 @@ use serde_json::{Value, json};
 
 use crate::given::{self, Oauth};
 
-/// What no answer may hold when a seal does not open.
+/// Secret that no response may contain if decryption fails.
 const SECRET: &str = "k-canary-0123456789";
 
-/// A sealed member of the records of a table, and a request that needs one of them.
+/// An encrypted member in the records of a table, and a request that needs one of them.
 struct Kept {
     table: &'static str,
-    /// As PostgreSQL writes a path.
+    /// Path of the member in PostgreSQL's notation.
     member: &'static str,
     client: Client,
     method: Method,
@@ -28,7 +28,7 @@ struct Kept {
     headers: Vec<(&'static str, String)>,
 }
 
-/// Every sealed member of every table of a database, as table and path.
+/// Returns every encrypted member of every table of a database, as table and path.
 fn sealed(database: &Database) -> Vec<String> {
     let tables = database.say("select tablename from pg_tables where schemaname = 'public'");
     let of = |table: &String| {
@@ -54,7 +54,7 @@ fn has_body(database: &Database, table: &str) -> bool {
     !database.say(&columns).is_empty()
 }
 
-/// The sealed texts of a table, by the id of the record.
+/// Returns the encrypted texts of a table, by record id.
 fn texts(database: &Database, table: &str, member: &str) -> Vec<(String, String)> {
     let rows = database.say(&format!(
         "select id || ' ' || (body #>> '{member}') from \"{table}\"
@@ -63,7 +63,7 @@ fn texts(database: &Database, table: &str, member: &str) -> Vec<(String, String)
     rows.iter().map(|row| row.split_once(' ').map(|(id, text)| (id.to_owned(), text.to_owned())).unwrap()).collect()
 }
 
-/// Puts others in their place.
+/// Replaces the encrypted texts.
 fn put(database: &Database, table: &str, member: &str, texts: &[(String, String)]) {
     let rows: Vec<_> = texts.iter().map(|(id, text)| format!("('{id}', '{text}')")).collect();
     database.say(&format!(
@@ -81,7 +81,7 @@ impl Kept {
     }
 }
 
-/// A text with one byte of what it holds changed.
+/// Returns a text with one byte of its ciphertext changed.
 fn flipped(text: &str, at: usize) -> String {
     let (head, value) = text.rsplit_once('.').unwrap();
     let mut bytes = BASE64.decode(value).unwrap();
@@ -90,7 +90,7 @@ fn flipped(text: &str, at: usize) -> String {
     format!("{head}.{}", BASE64.encode(bytes))
 }
 
-/// A project with a record of every kind; what needs each of them.
+/// Creates a record of every kind in a project, and returns a request that needs each of them.
 async fn furnished(host: &Host, project: Client, tool: &str, toolkits: [&str; 2]) -> Vec<Kept> {
     let [slug, managed] = toolkits;
     let config = json!({
@@ -143,7 +143,7 @@ async fn furnished(host: &Host, project: Client, tool: &str, toolkits: [&str; 2]
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_seal_opens_elsewhere_or_changed_and_nothing_is_answered_in_place_of_what_it_holds() {
+async fn moved_or_altered_ciphertext_never_decrypts() {
     let bucket = BucketService::start();
     let setup =
         Setup::embedded().on(Postgres::shared().database(None)).in_bucket(&bucket).with("logs.cassettes", "all");
@@ -162,7 +162,8 @@ async fn no_seal_opens_elsewhere_or_changed_and_nothing_is_answered_in_place_of_
     let mine = furnished(&host, host.as_project(), &tool, [&slugs[0], &managed[0]]).await;
     furnished(&host, host.new_project().await, &tool, [&slugs[1], &managed[1]]).await;
     let database = host.setup().database();
-    // These two are opened by what no request repeats: what a browser brings back, and the first use of a project.
+    // No repeatable request decrypts these two: one is opened by a callback, the other by the first
+    // use of a project.
     let mut known: Vec<_> = mine.iter().map(|kept| format!("{} {}", kept.table, kept.member)).collect();
     known.extend(["data_keys {key}".to_owned(), "flows {held}".to_owned()]);
     known.sort();
@@ -198,7 +199,7 @@ async fn no_seal_opens_elsewhere_or_changed_and_nothing_is_answered_in_place_of_
         assert!(answer.status < 300, "{} {}: {answer:#?}", kept.table, kept.member);
     }
 
-    // Keys of projects, swapped and changed, found when a server opens them first.
+    // Swapped and altered data keys are detected when a server first decrypts them.
     let right = texts(database, "data_keys", "{key}");
     let swapped: Vec<_> =
         (0..right.len()).map(|at| (right[at].0.clone(), right[(at + 1) % right.len()].1.clone())).collect();
@@ -213,9 +214,10 @@ async fn no_seal_opens_elsewhere_or_changed_and_nothing_is_answered_in_place_of_
     }
 }
 
-/// A copy of an installation under another name is as good as the first with its key, and nothing without.
+/// A copy of an installation under another path is fully usable with its key, and unusable without
+/// it.
 #[tokio::test]
-async fn a_copy_opens_with_its_key_and_with_no_other_and_what_does_not_open_keeps_all_it_holds() {
+async fn copied_data_opens_only_with_its_key() {
     let host = given::with_application().start().await;
     let project = host.as_project();
     let slug = given::slug();
@@ -228,7 +230,7 @@ async fn a_copy_opens_with_its_key_and_with_no_other_and_what_does_not_open_keep
     let own = std::fs::read(&key).unwrap();
     let (stranger, _) = Setup::new().start().await.terminate().await;
     let others = std::fs::read(stranger.data().with_extension("key")).unwrap();
-    // Opening the embedded store is work for its own files; what they hold is the same.
+    // Opening the embedded store changes its files but not their content.
     let state =
         || if on_postgres() { copy.database().rows().unwrap() } else { copy.command(&["verify"]).succeeded().into() };
     let before = state();

@@ -1,6 +1,8 @@
-//! No secret lies anywhere in the open: every token, code, key, verifier and link is looked for in all that the server writes and
-//! answers, at its most talkative. What tests make and what the server gives them as keys is looked for by every client and host of the
-//! whole suite ([`harness::hunt`]); here are the secrets that the server makes without saying, and the places that no other test has.
+//! No secret is stored or sent in plain text: the tests search everything that the server writes
+//! and responds, at its highest log level, for every token, code, key, verifier and link. Secrets
+//! made by tests and keys issued to clients are searched for by every client and host of the suite
+//! ([`harness::hunt`]). This file covers the secrets that the server creates internally, and the
+//! places that no other test has.
 
 use std::io::Read;
 
@@ -23,7 +25,8 @@ use crate::{
 
 const SHARED: &str = harness::marked!("shared-");
 
-/// What clients are answered, but for the two answers that have to hold a secret: the address of a link, and the way to an application.
+/// Responses to clients, except the two that must contain a secret: the address of a link, and the
+/// redirect to a provider.
 #[derive(Default)]
 struct Heard(std::sync::Mutex<Vec<String>>);
 
@@ -33,7 +36,7 @@ impl Heard {
     }
 
     fn page(&self, what: &str, page: &Exchanged) {
-        // A browser is shown its own name, and what the form carries, once.
+        // A browser receives its own cookie and the form token once.
         let text = String::from_utf8_lossy(&page.bytes).into_owned();
         self.note(what, &format!("{} {text}", page.header("location")));
     }
@@ -43,13 +46,14 @@ async fn open(project: &Client, url: &str) -> Exchanged {
     project.exchange(Method::GET, url, &[], Vec::new()).await
 }
 
-/// The parameter of an address.
+/// Returns the parameter of an address.
 fn parameter(url: &str, name: &str) -> String {
     let url = reqwest::Url::parse(url).unwrap();
     url.query_pairs().find(|(own, _)| own == name).map(|(_, value)| value.into_owned()).unwrap_or_default()
 }
 
-/// One account of a flow: connected, used, renewed, refused once, shown, taken back, and another one deleted.
+/// Takes an account through its life cycle: connected, used, refreshed, refused once, read and
+/// revoked; another one is deleted.
 async fn live(project: &Client, oauth: &Oauth, heard: &Heard, secrets: &mut Vec<String>) {
     for last in ["revoke", "delete"] {
         let made = oauth.begin(project, "https://app.example/done").await;
@@ -71,14 +75,14 @@ async fn live(project: &Client, oauth: &Oauth, heard: &Heard, secrets: &mut Vec<
             _ => heard.note("delete", &project.delete(&format!("{path}?revoke_on_delete=true")).await.text),
         }
     }
-    // One whose token is renewed in vain, by an application that repeats what it was sent.
+    // A failed refresh at a provider that reflects the request.
     oauth.connect(project).await;
     oauth.issuer.expire();
     oauth.issuer.fault(Fault::Echoes, 2);
     heard.note("call", &oauth.execute(project).await.text);
     heard.note("accounts", &project.get("/connected_accounts").await.text);
     oauth.issuer.mend();
-    // Some that come to nothing.
+    // Failed connection attempts.
     for fault in [Fault::Html, Fault::Lost, Fault::Refused("invalid_grant"), Fault::Malformed, Fault::Echoes] {
         let made = oauth.begin(project, "https://app.example/done").await;
         let url = made["redirect_url"].as_str().unwrap();
@@ -96,7 +100,7 @@ async fn live(project: &Client, oauth: &Oauth, heard: &Heard, secrets: &mut Vec<
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_secret_of_an_account_is_in_what_the_server_writes_or_answers() {
+async fn account_secrets_never_leave_the_server() {
     let host = given::with_application().with("log", "trace").start().await;
     let project = host.new_project().await;
     let (heard, mut secrets) = (Heard::default(), Vec::new());
@@ -106,7 +110,7 @@ async fn no_secret_of_an_account_is_in_what_the_server_writes_or_answers() {
     registered.issuer.set(|settings| settings.client_secret = Some(0));
     live(&project, &registered, &heard, &mut secrets).await;
 
-    // A key that is filled in on the page.
+    // A key filled in on the link page.
     let slug = given::slug();
     host.publish(Guest::fetch().component(), &guest::manifest_with_key(&slug, given::bearer())).await;
     let config = json!({ "type": "use_custom_auth", "authScheme": "API_KEY", "credentials": {}, "shared_credentials": { "team_secret": SHARED } });
@@ -147,7 +151,8 @@ async fn no_secret_of_an_account_is_in_what_the_server_writes_or_answers() {
     absent(hunt.within_folder(&setup.data(), &[]));
 }
 
-/// A server at its most talkative, with an account that has a key and one that has tokens.
+/// Starts a server at its highest log level, with an account that has a key and one that has
+/// tokens.
 async fn furnished(setup: Setup) -> (Host, String) {
     let host =
         setup.with_application(&harness::fake_app::HOSTS, Host::application()).with("log", "trace").start().await;
@@ -162,9 +167,10 @@ async fn furnished(setup: Setup) -> (Host, String) {
     (host, id)
 }
 
-/// Its rows are looked over wherever a server ends; here is what lies beneath them.
+/// The harness searches the rows wherever a server ends. This test searches the files of PostgreSQL
+/// and a dump.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_postgresql_writes_for_itself_and_for_safekeeping_holds_no_secret_and_no_password() {
+async fn postgres_files_and_dumps_hold_no_secret() {
     let server = Postgres::start();
     let (database, password) = (server.database(None), secret());
     database.say(&format!("create role guarded superuser login password '{password}'"));
@@ -175,7 +181,7 @@ async fn what_postgresql_writes_for_itself_and_for_safekeeping_holds_no_secret_a
     let (_setup, status) = host.terminate().await;
     assert!(status.success());
     let written = server.folder().join("data/pg_wal");
-    // Where it is looked is where records are.
+    // These finds show that the dump and the write-ahead log contain the records.
     let records = Hunt::for_mark_and(&[id.into_bytes()]);
     records.within("the dump", &dump).unwrap_err();
     records.within_folder(&written, &[]).unwrap_err();
@@ -185,7 +191,7 @@ async fn what_postgresql_writes_for_itself_and_for_safekeeping_holds_no_secret_a
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_archive_shows_nothing_while_it_is_locked_and_seals_when_it_is_opened() {
+async fn archive_and_its_content_are_encrypted() {
     let (host, id) = furnished(Setup::new()).await;
     let (folder, identity) = (tempfile::tempdir().unwrap(), age::x25519::Identity::generate());
     let file = folder.path().join("all.age");
@@ -204,7 +210,7 @@ async fn an_archive_shows_nothing_while_it_is_locked_and_seals_when_it_is_opened
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn secrets_in_the_settings_file_stay_in_it_and_the_process_leaves_no_core() {
+async fn settings_secrets_do_not_leak() {
     let setup = Setup::new();
     let file = setup.data().with_file_name("toolhost.toml");
     let settings = format!(
@@ -227,12 +233,13 @@ async fn secrets_in_the_settings_file_stay_in_it_and_the_process_leaves_no_core(
         host.as_project().exchange(Method::GET, &format!("{}{page}", host.url), &[], Vec::new()).await;
     }
     host.setup().command(&["doctor"]);
-    // The file is where they are to be.
+    // The settings file is expected to hold the secrets. It is removed before the harness searches
+    // the folder.
     std::fs::remove_file(file).unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_guest_that_traps_and_a_connection_that_breaks_tell_nothing_of_the_credential() {
+async fn traps_and_broken_connections_leak_no_credential() {
     let tunnel = Tunnel::start(Host::application(), &["api.example.com"], None);
     let setup = Setup::new().with("log", "trace").with("net.allow", "127.0.0.0/8").with("logs.cassettes", "all");
     let host = setup.start().await;
@@ -259,9 +266,9 @@ async fn a_guest_that_traps_and_a_connection_that_breaks_tell_nothing_of_the_cre
     assert!(status.success());
 }
 
-/// A link is an answer that has to hold its signature; nothing else has it.
+/// A file link must contain its signature. No other output may.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_signature_of_a_link_to_a_file_is_in_the_link_alone() {
+async fn file_link_signature_appears_only_in_link() {
     let bucket = BucketService::start();
     let own = || Setup::new().with("log", "trace");
     for setup in [own(), own().in_bucket(&bucket).with("s3.presigned", "true")] {
@@ -284,10 +291,10 @@ async fn the_signature_of_a_link_to_a_file_is_in_the_link_alone() {
     }
 }
 
-/// The hunt itself, at the end of a server: it is of no use when it finds nothing.
+/// Tests the search at the end of a server: it must find a planted secret.
 #[tokio::test]
 #[should_panic(expected = "holds a secret as base64, made at")]
-async fn a_server_that_leaves_a_secret_behind_fails_its_test() {
+async fn leftover_secret_fails_the_test() {
     let host = Setup::embedded().start().await;
     std::fs::write(host.data().join("left"), BASE64.encode(format!("x{}", secret()))).unwrap();
     host.kill();

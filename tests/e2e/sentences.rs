@@ -1,4 +1,4 @@
-//! Arguments from a sentence, by a language model: a small endpoint of the tests' own application.
+//! Arguments from a prompt by a language model, which is a small endpoint of the fake provider.
 
 use harness::{Answer, Client, FakeApp, Guest, Host, client::Body, fake_app::Seen, guest, host::Setup};
 use serde_json::{Value, json};
@@ -7,7 +7,8 @@ use crate::given;
 
 const KEY: &str = harness::marked!("llm-key-");
 
-/// A server with this model; its application, the tag of what the model is asked, and a tool that wants a number.
+/// Starts a server with this model. Returns it with a project, the tag of the model's requests, and
+/// a tool that requires a number.
 async fn with_model(setup: Setup, answers: &[&str]) -> (Host, Client, String, String) {
     let tag = harness::unique(6);
     let setup = setup
@@ -37,7 +38,7 @@ async fn say(project: &Client, tool: &str, text: &str, headers: &[(&str, &str)])
 }
 
 #[tokio::test]
-async fn a_sentence_becomes_arguments_that_fit_and_the_log_tells_what_it_took() {
+async fn prompt_becomes_valid_arguments() {
     let (_host, project, tag, tool) = with_model(Setup::new(), &[r#"{"count": 3}"#]).await;
     let team = harness::secret();
     let gateway = json!({ "X-Team": team, "x-other": 7, "authorization": "Bearer mine" }).to_string();
@@ -72,7 +73,7 @@ async fn a_sentence_becomes_arguments_that_fit_and_the_log_tells_what_it_took() 
 }
 
 #[tokio::test]
-async fn nothing_is_asked_for_a_user_whose_call_is_refused_anyway() {
+async fn refused_call_does_not_reach_the_model() {
     let (host, project, tag, _) = with_model(Setup::new(), &["{}"]).await;
     let manifest = guest::manifest_with_key(&given::slug(), given::bearer());
     host.publish(Guest::echo().component(), &manifest).await;
@@ -82,7 +83,7 @@ async fn nothing_is_asked_for_a_user_whose_call_is_refused_anyway() {
 }
 
 #[tokio::test]
-async fn what_does_not_fit_may_be_mended_once() {
+async fn model_output_may_be_corrected_once() {
     let (_host, project, tag, tool) = with_model(Setup::new(), &["three!", r#"{"count": 3}"#]).await;
     let answer = say(&project, &tool, "three of them", &[]).await;
     let id = answer["log_id"].as_str().unwrap_or_default().to_owned();
@@ -96,7 +97,7 @@ async fn what_does_not_fit_may_be_mended_once() {
 }
 
 #[tokio::test]
-async fn a_model_that_does_not_mend_its_answer_is_quoted_and_nothing_runs() {
+async fn uncorrected_model_output_is_quoted_and_refused() {
     let (_host, project, tag, tool) = with_model(Setup::new(), &[r#"{"count": 0}"#]).await;
     let refused = say(&project, &tool, "none of them", &[]).await.expect(422);
     refused.assert_envelope();
@@ -129,7 +130,7 @@ async fn arguments_alone_are_made_without_running_anything() {
 }
 
 #[tokio::test]
-async fn a_model_that_fails_or_is_slow_is_said_to_and_shows_no_key() {
+async fn model_failure_is_reported_without_its_key() {
     let application = Host::application().origin.as_str();
     for (origin, behaviour, why) in [
         (application, "status/{}/500", "answered 500"),
@@ -151,7 +152,7 @@ async fn a_model_that_fails_or_is_slow_is_said_to_and_shows_no_key() {
 }
 
 #[tokio::test]
-async fn without_a_model_the_setting_that_is_missing_is_named() {
+async fn missing_model_setting_is_named() {
     let project = Host::shared().await.new_project().await.newer();
     let tool = given::shared_echo().await;
     let input = project.post(&format!("/tools/execute/{tool}/input"), &json!({ "text": "do it" })).await;

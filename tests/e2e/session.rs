@@ -1,4 +1,4 @@
-//! Who am I.
+//! Session information of a key.
 
 use harness::Host;
 
@@ -24,7 +24,7 @@ async fn the_key_is_never_given_back_whole() {
 }
 
 #[tokio::test]
-async fn a_missing_wrong_or_double_key_is_unauthorised_in_the_same_form() {
+async fn missing_wrong_or_duplicate_key_is_unauthorized() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let path = "/auth/session/info";

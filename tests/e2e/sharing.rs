@@ -1,5 +1,5 @@
-//! Accounts that serve users besides their own: those whom the project admits, and nobody by chance. And what all accounts of an
-//! auth config have in common.
+//! Shared accounts, which serve other users admitted by the project, and only if named. Also shared
+//! values that all accounts of an auth config have in common.
 
 use harness::{Answer, Client, Guest, Host, guest, unique};
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use crate::{
 
 const KEY: &str = harness::marked!("sk-shared-");
 
-/// An account of Amy's, made with what a request says of sharing.
+/// Connects an account of Amy with the sharing settings of a request.
 async fn made(project: &Client, experimental: Value) -> Answer {
     let config = given::auth_config(project).await;
     let mut body = given::account(&config, "amy", KEY);
@@ -19,7 +19,7 @@ async fn made(project: &Client, experimental: Value) -> Answer {
     project.post("/connected_accounts", &body).await
 }
 
-/// A shared account of Amy's with these lists; its id.
+/// Connects a shared account of Amy with these lists and returns its id.
 async fn shared(project: &Client, lists: Value) -> String {
     let made = made(project, json!({ "account_type": "SHARED", "acl_config_for_shared": lists })).await.expect(201);
     made["id"].as_str().unwrap().to_owned()
@@ -33,7 +33,7 @@ async fn share(project: &Client, id: &str, experimental: Value) -> Answer {
     project.patch(&format!("/connected_accounts/{id}"), &json!({ "experimental": experimental })).await
 }
 
-/// Runs a tool for a user, with an account if one is named.
+/// Executes a tool for a user, with an account if one is named.
 async fn execute(project: &Client, user: &str, account: Option<&str>) -> Answer {
     let tool = guest::tool(given::keyed().await);
     let url = format!("https://api.example.com/echo/{}", unique(8));
@@ -49,7 +49,7 @@ async fn proxy(project: &Client, user: Option<&str>, account: &str) -> Answer {
 }
 
 #[tokio::test]
-async fn tools_and_requests_of_ones_own_go_with_a_shared_account_for_those_who_are_admitted_and_for_nobody_else() {
+async fn shared_account_serves_only_admitted_users() {
     let project = Host::shared().await.new_project().await;
     for (lists, admitted, refused) in [
         (json!({}), &["amy"][..], &["bob", "eve", "default"][..]),
@@ -88,7 +88,7 @@ async fn tools_and_requests_of_ones_own_go_with_a_shared_account_for_those_who_a
 }
 
 #[tokio::test]
-async fn a_shared_account_is_never_taken_for_one_that_nobody_named() {
+async fn shared_account_must_be_named() {
     let project = Host::shared().await.new_project().await;
     let id = shared(&project, json!({ "allow_all_users": true })).await;
     for user in ["amy", "bob"] {
@@ -103,7 +103,7 @@ async fn a_shared_account_is_never_taken_for_one_that_nobody_named() {
 }
 
 #[tokio::test]
-async fn what_is_said_of_sharing_is_kept_shown_changed_in_parts_and_taken_back() {
+async fn sharing_settings_can_be_patched_and_reset() {
     let project = Host::shared().await.new_project().await;
     let private = json!({ "account_type": "PRIVATE" });
     for experimental in [Value::Null, json!({}), private.clone()] {
@@ -139,7 +139,7 @@ async fn what_is_said_of_sharing_is_kept_shown_changed_in_parts_and_taken_back()
 }
 
 #[tokio::test]
-async fn lists_for_a_private_account_and_lists_that_are_none_are_refused_in_words_and_change_nothing() {
+async fn invalid_sharing_lists_are_refused() {
     let project = Host::shared().await.new_project().await;
     let only = "acl_config_for_shared is only valid on SHARED";
     let refused = made(&project, json!({ "acl_config_for_shared": { "allow_all_users": true } })).await.expect(400);
@@ -172,7 +172,7 @@ async fn lists_for_a_private_account_and_lists_that_are_none_are_refused_in_word
 }
 
 #[tokio::test]
-async fn lists_of_accounts_have_private_ones_unless_they_are_asked_for_others() {
+async fn account_lists_default_to_private() {
     let project = Host::shared().await.new_project().await;
     let private = made(&project, Value::Null).await.expect(201)["id"].clone();
     let shared = Value::from(shared(&project, json!({})).await);
@@ -192,7 +192,7 @@ async fn lists_of_accounts_have_private_ones_unless_they_are_asked_for_others() 
 }
 
 #[tokio::test]
-async fn an_account_that_a_user_connects_on_the_page_is_shared_as_its_link_says() {
+async fn linked_account_takes_sharing_from_its_link() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let oauth = given::Oauth::new(host, &project).await;
@@ -218,7 +218,7 @@ async fn an_account_that_a_user_connects_on_the_page_is_shared_as_its_link_says(
 }
 
 #[tokio::test]
-async fn what_an_auth_config_shares_stands_under_what_an_account_says() {
+async fn account_values_override_shared_config_values() {
     let host = Host::shared().await;
     let (project, slug, tag) = (host.new_project().await, given::slug(), unique(8));
     let field = |name: &str, secret: bool| json!({ "name": name, "title": name, "secret": secret });

@@ -1,4 +1,5 @@
-//! Applications that want every request signed: what they see is a proof of the credential, and nobody else sees either.
+//! Providers that require signed requests: they receive a proof of the credential, and no other
+//! party receives either.
 
 use harness::{
     Answer, Client, Guest, Host, Issuer, Provider,
@@ -16,7 +17,7 @@ use crate::{
     link::{self, Browser},
 };
 
-/// A toolkit whose accounts are connected by OAuth 1.0, and its auth config in a project.
+/// A toolkit whose accounts are connected with OAuth 1.0, and its auth config in a project.
 struct Signed {
     tag: String,
     slug: String,
@@ -47,7 +48,7 @@ impl Signed {
         project.post("/connected_accounts", &body).await.expect(201)
     }
 
-    /// Connects an account of the default user; its id.
+    /// Connects an account of the default user and returns its id.
     async fn connect(&self, project: &Client) -> String {
         let made = self.begin(project).await;
         let back = self.provider.visit(made["redirect_url"].as_str().unwrap()).await;
@@ -60,7 +61,7 @@ impl Signed {
         project.execute(&guest::tool(&self.slug), json!({ "url": url })).await
     }
 
-    /// How often account credentials were asked for.
+    /// Returns the number of requests for token credentials.
     fn exchanges(&self) -> usize {
         Host::application().seen(&self.tag).iter().filter(|seen| seen.path.ends_with("/token")).count()
     }
@@ -80,7 +81,7 @@ async fn account(project: &Client, id: &str) -> Answer {
     project.get(&format!("/connected_accounts/{id}")).await.expect(200)
 }
 
-/// Publishes a toolkit with this scheme of keys, connects an account, and answers tool and account.
+/// Publishes a toolkit with this key scheme, connects an account, and returns tool and account.
 async fn keyed(host: &Host, project: &Client, fields: Value, sign: Value, values: Value) -> (String, String) {
     let slug = given::slug();
     let scheme = json!({ "mode": "API_KEY", "name": "Keys", "fields": fields, "sign": sign });
@@ -96,7 +97,7 @@ async fn proxy(project: &Client, account: &str, more: Value) -> Answer {
 }
 
 #[tokio::test]
-async fn a_user_agrees_and_from_then_on_every_request_is_signed_for_that_account() {
+async fn authorized_account_signs_every_request() {
     let host = Host::shared().await;
     for method in ["HMAC-SHA1", "HMAC-SHA256", "RSA-SHA1", "PLAINTEXT"] {
         let project = host.new_project().await;
@@ -136,7 +137,7 @@ async fn a_user_agrees_and_from_then_on_every_request_is_signed_for_that_account
 }
 
 #[tokio::test]
-async fn a_private_key_signs_in_either_form_and_what_is_no_key_is_refused_before_it_is_kept() {
+async fn private_key_is_validated_before_storage() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let signed = Signed::new(host, &project, "RSA-SHA1").await;
@@ -175,7 +176,7 @@ async fn a_private_key_signs_in_either_form_and_what_is_no_key_is_refused_before
 }
 
 #[tokio::test]
-async fn a_client_that_signs_assertions_has_a_key_of_the_kind_that_the_application_takes() {
+async fn assertion_key_must_match_the_algorithm() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let slug = given::slug();
@@ -199,7 +200,7 @@ async fn a_client_that_signs_assertions_has_a_key_of_the_kind_that_the_applicati
 }
 
 #[tokio::test]
-async fn an_account_may_bring_its_own_private_key_which_is_refused_when_it_is_none() {
+async fn account_private_key_is_validated() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let slug = given::slug();
@@ -228,7 +229,7 @@ async fn an_account_may_bring_its_own_private_key_which_is_refused_when_it_is_no
 }
 
 #[tokio::test]
-async fn a_user_goes_from_the_page_to_an_application_that_signs_and_back() {
+async fn link_page_connects_a_signing_account() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let signed = Signed::new(host, &project, "HMAC-SHA1").await;
@@ -259,7 +260,7 @@ async fn a_redirect_within_the_origin_is_signed_anew() {
 }
 
 #[tokio::test]
-async fn who_says_no_or_comes_back_for_somebody_else_connects_nothing_and_nothing_is_asked_for() {
+async fn denied_or_foreign_oauth1_callback_connects_nothing() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let signed = Signed::new(host, &project, "HMAC-SHA1").await;
@@ -284,7 +285,7 @@ async fn who_says_no_or_comes_back_for_somebody_else_connects_nothing_and_nothin
 }
 
 #[tokio::test]
-async fn a_client_that_the_application_does_not_know_cannot_begin_and_its_secret_is_told_nobody() {
+async fn unknown_consumer_key_fails_without_leaking_secret() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let signed = Signed::new(host, &project, "PLAINTEXT").await;
@@ -298,7 +299,7 @@ async fn a_client_that_the_application_does_not_know_cannot_begin_and_its_secret
 }
 
 #[tokio::test]
-async fn tokens_that_another_system_got_sign_here_and_stay_when_the_user_is_asked_again() {
+async fn imported_oauth1_tokens_sign_and_survive_reconnect() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let signed = Signed::new(host, &project, "HMAC-SHA1").await;
@@ -324,7 +325,7 @@ async fn tokens_that_another_system_got_sign_here_and_stay_when_the_user_is_aske
 }
 
 #[tokio::test]
-async fn keys_of_amazons_kind_sign_every_request_whole_and_are_never_sent() {
+async fn aws_keys_sign_requests_and_stay_secret() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let secret = format!("wJalr+/{}", harness::secret());
@@ -366,7 +367,7 @@ async fn keys_of_amazons_kind_sign_every_request_whole_and_are_never_sent() {
 }
 
 #[tokio::test]
-async fn a_signature_as_the_toolkit_describes_it_reaches_the_application_and_does_not_come_back() {
+async fn custom_signature_is_sent_and_redacted() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let secret = harness::secret();
@@ -409,7 +410,7 @@ async fn a_signature_as_the_toolkit_describes_it_reaches_the_application_and_doe
 }
 
 #[tokio::test]
-async fn a_redirect_to_another_port_takes_no_signature_along() {
+async fn cross_port_redirect_carries_no_signature() {
     let application = Host::application();
     let pairs = ["", ":8443"].map(|port| format!("https://api.example.com{port}={}", application.origin));
     let host = Setup::new().with("net.rewrite", pairs.join(",")).start().await;
@@ -434,7 +435,7 @@ async fn a_redirect_to_another_port_takes_no_signature_along() {
 }
 
 #[tokio::test]
-async fn what_an_identity_provider_asserts_becomes_a_token() {
+async fn identity_provider_assertion_becomes_a_token() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let (slug, tag) = (given::slug(), unique(8));

@@ -1,4 +1,5 @@
-//! A server asked to stop takes nobody in any more, finishes what it began, writes what it owes, and ends in its time.
+//! A server asked to stop accepts no more requests, finishes started work, writes pending records,
+//! and ends in time.
 
 use std::{
     process::ExitStatus,
@@ -13,7 +14,8 @@ use serde_json::json;
 
 use crate::given;
 
-/// Runs a tool and makes auth configs until nobody listens any more. The ids of the logs and of the configs.
+/// Executes a tool and creates auth configs until the server accepts no more requests. Returns the
+/// ids of the logs and of the configs.
 async fn work(client: Client, slug: &str, stopping: &AtomicBool, done: &AtomicUsize) -> [Vec<String>; 2] {
     let (mut logs, mut configs) = (Vec::new(), Vec::new());
     let execute = format!("/tools/execute/{}", guest::tool(slug));
@@ -37,8 +39,8 @@ async fn work(client: Client, slug: &str, stopping: &AtomicBool, done: &AtomicUs
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_asked_to_stop_under_load_answers_what_it_took_and_keeps_what_it_answered() {
-    // The log trails its answers here, and is owed when the server stops.
+async fn graceful_stop_answers_all_accepted_requests() {
+    // The log is written after the responses here, so records are pending when the server stops.
     let host = Setup::new().with("logs.wait", "false").start().await;
     let mut manifest = guest::manifest_with_key(&given::slug(), given::bearer());
     manifest["tools"][0]["no_auth"] = json!(true);
@@ -66,7 +68,8 @@ async fn a_server_asked_to_stop_under_load_answers_what_it_took_and_keeps_what_i
     }
 }
 
-/// A server with a tool that asks an application, which `behaviour` says how to answer; the call of that tool.
+/// Starts a server with a tool that sends a request to a provider with this behavior, and returns
+/// the call of that tool.
 async fn asking(application: &FakeApp, drain: u64, behaviour: &str) -> (Host, impl Future<Output = Answered> + use<>) {
     let setup = Setup::new().with_application(&["api.example.com"], application);
     let host = setup.with("limits.drain_s", drain.to_string()).start().await;
@@ -83,7 +86,7 @@ async fn asking(application: &FakeApp, drain: u64, behaviour: &str) -> (Host, im
 type Answered = Result<harness::Answer, reqwest::Error>;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_call_that_takes_its_time_is_answered_by_the_server_that_stops() {
+async fn stopping_server_answers_a_slow_call() {
     let application = FakeApp::start();
     let tag = unique(8);
     let (host, call) = asking(&application, 30, &format!("slow/{tag}/1500")).await;
@@ -98,11 +101,11 @@ async fn a_call_that_takes_its_time_is_answered_by_the_server_that_stops() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_call_that_does_not_end_does_not_keep_a_server_from_stopping() {
+async fn endless_call_does_not_prevent_stopping() {
     let application = FakeApp::start();
     let tag = unique(8);
     let (host, call) = asking(&application, 1, &format!("hang/{tag}")).await;
-    // Less than a guest may wait for its application.
+    // The time is shorter than a guest's request timeout.
     let stopped = tokio::time::timeout(Duration::from_secs(20), terminated_amid(host, &application, &tag));
     let (answer, stopped) = tokio::join!(call, stopped);
     let (setup, status) = stopped.expect("it stops when the time for what still runs is over");
@@ -111,7 +114,7 @@ async fn a_call_that_does_not_end_does_not_keep_a_server_from_stopping() {
     setup.command(&["verify"]).succeeded();
 }
 
-/// Asks the server to stop when its tool has asked the application.
+/// Asks the server to stop once its tool has sent its request.
 async fn terminated_amid(host: Host, application: &FakeApp, tag: &str) -> (Setup, ExitStatus) {
     wait_until("the tool runs", || async { !application.seen(tag).is_empty() }).await;
     host.terminate().await

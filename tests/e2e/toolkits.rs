@@ -1,11 +1,12 @@
-//! Publishing toolkits, their versions, and what the catalogue says about them.
+//! Publishing toolkits, their versions, and their catalog entries.
 
 use harness::{Guest, Host, guest};
 use serde_json::{Value, json};
 
 use crate::given;
 
-/// Publishes two versions that answer differently; slug and the older version's bytes.
+/// Publishes two versions that return different results. Returns the slug and the older version's
+/// bytes.
 async fn two_versions(host: &Host) -> (String, Vec<u8>) {
     let slug = given::slug();
     let mut manifest = guest::manifest(&slug);
@@ -51,7 +52,7 @@ async fn without_a_version_the_prefix_decides() {
 }
 
 #[tokio::test]
-async fn the_same_bytes_again_change_nothing_and_other_bytes_are_refused() {
+async fn republishing_different_bytes_is_refused() {
     let host = Host::shared().await;
     let (slug, older) = two_versions(host).await;
     let address = format!("/toolkits/{slug}/versions/20260101_00");
@@ -66,7 +67,7 @@ async fn the_same_bytes_again_change_nothing_and_other_bytes_are_refused() {
 }
 
 #[tokio::test]
-async fn a_deprecated_version_answers_only_those_who_name_it() {
+async fn deprecated_version_runs_only_when_named() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let (slug, _) = two_versions(host).await;
@@ -83,7 +84,7 @@ async fn a_deprecated_version_answers_only_those_who_name_it() {
 }
 
 #[tokio::test]
-async fn only_the_organisation_publishes() {
+async fn only_the_organization_publishes() {
     let host = Host::shared().await;
     let manifest = guest::manifest(&given::slug());
     let bytes = guest::with_manifest(Guest::echo().component(), &manifest);
@@ -94,7 +95,7 @@ async fn only_the_organisation_publishes() {
 }
 
 #[tokio::test]
-async fn two_publishers_of_one_version_agree_on_the_winner() {
+async fn concurrent_publishers_of_one_version_agree() {
     let host = Host::shared().await;
     let manifest = guest::manifest(&given::slug());
     let address = guest::address(&manifest);
@@ -125,7 +126,7 @@ async fn a_published_toolkit_survives_a_restart() {
 }
 
 #[tokio::test]
-async fn a_compiled_file_that_somebody_wrote_is_compiled_again() {
+async fn replaced_compiled_file_is_recompiled() {
     let host = harness::host::Setup::new().start().await;
     let tool = given::echo(&host).await;
     let (setup, _) = host.terminate().await;

@@ -1,11 +1,11 @@
-//! Tools: what is said about them, and running them.
+//! Tools: their catalog entries and their execution.
 
 use harness::{Guest, Host, guest};
 use serde_json::{Value, json};
 
 use crate::given;
 
-/// A toolkit with a strict schema, a tag and a second tool; its slug.
+/// Returns the slug of a toolkit with a strict schema, a tag and a second tool.
 async fn strict() -> &'static str {
     static SLUG: tokio::sync::OnceCell<String> = tokio::sync::OnceCell::const_new();
     SLUG.get_or_init(|| async {
@@ -39,7 +39,7 @@ async fn a_call_answers_data_and_a_log_id() {
 }
 
 #[tokio::test]
-async fn text_numbers_and_order_come_back_as_they_went() {
+async fn arguments_round_trip_unchanged() {
     let project = Host::shared().await.new_project().await;
     let arguments = r#"{"z":"𝄞 \"quoted\" \\ \u0001","a":1e300,"m":12345678901234567,"half":0.1}"#;
     let body = format!(r#"{{"arguments":{arguments},"version":"latest"}}"#);
@@ -50,7 +50,7 @@ async fn text_numbers_and_order_come_back_as_they_went() {
 }
 
 #[tokio::test]
-async fn arguments_that_break_the_schema_get_one_line_per_problem() {
+async fn invalid_arguments_list_every_problem() {
     let project = Host::shared().await.new_project().await;
     let tool = guest::tool(strict().await);
     let answer = project.execute(&tool, json!({ "count": 0, "name": 7 })).await.expect(400);
@@ -82,7 +82,7 @@ async fn slugs_are_found_in_any_case() {
 }
 
 #[tokio::test]
-async fn arguments_and_text_exclude_each_other_and_text_needs_a_model() {
+async fn arguments_and_text_are_mutually_exclusive() {
     let project = Host::shared().await.new_project().await;
     let path = format!("/tools/execute/{}", given::shared_echo().await);
     project.post(&path, &json!({ "arguments": {}, "text": "do it", "version": "latest" })).await.expect(400);
@@ -144,7 +144,7 @@ async fn a_disabled_account_does_not_execute() {
 }
 
 #[tokio::test]
-async fn a_tool_that_ran_and_failed_is_an_answer() {
+async fn failed_tool_run_is_a_200_response() {
     let project = Host::shared().await.new_project().await;
     let slug = given::keyed().await;
     project.connect(slug, "API_KEY", "default", json!({ "api_key": harness::secret() })).await;
@@ -156,7 +156,7 @@ async fn a_tool_that_ran_and_failed_is_an_answer() {
 }
 
 #[tokio::test]
-async fn the_list_filters_by_toolkit_slug_label_and_text() {
+async fn tool_list_filters_by_toolkit_and_text() {
     let project = Host::shared().await.new_project().await;
     let slug = strict().await;
     let found = |path: String| {

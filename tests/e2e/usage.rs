@@ -1,11 +1,11 @@
-//! How much ran.
+//! Usage statistics.
 
 use harness::{Client, Host};
 use serde_json::{Value, json};
 
 use crate::given;
 
-/// A project with three runs for ada and one for bob.
+/// Creates a project with three runs for ada and one for bob.
 async fn project(host: &Host) -> (Client, String) {
     let project = host.new_project().await;
     let path = format!("/tools/execute/{}", given::shared_echo().await);
@@ -22,7 +22,7 @@ fn sums(count: u64) -> Value {
 }
 
 #[tokio::test]
-async fn a_project_reads_its_own_sums_by_time_and_user() {
+async fn project_reads_its_own_usage() {
     let host = Host::shared().await;
     let ((project, _), (_other, _)) = (project(host).await, project(host).await);
     let path = "/project/usage/summary";
@@ -49,7 +49,7 @@ async fn groups_are_counted_ordered_and_cut() {
 }
 
 #[tokio::test]
-async fn the_organisation_sees_all_of_its_projects() {
+async fn organization_sees_usage_of_all_projects() {
     let host = Host::shared().await;
     let ((_, one), (_, other)) = (project(host).await, project(host).await);
     let body = json!({ "group_by": "project_id", "filters": { "project_id": [one, other] } });

@@ -1,4 +1,5 @@
-//! Every way out of the server against every way to mean this machine: nobody comes to where nobody may go, and who tried is told.
+//! Server-side request forgery: every kind of outgoing request against every spelling of this
+//! machine. No request reaches a forbidden address, and the caller gets an error.
 
 use futures::future::join_all;
 use harness::{
@@ -11,39 +12,40 @@ use serde_json::{Value, json};
 
 use crate::given::{self, Oauth, open, status};
 
-/// A way out, on which somebody else says where to.
+/// A kind of outgoing request whose destination an attacker controls.
 #[derive(Debug, Clone, Copy)]
 enum Way {
-    /// A guest asks for an address.
+    /// A request of a guest.
     Guest,
-    /// A caller's own request with the credential of an account.
+    /// A proxy request with the credential of an account.
     Passed,
-    /// The body of such a request is to be fetched.
+    /// A body that a proxy request fetches from an address.
     Body,
     /// The proxy of an auth config.
     Proxy,
-    /// The token endpoint of an application, in an address that people fill in.
+    /// The token endpoint of a provider, in an address with a value that users fill in.
     Token,
-    /// The metadata of an issuer, in an address that people fill in.
+    /// The metadata of an issuer, in an address with a value that users fill in.
     Metadata,
-    /// Where accounts have their application, in an address that people fill in; what comes along with a call is not stored first.
+    /// The base address of an account, with a value that users fill in. It is sent with each call
+    /// and not stored first.
     Base,
 }
 
-/// Ways on which the whole address is somebody else's.
+/// Kinds of request with a free choice of the whole address.
 const FREE: [Way; 4] = [Way::Guest, Way::Passed, Way::Body, Way::Proxy];
-/// Ways on which a name below `example.com` is.
+/// Kinds of request with a choice of a name below `example.com`.
 const ALL: [Way; 7] = [Way::Guest, Way::Passed, Way::Body, Way::Proxy, Way::Token, Way::Metadata, Way::Base];
 
-/// A project with an account of each kind that the ways need.
+/// A project with an account of each required kind.
 struct Traveller {
     project: Client,
-    /// A toolkit that may go to any name below `example.com`, with a key.
+    /// A toolkit that may reach any name below `example.com`, with a key.
     slug: String,
     account: String,
-    /// Another, and its auth config, which is given proxies.
+    /// Another such toolkit, and its auth config, whose proxy is changed.
     proxied: (String, String),
-    /// The same with tokens from an endpoint, and from what an issuer says.
+    /// Toolkits with tokens from a token endpoint, and from a discovered issuer.
     token: String,
     metadata: String,
 }
@@ -86,7 +88,10 @@ impl Traveller {
         Self { project, slug, account, proxied, token, metadata }
     }
 
-    /// Goes to a place, an authority, and answers what the application said, or why nobody went.
+    /// Sends a request to an authority (host and port) and returns the provider's response.
+    ///
+    /// # Errors
+    /// The reason for which no request was sent.
     async fn goes(&self, way: Way, place: &str) -> Result<String, String> {
         let url = format!("https://{place}/echo/way");
         match way {
@@ -102,7 +107,8 @@ impl Traveller {
                 if set.status != 200 {
                     return passed(set);
                 }
-                // What the operator sends elsewhere passes no proxy, so it is asked for another name.
+                // An address redirected by the operator uses no proxy, so another name is
+                // requested.
                 let call = json!({ "url": "https://far.example.com/echo/way" });
                 ran(self.project.execute(&guest::tool(slug), call).await)
             }
@@ -129,7 +135,7 @@ impl Traveller {
     }
 }
 
-/// What people fill in to get a name below `example.com`.
+/// Returns the value to fill in for a name below `example.com`.
 fn site(place: &str) -> &str {
     place.strip_suffix(".example.com").unwrap_or(place)
 }
@@ -145,13 +151,13 @@ async fn account(project: &Client, config: &str, mode: &str, values: &Value) -> 
     project.post("/connected_accounts", &json!({ "auth_config": { "id": config }, "connection": connection })).await
 }
 
-/// How a call ended.
+/// Returns the result of a call.
 fn ran(answer: Answer) -> Result<String, String> {
     assert_eq!(answer.status, 200, "{answer:#?}");
     if answer["successful"] == true { Ok(answer.text) } else { Err(answer.failure().to_owned()) }
 }
 
-/// How a request to the server ended: with a status that says whose fault it is.
+/// Returns the result of a request to the server, whose status must attribute the error.
 fn passed(answer: Answer) -> Result<String, String> {
     if answer.status < 300 {
         return Ok(answer.text);
@@ -160,7 +166,7 @@ fn passed(answer: Answer) -> Result<String, String> {
     Err(format!("{} {}", answer.status, answer.text))
 }
 
-/// Whether a way was refused as such, not for what happened on it.
+/// Returns true if the destination itself was refused, and not an error that occurred there.
 fn refused(way: Way, why: &str) -> bool {
     match way {
         Way::Guest => ["denied", "invalid_request"].contains(&why),
@@ -171,12 +177,12 @@ fn refused(way: Way, why: &str) -> bool {
 }
 
 #[tokio::test]
-async fn no_spelling_of_a_private_address_is_reached_on_any_way() {
+async fn no_spelling_of_private_address_is_reached() {
     let host = given::with_application().start().await;
     let traveller = Traveller::new(&host).await;
     let sentinel = Sentinel::default();
     let place = sentinel.watch([127, 0, 0, 1], 0).unwrap();
-    // The same door of the other family, where there is one.
+    // The same port of the IPv6 loopback address, if it exists.
     sentinel.watch([0, 0, 0, 0, 0, 0, 0, 1], place.port()).ok();
     let std::net::IpAddr::V4(address) = place.ip() else { panic!("{place} is what was asked for") };
     let spelt = spellings(address).into_iter().map(|host| format!("{host}:{}", place.port()));
@@ -196,7 +202,7 @@ async fn no_spelling_of_a_private_address_is_reached_on_any_way() {
             assert!(gone.as_ref().is_err_and(|why| refused(way, why)), "{way:?} to {spelling}: {gone:?}");
         }
     }
-    // What people fill in stays where the toolkit says.
+    // Filled-in values cannot leave the domain that the toolkit defines.
     for inside in ["HERE/", "HERE#", "HERE?", "HERE\\", "x@HERE/", "HERE", "", "a/b", "%2F", "HERE/x."] {
         let inside = inside.replace("HERE", &place.to_string());
         for way in [Way::Token, Way::Metadata, Way::Base] {
@@ -208,7 +214,7 @@ async fn no_spelling_of_a_private_address_is_reached_on_any_way() {
 }
 
 #[tokio::test]
-async fn nothing_that_an_issuer_says_of_itself_leads_the_server_inside() {
+async fn issuer_metadata_cannot_reach_private_addresses() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let sentinel = Sentinel::default();
@@ -241,7 +247,7 @@ async fn nothing_that_an_issuer_says_of_itself_leads_the_server_inside() {
 }
 
 #[tokio::test]
-async fn no_redirect_leads_inside_and_no_request_through_the_server_itself_does() {
+async fn redirects_cannot_reach_private_addresses() {
     let host = given::with_application().start().await;
     let traveller = Traveller::new(&host).await;
     let sentinel = Sentinel::default();
@@ -285,7 +291,7 @@ async fn no_redirect_leads_inside_and_no_request_through_the_server_itself_does(
 }
 
 #[tokio::test]
-async fn no_name_leads_inside_whatever_it_stands_for_and_one_look_decides() {
+async fn resolved_names_cannot_reach_private_addresses() {
     let certified = ["good.example.com", "turning.example.com", "api.example.com"];
     let Some(names) = Names::start(Host::application(), &certified) else {
         eprintln!("nothing was tried: this user may use no low ports, or make no namespace");
@@ -295,7 +301,7 @@ async fn no_name_leads_inside_whatever_it_stands_for_and_one_look_decides() {
     let [inside, outside] = [names.forbidden, names.application].map(std::net::IpAddr::from);
     for port in [80, 443] {
         sentinel.watch(inside, port).unwrap();
-        // Where nobody else has it.
+        // Unless another process uses the port.
         sentinel.watch([0, 0, 0, 0, 0, 0, 0, 1], port).ok();
     }
     let host = names.hold(Setup::new()).start().await;
@@ -333,7 +339,7 @@ async fn no_name_leads_inside_whatever_it_stands_for_and_one_look_decides() {
     for (name, record) in &cases {
         for way in ALL {
             let name = format!("{name}.example.com");
-            // Each way meets a name anew.
+            // Each kind of request uses a new name.
             let fresh = format!("{}.example.com", unique(6));
             let name = if matches!(record, Record::InTurn(_)) {
                 names.say(&fresh, record.clone());
@@ -347,12 +353,13 @@ async fn no_name_leads_inside_whatever_it_stands_for_and_one_look_decides() {
         }
     }
 
-    // One that is good at the first look, and never again: the first look is the only one.
+    // The first lookup returns an allowed address, and all later ones a forbidden one. Only the
+    // first lookup may be used.
     names.say("turning.example.com", Record::InTurn(vec![to(&[outside]), to(&[inside])]));
     let gone = traveller.goes(Way::Guest, "turning.example.com").await;
     assert!(gone.is_ok() && names.asked("turning.example.com") == 1, "{gone:?}");
     for way in [Way::Guest, Way::Passed, Way::Base].into_iter().cycle().take(9) {
-        // The connection that there is, or a new look.
+        // The request uses the existing connection or a new lookup.
         let gone = traveller.goes(way, "turning.example.com").await;
         assert!(gone.is_ok() || gone.as_ref().is_err_and(|why| refused(way, why)), "{way:?}: {gone:?}");
     }
@@ -361,7 +368,8 @@ async fn no_name_leads_inside_whatever_it_stands_for_and_one_look_decides() {
     assert_eq!(traveller.goes(Way::Guest, "stranger.example.com").await, Err("tls".to_owned()));
     assert_eq!(traveller.goes(Way::Guest, "nowhere.example.com").await, Err("dns".to_owned()));
 
-    // Nobody is asked about names that are refused by themselves, and no name that people fill in is the end of the name.
+    // Names outside the policy are never looked up, and a filled-in value cannot change the end of
+    // the name.
     for name in ["evil.example.net", "example.com.evil.example.net"] {
         names.say(name, to(&[outside]));
         let filled = ["", "/", "#", "?", "\\", ":443/"].map(|end| format!("{name}{end}"));

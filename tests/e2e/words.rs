@@ -1,11 +1,11 @@
-//! The operator's word: every identifier that carries it changes with it, and nothing that is stored.
+//! The operator word: a change affects every identifier that carries it, and no stored data.
 
 use harness::{Answer, Guest, Host, guest, host::Setup};
 use serde_json::json;
 
 use crate::given;
 
-/// Everything that lists and records say, with this word in identifiers.
+/// Returns everything that lists and records contain, with this word in identifiers.
 async fn said(host: &Host, slug: &str, config: &str, account: &str, word: &str) -> Vec<Answer> {
     let project = host.as_project();
     let all = [
@@ -25,7 +25,7 @@ async fn said(host: &Host, slug: &str, config: &str, account: &str, word: &str) 
 }
 
 #[tokio::test]
-async fn another_word_stands_in_every_identifier_and_a_change_of_it_loses_nothing() {
+async fn operator_word_can_change_without_data_loss() {
     let host = Setup::new().with("operator_word", "acme").start().await;
     let slug = given::slug();
     host.publish(Guest::fetch().component(), &guest::manifest_with_key(&slug, given::bearer())).await;

@@ -178,7 +178,7 @@ mod tests {
 
     /// Every encoding is found with any neighboring bytes.
     #[test]
-    fn a_secret_is_found_in_every_spelling_and_told_by_where_it_was_made() {
+    fn secret_is_found_in_every_encoding() {
         let text = format!("k\"+/={}%é", secret());
         let utf16 = |order: fn(u16) -> [u8; 2]| text.encode_utf16().flat_map(order).collect::<Vec<_>>();
         let mut written = vec![

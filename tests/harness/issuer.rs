@@ -687,7 +687,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_code_is_good_once_and_a_refresh_token_used_twice_ends_everything() {
+    async fn code_and_refresh_token_work_once() {
         let issuer = FakeApp::start().issuer("t1");
         let challenge = URL_SAFE_NO_PAD.encode(Sha256::digest("v"));
         let url = format!(

@@ -97,7 +97,7 @@ fn dependencies(manifest: &Table) -> BTreeSet<String> {
 }
 
 #[test]
-fn arrows_point_down() {
+fn dependencies_point_down() {
     for (name, (_, manifest)) in crates() {
         let allowed = ARROWS.iter().find(|(own, _)| *own == name).map_or(&[][..], |(_, allowed)| allowed);
         for dependency in dependencies(&manifest).iter().filter(|dependency| OURS.contains(&dependency.as_str())) {
@@ -109,7 +109,7 @@ fn arrows_point_down() {
 }
 
 #[test]
-fn the_server_opens_store_and_sandbox_and_asks_them_nothing_else() {
+fn server_only_opens_store_and_sandbox() {
     for (path, text) in sources() {
         let asks = path.starts_with("host/server/src/api") || path.starts_with("host/server/src/doors");
         for word in ["store::", "sandbox::", "net::"] {
@@ -120,7 +120,7 @@ fn the_server_opens_store_and_sandbox_and_asks_them_nothing_else() {
 }
 
 #[test]
-fn the_wire_ends_at_the_server() {
+fn only_the_server_depends_on_http() {
     for (name, (_, mut manifest)) in crates().into_iter().filter(|(name, _)| name.starts_with("host-")) {
         // The tests of a crate may run a real service.
         manifest.remove("dev-dependencies");
@@ -145,7 +145,7 @@ fn features_and_versions_stand_in_one_place() {
 }
 
 #[test]
-fn every_module_says_what_it_is_for() {
+fn every_module_has_a_header() {
     let written_for_a_test = |path: &Path| path.components().any(|part| part.as_os_str() == "ui");
     let silent: Vec<_> = sources()
         .into_iter()
@@ -156,7 +156,7 @@ fn every_module_says_what_it_is_for() {
 }
 
 #[test]
-fn no_room_for_leftovers() {
+fn leftovers_are_refused() {
     // The words are split, so that this file does not match itself.
     let words = [
         concat!("TO", "DO"),

@@ -544,7 +544,7 @@ mod tests {
     }
 
     #[test]
-    fn a_proxys_key_is_a_pair_a_token_or_a_whole_value() {
+    fn proxy_key_becomes_an_authorization_value() {
         let way = |key: &str| Proxy { url: "http://proxy.example:3128".into(), key: Some(key.into()) }.way().unwrap();
         let with = |value: &str| net::Proxy::new("http://proxy.example:3128", Some(value)).unwrap();
         assert_eq!(way("user:pass"), with("Basic dXNlcjpwYXNz"));
@@ -554,7 +554,7 @@ mod tests {
     }
 
     #[test]
-    fn scopes_come_as_a_text_or_as_a_list() {
+    fn scopes_are_a_text_or_a_list() {
         let of = |json: Value| scopes(json.as_object().unwrap(), "scopes");
         assert_eq!(of(serde_json::json!({"scopes": "a, b c,,d"})), ["a", "b", "c", "d"]);
         assert_eq!(of(serde_json::json!({"scopes": ["a", "https://x.example/b c"]})), ["a", "https://x.example/b c"]);

@@ -696,7 +696,7 @@ mod tests {
     }
 
     #[test]
-    fn every_row_has_a_slug_a_status_of_an_error_and_a_hint() {
+    fn every_error_has_slug_status_and_hint() {
         for error in samples() {
             let row = error.row();
             assert!((400..600).contains(&row.status), "{error:?}");
@@ -717,7 +717,7 @@ mod tests {
     }
 
     #[test]
-    fn several_problems_are_counted_in_the_message_and_listed_whole() {
+    fn message_counts_problems_and_list_is_complete() {
         let error = Error::Invalid(vec!["a is missing".into(), "b is wrong".into()]);
         assert_eq!(error.to_string(), "the request is invalid: a is missing (and 1 more)");
         assert_eq!(error.problems().len(), 2);

@@ -197,7 +197,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_new_id_reads_back_and_another_kind_does_not() {
+    fn only_ids_of_its_kind_parse() {
         let id = AccountId::random();
         assert_eq!(id.as_str().len(), 3 + RANDOM);
         assert_eq!(AccountId::parse(id.as_str()).unwrap(), id);

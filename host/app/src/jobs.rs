@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_due_job_is_claimed_once_and_again_when_it_is_due_again() {
+    async fn due_job_is_claimed_once_per_interval() {
         with_two(async |one, two, clock| {
             let lease = one.claim(&JOB).await.unwrap().unwrap();
             assert!(two.claim(&JOB).await.unwrap().is_none());
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_lease_that_is_renewed_stays_and_one_that_is_not_goes_to_another() {
+    async fn only_unrenewed_lease_is_taken_over() {
         with_two(async |one, two, clock| {
             one.claim(&JOB).await.unwrap().unwrap();
             for _ in 0..5 {

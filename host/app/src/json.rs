@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_twice_a_nul_and_anything_after_are_refused() {
+    fn duplicate_names_nul_and_trailing_text_are_refused() {
         for (text, word) in [
             (r#"{"a":1,"a":2}"#, "stands twice"),
             (r#"{"a":{"b":1,"b":1}}"#, "stands twice"),

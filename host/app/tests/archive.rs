@@ -140,7 +140,7 @@ async fn small(place: &Place) -> Store {
 }
 
 #[tokio::test]
-async fn a_file_with_any_one_byte_changed_is_refused() {
+async fn archive_with_changed_byte_is_refused() {
     let place = Place::new();
     place.pack(&small(&place).await, "all.age").await.unwrap();
     let whole = std::fs::read(place.path("all.age")).unwrap();
@@ -156,7 +156,7 @@ async fn a_file_with_any_one_byte_changed_is_refused() {
 }
 
 #[tokio::test]
-async fn a_file_that_was_cut_anywhere_or_grew_is_refused() {
+async fn truncated_or_extended_archive_is_refused() {
     let place = Place::new();
     place.pack(&small(&place).await, "all.age").await.unwrap();
     let whole = std::fs::read(place.path("all.age")).unwrap();
@@ -179,7 +179,7 @@ async fn a_store_that_has_something_is_left_alone() {
 }
 
 #[tokio::test]
-async fn what_breaks_off_leaves_no_file_and_an_existing_file_is_not_written_over() {
+async fn failed_export_leaves_and_overwrites_nothing() {
     let place = Place::new();
     let store = small(&place).await;
     let mut read = Vec::new();
@@ -195,7 +195,7 @@ async fn what_breaks_off_leaves_no_file_and_an_existing_file_is_not_written_over
 }
 
 #[tokio::test]
-async fn a_key_that_does_not_open_what_is_read_out_makes_no_file() {
+async fn wrong_key_makes_no_archive() {
     let place = Place::new();
     let store = small(&place).await;
     Vault::open(store.clone(), &place.key, Time(1)).await.unwrap();

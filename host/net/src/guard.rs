@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn odd_spellings_of_an_address_are_judged_as_the_address() {
+    fn odd_address_spellings_are_checked_as_addresses() {
         for host in [
             "0x7f.1",
             "2130706433",
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn an_operators_range_is_permitted_and_nothing_beside_it() {
+    fn only_the_operators_range_is_permitted() {
         let allow = ["10.1.0.0/16".parse().unwrap()];
         assert!(permitted("10.1.2.3".parse().unwrap(), &allow));
         assert!(permitted("::ffff:10.1.2.3".parse().unwrap(), &allow));
@@ -343,7 +343,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn an_ipv4_address_is_judged_alike_in_every_disguise(bits in any::<u32>()) {
+        fn embedded_ipv4_is_judged_like_plain_ipv4(bits in any::<u32>()) {
             let plain = Ipv4Addr::from(bits);
             let mapped = IpAddr::V6(plain.to_ipv6_mapped());
             let nat64 = IpAddr::V6(Ipv6Addr::from((0x0064_ff9b_u128 << 96) | u128::from(bits)));
@@ -368,7 +368,7 @@ mod tests {
         }
 
         #[test]
-        fn whatever_parses_either_names_a_domain_or_is_judged(text in "[a-z0-9.:%@\\[\\]x/\\\\-]{1,30}") {
+        fn parsed_hosts_are_domains_or_checked_addresses(text in "[a-z0-9.:%@\\[\\]x/\\\\-]{1,30}") {
             if let Ok(url) = Url::parse(&format!("https://{text}"))
                 && check_url(&url, &[]).is_ok()
             {

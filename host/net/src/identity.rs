@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_mended_and_text_that_is_no_certificate_is_refused_without_its_words() {
+    fn pem_is_repaired_and_errors_hide_input() {
         let body = "A".repeat(70);
         let pem = format!("-----BEGIN X-----\n{}\n{}\n-----END X-----\n", &body[..64], &body[64..]);
         for given in [pem.clone(), pem.replace('\n', " "), pem.replace('\n', "\\n"), pem.replace('\n', "\r\n")] {

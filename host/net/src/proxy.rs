@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_proxy_is_an_origin_and_does_not_print_its_key() {
+    fn proxy_is_bare_origin_and_hides_key() {
         for address in ["http://proxy.example:3128", "https://proxy.example", "http://10.0.0.1:8080/"] {
             assert!(Proxy::new(address, None).is_ok(), "{address}");
         }

@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn an_origin_is_read_and_printed_without_its_usual_port() {
+    fn origins_round_trip_without_default_port() {
         for text in ["https://api.example.com", "http://127.0.0.1:4010", "http://[::1]:80", "http://localhost"] {
             let origin: Origin = text.parse().unwrap();
             assert_eq!(origin.to_string().parse::<Origin>().unwrap(), origin);

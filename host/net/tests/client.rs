@@ -82,7 +82,7 @@ fn gzip(body: &[u8]) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn this_machine_is_not_reached_by_address_or_by_name() {
+async fn loopback_is_refused_by_address_and_name() {
     let application = Application::start(|_| plain("200 OK", "", b"inside")).await;
     let guarded = client(&[]);
     for host in ["127.0.0.1", "localhost", "[::1]", "0x7f.1", "2130706433", "[::ffff:127.0.0.1]"] {
@@ -98,7 +98,7 @@ async fn this_machine_is_not_reached_by_address_or_by_name() {
 }
 
 #[tokio::test]
-async fn a_rewritten_origin_goes_where_the_operator_says_and_nothing_else_does() {
+async fn only_rewritten_origins_reach_their_targets() {
     let application = Application::start(|_| plain("200 OK", "", b"mirror")).await;
     let rewrite = Rewrite {
         from: "https://api.example.com".parse().unwrap(),
@@ -172,7 +172,7 @@ async fn what_does_not_answer_is_named() {
 }
 
 #[tokio::test]
-async fn redirects_are_followed_only_when_asked_to_the_same_host_and_with_consent() {
+async fn redirects_stay_on_host_and_need_consent() {
     let client = client(&["127.0.0.0/8"]);
     let other = Application::start(|request| plain("200 OK", "", request.as_bytes())).await;
     let elsewhere = other.port;
@@ -210,7 +210,7 @@ async fn redirects_are_followed_only_when_asked_to_the_same_host_and_with_consen
 }
 
 #[tokio::test]
-async fn a_proxy_is_judged_as_any_address_and_asked_for_what_may_be_asked_for() {
+async fn proxy_and_its_targets_pass_the_guard() {
     let proxy = Application::start(|head| match head.starts_with("CONNECT ") {
         true => plain("407 Proxy Authentication Required", "", b""),
         false => plain("200 OK", "", b"by proxy"),

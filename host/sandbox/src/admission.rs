@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_tenant_at_its_bound_waits_and_is_then_refused() {
+    async fn tenant_at_its_limit_waits_then_is_refused() {
         let admission = admission(10, 1, 10, 1, Duration::from_millis(50));
         let (a, b) = (tenant("a"), tenant("b"));
         let held = admission.enter(&a).await.unwrap();

@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_was_changed_is_deleted_and_not_loaded() {
+    fn changed_file_is_deleted_and_not_loaded() {
         let (_folder, engine, cache, digest) = kept();
         let path = cache.path(&digest);
         let good = fs::read(&path).unwrap();
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_sealed_by_somebody_else_or_for_another_component_is_not_loaded() {
+    fn foreign_seal_or_wrong_component_is_not_loaded() {
         let (folder, engine, cache, digest) = kept();
         let other = Digest::of(b"another");
         fs::rename(cache.path(&digest), cache.path(&other)).unwrap();
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_and_a_file_that_others_can_write_are_not_loaded() {
+    fn links_and_writable_files_are_not_loaded() {
         let (folder, engine, cache, digest) = kept();
         let path = cache.path(&digest);
         fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).unwrap();
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn files_of_another_compiler_are_cleared_away_and_nothing_else() {
+    fn only_files_of_other_compilers_are_removed() {
         let (folder, _engine, cache, digest) = kept();
         let precious = cache.folder.join("precious-file");
         fs::write(&precious, "x").unwrap();

@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_imported_is_said_with_what_to_do() {
+    fn refused_imports_come_with_advice() {
         for (name, word) in [
             ("wasi:http/outgoing-handler@0.2.0", "toolhost:toolkit/http"),
             ("wasi:sockets/tcp@0.2.0", "no sockets"),
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_component_is_said_in_one_sentence() {
+    fn non_components_give_one_problem() {
         for (bytes, word) in [
             (&b""[..], "empty"),
             (&b"\0asm\x01\0\0\0"[..], "core WebAssembly module"),
@@ -471,7 +471,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_behind_a_components_header_are_judged_without_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+        fn any_component_bytes_are_checked_without_panic(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
             prop_assert!(check(&[b"\0asm\x0d\0\x01\0", bytes.as_slice()].concat()).is_err());
         }
     }

@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn memories_of_all_guests_count_together_and_come_back() {
+    fn memory_of_all_guests_is_counted_and_released() {
         let node = NodeMemory::new(3 * PAGE as u64);
         let mut first = limiter(&node, u64::MAX);
         let mut second = limiter(&node, u64::MAX);
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_guest_that_only_asks_for_more_is_ended() {
+    fn guest_that_only_requests_memory_is_ended() {
         let node = NodeMemory::new(0);
         let mut limiter = limiter(&node, 0);
         let answers: Vec<_> = (0..FAILED_GROWS).map(|_| limiter.memory_growing(0, PAGE, None).is_err()).collect();

@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_toolkit_gets_what_it_asks_for_up_to_the_ceiling() {
+    fn requested_limits_are_capped_at_the_ceiling() {
         let asked = manifest::Limits { memory_mib: Some(u32::MAX), cpu_ms: Some(100), wall_ms: Some(u32::MAX) };
         let limits = Limits::default().asked(asked);
         assert_eq!(limits.memory, Limits::CEILING.memory);

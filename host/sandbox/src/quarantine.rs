@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_third_panic_within_the_window_holds_one_component_back_for_good() {
+    fn third_panic_within_window_quarantines_the_component() {
         let quarantine = Quarantine::default();
         let (bad, good) = (Digest::of(b"bad"), Digest::of(b"good"));
         let begun = Instant::now();

@@ -509,7 +509,7 @@ mod tests {
     }
 
     #[test]
-    fn backslashes_of_a_secret_are_found_however_often_each_is_doubled() {
+    fn doubled_backslashes_of_a_secret_are_found() {
         let redactor = redactor(r"ab\\%c");
         for slashes in [r"\\", r"\\\\", r"\\\\\\\\", r"\\\", r"\\\\\\"] {
             let text = format!("x ab{slashes}%25c y");
@@ -518,7 +518,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_inside_another_leaves_nothing_of_the_longer() {
+    fn longest_of_nested_secrets_is_removed() {
         let redactor = Redactor::new([&Secret::from("token"), &Secret::from("Bearer token-tail")]);
         assert_eq!(redactor.text("x Bearer token-tail y token z"), format!("x {REMOVED} y {REMOVED} z"));
     }
@@ -567,7 +567,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_of_one_request_are_found_beside_those_of_the_call() {
+    fn secrets_of_request_and_call_are_found() {
         let call = Arc::new(redactor("token-4711"));
         let both = redactor("signature token-4711 end").beside(call);
         assert_eq!(both.text("a signature token-4711 end b token-4711 c"), format!("a {REMOVED} b {REMOVED} c"));
@@ -589,7 +589,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_of_introducers_alone_is_read_in_one_pass() {
+    fn introducers_alone_are_read_in_one_pass() {
         let redactor = redactor("\\%&+ canary");
         for introducer in ["\\", "%", "%25", "25", "&", "&#", "+", "\\u005c"] {
             let text = introducer.repeat(200_000);

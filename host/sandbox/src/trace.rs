@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_is_bounded_in_lines_and_bytes_and_says_so_once() {
+    fn log_is_limited_in_lines_and_bytes() {
         for trace in [trace(3, 1 << 20), trace(1000, 30)] {
             (0..10).for_each(|_| trace.log(Level::Info, "ten bytes."));
             let (log, _) = trace.take();
@@ -159,14 +159,14 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_one_line_and_reads_as_it_is() {
+    fn log_line_is_escaped_to_one_line() {
         let trace = trace(10, 1000);
         trace.log(Level::Info, "a\nb\u{1b}[31mred\u{202e}evil\u{0}é");
         assert_eq!(trace.take().0[0].message, "a\\nb\\u{1b}[31mred\\u{202e}evil\\u{0}é");
     }
 
     #[test]
-    fn secrets_are_removed_from_lines_written_before_and_after_they_were_known() {
+    fn secrets_are_removed_from_earlier_and_later_lines() {
         let trace = trace(10, 1000);
         trace.log(Level::Info, "early canary-4711");
         let request = trace.request("GET", "https://a.example/?q=canary-4711", 0);

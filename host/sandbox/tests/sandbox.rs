@@ -101,7 +101,7 @@ fn data(outcome: &Outcome) -> &str {
 }
 
 #[tokio::test]
-async fn a_guest_answers_and_what_it_used_is_known() {
+async fn guest_answers_and_usage_is_reported() {
     for allocator in [Allocator::Pooling, Allocator::OnDemand] {
         let host = open(|settings| settings.allocator = allocator);
         assert_eq!(host.sandbox.allocator(), allocator);
@@ -150,7 +150,7 @@ async fn two_calls_never_share_memory_or_tables() {
 }
 
 #[tokio::test]
-async fn a_guest_that_spins_is_ended_by_its_processor_time() {
+async fn spinning_guest_is_ended_by_processor_time() {
     let host = host();
     let short = |call: &mut Call| call.limits.cpu = Duration::from_millis(50);
     let spin = "(loop $l (br $l)) unreachable";
@@ -164,7 +164,7 @@ async fn a_guest_that_spins_is_ended_by_its_processor_time() {
 }
 
 #[tokio::test]
-async fn a_guest_that_waits_is_ended_by_the_clock_and_waiting_is_not_computing() {
+async fn waiting_guest_is_ended_by_wall_time() {
     let host = host();
     let import = r#"(import "toolhost:toolkit/clock@1.0.0" "sleep" (func $sleep (param i32)))"#;
     let short = |call: &mut Call| call.limits.wall = Duration::from_millis(30);
@@ -186,7 +186,7 @@ async fn a_guest_that_waits_is_ended_by_the_clock_and_waiting_is_not_computing()
 }
 
 #[tokio::test(flavor = "current_thread")]
-async fn a_spinning_guest_leaves_its_callers_thread_to_others() {
+async fn spinning_guest_leaves_the_callers_thread() {
     let host = host();
     let digest = host.sandbox.install(plain("", "(loop $l (br $l)) unreachable")).await.unwrap().digest;
     let mut call = call(digest, "{}");
@@ -205,7 +205,7 @@ async fn a_spinning_guest_leaves_its_callers_thread_to_others() {
 }
 
 #[tokio::test]
-async fn calls_beyond_the_bounds_are_refused_and_the_rest_runs() {
+async fn calls_beyond_the_limits_are_refused() {
     let host = open(|settings| {
         (settings.live_per_tenant, settings.queue_per_tenant) = (2, 0);
     });
@@ -266,7 +266,7 @@ async fn time_that_neighbours_compute_is_not_the_guests() {
 }
 
 #[tokio::test]
-async fn memory_is_bounded_for_the_guest_and_for_the_node() {
+async fn memory_is_limited_per_guest_and_node() {
     let host = open(|settings| settings.node_memory = 8 << 20);
     let grow_all = "(loop $l (br_if $l (i32.ne (memory.grow (i32.const 1)) (i32.const -1))))";
     let small = |call: &mut Call| call.limits.memory = 1 << 20;
@@ -343,7 +343,7 @@ async fn answers_are_bounded_and_json() {
 }
 
 #[tokio::test]
-async fn a_guests_own_error_is_an_answer_within_bounds() {
+async fn guest_error_is_returned_within_limits() {
     let host = host();
     let items = r#"(data (i32.const 2048) "not_foundNo such thing.Not A Kind")"#;
     let told = "(call $fail (i32.const 2048) (i32.const 9) (i32.const 2057) (i32.const 14))";
@@ -355,7 +355,7 @@ async fn a_guests_own_error_is_an_answer_within_bounds() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_trusted_is_refused_with_all_problems() {
+async fn untrusted_components_are_refused_with_all_problems() {
     let host = host();
     assert_eq!(host.sandbox.install(vec![0; 100 << 20].into()).await.unwrap_err(), InstallError::TooLarge);
     let good = plain("", ECHO);
@@ -378,7 +378,7 @@ async fn what_cannot_be_trusted_is_refused_with_all_problems() {
 }
 
 #[tokio::test]
-async fn a_compiled_form_that_somebody_touched_is_compiled_again_and_never_run() {
+async fn tampered_compiled_form_is_compiled_again() {
     let host = host();
     let component = plain("", ECHO);
     let digest = host.sandbox.install(component.clone()).await.unwrap().digest;
@@ -441,7 +441,7 @@ const WASI_IMPORTS: &str = r#"
     (import "wasi:filesystem/preopens@0.2.0" "get-directories" (func $directories (param i32)))"#;
 
 #[tokio::test]
-async fn a_guest_with_wasi_sees_nothing_and_what_it_prints_is_its_log() {
+async fn wasi_guest_sees_nothing_and_prints_to_log() {
     let host = host();
     let items = r#"(data (i32.const 2048) "one\0atwo, three")"#;
     let look = format!(
@@ -463,7 +463,7 @@ async fn a_guest_with_wasi_sees_nothing_and_what_it_prints_is_its_log() {
 }
 
 #[tokio::test]
-async fn the_randomness_of_a_guest_with_wasi_is_recorded_and_played() {
+async fn wasi_randomness_is_recorded_and_replayed() {
     let host = host();
     // The guest returns a random number as a JSON string of sixteen letters.
     let letters = r#"(data (i32.const 2048) "\"") (data (i32.const 2065) "\"")"#;
@@ -486,7 +486,7 @@ async fn the_randomness_of_a_guest_with_wasi_is_recorded_and_played() {
 }
 
 #[tokio::test]
-async fn a_call_that_moves_more_than_a_cassette_may_hold_runs_and_leaves_none() {
+async fn oversized_recording_leaves_no_cassette() {
     let host = host();
     let component = host.sandbox.install(plain("", ECHO)).await.unwrap().digest;
     for (arguments, kept) in [(r#"{"a":1}"#, true), (r#"{"a":"0123456789"}"#, false)] {
@@ -496,7 +496,7 @@ async fn a_call_that_moves_more_than_a_cassette_may_hold_runs_and_leaves_none() 
 }
 
 #[tokio::test]
-async fn an_import_that_is_not_given_is_refused_by_name_even_when_it_is_empty() {
+async fn missing_import_is_refused_by_name() {
     let host = host();
     for (package, import) in [
         ("package wasi:sockets@0.2.0 { interface tcp { now: func() -> u64; } }", "wasi:sockets/tcp@0.2.0"),
@@ -636,7 +636,7 @@ async fn fetch(port: u16, url: &str, placement: fn(&str) -> Placement) -> (Outco
 }
 
 #[tokio::test]
-async fn the_application_sees_the_credential_and_the_guest_never_does() {
+async fn only_the_provider_sees_the_credential() {
     let placements: [fn(&str) -> Placement; 4] = [
         bearer,
         |secret| Placement::Query { name: "key".to_owned(), value: secret.to_owned() },
@@ -669,7 +669,7 @@ async fn the_application_sees_the_credential_and_the_guest_never_does() {
 }
 
 #[tokio::test]
-async fn other_hosts_addresses_and_redirects_to_them_are_refused() {
+async fn other_hosts_and_redirects_are_refused() {
     let port = upstream(|request| {
         let to = if request.contains("/away") { "https://evil.example/" } else { "https://127.0.0.1:1/" };
         answer("302 Found", &format!("location: {to}\r\n"), "{\"moved\":true}")
@@ -695,7 +695,7 @@ async fn other_hosts_addresses_and_redirects_to_them_are_refused() {
 }
 
 #[tokio::test]
-async fn an_allowed_name_that_leads_to_a_private_address_is_refused() {
+async fn allowed_name_with_private_address_is_refused() {
     let (outcome, _) = fetch(0, "https://localhost/", bearer).await;
     let failure = outcome.answer.unwrap_err();
     assert!(failure.kind == "denied" && failure.message.contains("not a public one"), "{failure:?}");
@@ -703,7 +703,7 @@ async fn an_allowed_name_that_leads_to_a_private_address_is_refused() {
 }
 
 #[tokio::test]
-async fn a_rejected_credential_is_renewed_once_and_only_the_request_is_sent_again() {
+async fn rejected_credential_is_renewed_and_retried_once() {
     let port = upstream(|request| match request.contains("fresh-canary-4712") {
         true => answer("200 OK", "", &serde_json::to_string(request).unwrap()),
         false => answer("401 Unauthorized", "", "{}"),
@@ -718,7 +718,7 @@ async fn a_rejected_credential_is_renewed_once_and_only_the_request_is_sent_agai
 }
 
 #[tokio::test]
-async fn an_answer_past_its_size_is_an_error_for_the_guest() {
+async fn oversized_response_is_an_error() {
     let port = upstream(|_| answer("200 OK", "", &"x".repeat(11 << 20))).await;
     let (outcome, _) = fetch(port, "https://api.example.com/", bearer).await;
     assert_eq!(outcome.answer.unwrap_err().kind, "too_large");
@@ -746,7 +746,7 @@ fn broken(call: &mut Call) {
 }
 
 #[tokio::test]
-async fn a_host_function_that_panics_ends_the_call_and_not_the_process() {
+async fn host_panic_ends_only_the_call() {
     let short = component(FETCH[0], FETCH[1], FETCH[2]);
     assert_eq!(host().fails(short, broken).await, kind::HOST);
     // A guest that has computed for a long time runs on another thread than its requests.
@@ -757,7 +757,7 @@ async fn a_host_function_that_panics_ends_the_call_and_not_the_process() {
 }
 
 #[tokio::test]
-async fn a_component_that_meets_three_panics_is_not_run_any_more_and_every_other_one_is() {
+async fn three_panics_quarantine_only_one_component() {
     let folder = tempfile::tempdir().unwrap();
     let open = || Host {
         sandbox: Sandbox::open(settings(folder.path(), None)).unwrap(),

@@ -465,7 +465,7 @@ mod tests {
     }
 
     #[test]
-    fn an_allowance_is_used_up_one_by_one_and_says_when_it_comes_back() {
+    fn rate_limit_counts_down_and_reports_retry_time() {
         let rate = Rate::new(3, "the key");
         let left: Vec<_> = (0..3).map(|_| rate.take(&1).unwrap().unwrap()).collect();
         assert_eq!(left, [2, 1, 0].map(|left| Allowance { limit: 3, left }));
@@ -513,7 +513,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn places_of_one_project_are_bounded_and_come_back() {
+    async fn project_concurrency_limit_releases_permits() {
         let limits = crate::config::Limits { in_flight_per_project: 1, in_flight_wait_ms: 1, ..Default::default() };
         let admission = Admission::new(&limits);
         let (one, other): (Arc<str>, Arc<str>) = ("a".into(), "b".into());

@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn exactly_one_key_of_the_right_kind_is_taken() {
+    fn exactly_one_matching_key_is_accepted() {
         assert_eq!(ask(&[(PROJECT, "ak_x")]).unwrap(), "ak_x");
         assert_eq!(ask(&[]), Err(0));
         assert_eq!(ask(&[(PROJECT, "a"), (ORGANISATION, "b")]), Err(2));

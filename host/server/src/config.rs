@@ -1101,20 +1101,20 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_key_is_refused_by_name_and_client_names_are_not_keys() {
+    fn unknown_key_is_refused_but_client_names_pass() {
         let error = read(&[("TOOLHOST_LIMITS__RATES", "1")], &Flags::default()).unwrap_err();
         assert!(format!("{error:#}").contains("rates"), "{error:#}");
         read(&[("TOOLHOST_API_KEY", "ak_x"), ("TOOLHOST_URL", "http://x")], &Flags::default()).unwrap();
     }
 
     #[test]
-    fn a_key_file_inside_the_data_directory_is_refused() {
+    fn key_file_inside_data_directory_is_refused() {
         let flags = Flags { data: Some("/srv/a".into()), key_file: Some("/srv/b/../a/k".into()), ..Flags::default() };
         assert!(read(&[], &flags).unwrap_err().to_string().contains("inside the data directory"));
     }
 
     #[test]
-    fn a_bucket_takes_its_keys_from_the_environment_and_shows_none() {
+    fn bucket_keys_come_from_environment_and_stay_hidden() {
         let keys = [("AWS_ACCESS_KEY_ID", "AKID"), ("AWS_SECRET_ACCESS_KEY", "0012e7"), ("AWS_REGION", "eu-west-1")];
         let with = |more: &[(&'static str, &'static str)]| {
             read(&[keys.as_slice(), &[("TOOLHOST_BLOBS", "s3://bucket/a/b/")], more].concat(), &Flags::default())
@@ -1136,7 +1136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_language_model_has_an_address_a_name_and_a_key_that_is_not_shown() {
+    fn language_model_settings_hide_the_key() {
         let pairs = [
             ("TOOLHOST_LLM__BASE_URL", "http://127.0.0.1:9/v1/"),
             ("TOOLHOST_LLM__MODEL", "small"),
@@ -1153,7 +1153,7 @@ mod tests {
     }
 
     #[test]
-    fn the_operators_clients_come_from_the_environment_and_their_secrets_are_not_shown() {
+    fn oauth_apps_from_environment_hide_secrets() {
         let pairs = [
             ("TOOLHOST_OAUTH_APPS__GITHUB__CLIENT_ID", "007"),
             ("TOOLHOST_OAUTH_APPS__GITHUB__CLIENT_SECRET", "0012e7"),

@@ -487,7 +487,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cursor_reads_back_and_nothing_else_is_one() {
+    fn cursor_round_trips_and_other_text_is_refused() {
         let page = Page { number: 7, limit: 50, mark: None };
         assert_eq!(read_cursor(&cursor(&page)).as_ref(), Some(&page));
         let marked = Page { mark: Some("log_0a-Z".into()), ..page.clone() };
@@ -514,7 +514,7 @@ mod tests {
         }
 
         #[test]
-        fn whatever_is_read_as_a_cursor_is_a_page(text in "[0-9]{0,3}-[0-9]{0,4}(-.{0,4})?|.{0,12}") {
+        fn every_accepted_cursor_is_a_valid_page(text in "[0-9]{0,3}-[0-9]{0,4}(-.{0,4})?|.{0,12}") {
             if let Some(page) = read_cursor(&BASE64.encode(text)) {
                 prop_assert!(page.number >= 1 && (1..=LARGEST_PAGE).contains(&page.limit));
                 prop_assert_eq!(read_cursor(&cursor(&page)), Some(page));
@@ -523,7 +523,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_is_clamped_and_never_refused_for_its_size() {
+    fn limit_out_of_range_is_clamped() {
         let limit = |text: &str| query(text).page().map(|page| page.limit);
         assert_eq!(limit("").unwrap(), 20);
         assert_eq!(limit("limit=9999").unwrap(), 1000);

@@ -171,7 +171,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_text_of_a_client_changes_what_the_proxy_appended(own in "[ -~]{0,40}") {
+        fn client_text_never_overrides_the_proxy_entry(own in "[ -~]{0,40}") {
             let appended = format!("{own}, 192.0.2.7");
             prop_assert_eq!(found("10.0.0.1", &[("x-forwarded-for", &appended)]).unwrap(), "192.0.2.7");
             let appended = found("10.0.0.1", &[("forwarded", &format!("{own}, for=192.0.2.7"))]);

@@ -255,7 +255,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn connections_of_one_address_are_bounded_and_counted_down() {
+    fn connections_per_address_are_limited_and_released() {
         let addresses = Arc::new(Addresses { most: 2, open: Mutex::default() });
         let address: IpAddr = [10, 0, 0, 1].into();
         let first = addresses.enter(address).unwrap();

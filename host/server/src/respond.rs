@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_list_has_one_page_and_no_next() {
+    fn empty_list_has_one_page_without_cursor() {
         let list = cursor_list("items", vec![], page(1, 20), 0);
         assert_eq!((list["total_pages"].as_u64(), list["current_page"].as_u64()), (Some(1), Some(1)));
         assert!(list["next_cursor"].is_null());

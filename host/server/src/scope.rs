@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn every_route_of_a_project_belongs_to_an_area() {
+    fn every_project_route_has_an_area() {
         let others = [
             "/org/owner",
             "/org/oauth_apps",

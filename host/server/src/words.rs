@@ -96,7 +96,7 @@ mod tests {
     ];
 
     #[test]
-    fn every_identifier_carries_the_operators_word_in_its_casing() {
+    fn identifiers_carry_operator_word_in_their_casing() {
         let (default, other, inside) = (Words::new(DEFAULT), Words::new("acme"), Words::new("myservice"));
         for identifier in IDENTIFIERS {
             assert_eq!(default.say(identifier), identifier);

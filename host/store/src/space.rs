@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_space_is_for_batches_that_take_away() {
+    fn last_space_is_reserved_for_removals() {
         assert!(needed(0, true) < needed(0, false));
         assert_eq!(needed(u64::MAX, false), u64::MAX);
     }

@@ -75,7 +75,7 @@ async fn a_blob_reads_as_it_was_put(place: impl Place) {
     assert_eq!(blobs.verify().await.unwrap(), (2, vec![]));
 }
 
-async fn a_removed_blob_is_gone_and_removing_it_again_is_no_error(place: impl Place) {
+async fn removing_a_blob_twice_is_no_error(place: impl Place) {
     let blobs = place.open();
     blobs.put("a", Bytes::from_static(b"x")).await.unwrap();
     blobs.remove("a").await.unwrap();
@@ -93,7 +93,7 @@ async fn what_is_no_key_is_refused(place: impl Place) {
     }
 }
 
-async fn damage_is_an_error_and_is_found_by_verify(place: impl Place) {
+async fn damaged_blob_fails_get_and_verify(place: impl Place) {
     let blobs = place.open();
     for key in ["whole", "changed", "emptied"] {
         blobs.put(key, vec![7; 10_000].into()).await.unwrap();
@@ -126,13 +126,13 @@ macro_rules! promises {
 
 promises!(
     a_blob_reads_as_it_was_put,
-    a_removed_blob_is_gone_and_removing_it_again_is_no_error,
+    removing_a_blob_twice_is_no_error,
     what_is_no_key_is_refused,
-    damage_is_an_error_and_is_found_by_verify
+    damaged_blob_fails_get_and_verify
 );
 
 #[tokio::test]
-async fn an_object_holds_the_very_bytes_and_one_without_a_checksum_is_not_trusted() {
+async fn object_without_checksum_is_not_trusted() {
     let place = InBucket::new();
     place.open().put("a", Bytes::from_static(b"just this")).await.unwrap();
     assert_eq!(std::fs::read(place.file("a")).unwrap(), b"just this");
@@ -141,7 +141,7 @@ async fn an_object_holds_the_very_bytes_and_one_without_a_checksum_is_not_truste
 }
 
 #[tokio::test]
-async fn a_bucket_says_what_is_wrong_with_it_and_never_the_secret() {
+async fn bucket_errors_name_cause_but_no_secret() {
     let service = BucketService::start();
     let probe = async |change: fn(&mut BucketSettings)| {
         let mut settings = settings(&service);
@@ -160,7 +160,7 @@ async fn a_bucket_says_what_is_wrong_with_it_and_never_the_secret() {
 }
 
 #[tokio::test]
-async fn a_bucket_that_is_away_is_unavailable_and_serves_again_when_it_is_back() {
+async fn bucket_recovers_after_an_outage() {
     let place = InBucket::new();
     let blobs = place.open();
     blobs.put("a", Bytes::from_static(b"x")).await.unwrap();

@@ -177,7 +177,7 @@ fn swap(stores: &Stores, at: &Path, inside: &Path, chance: &mut Chance) -> Strin
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_damaged_store_opens_with_everything_or_says_what_is_broken() {
+async fn damaged_store_opens_complete_or_names_damage() {
     let seed = option_env!("DAMAGE_SEED").map_or_else(|| RandomState::new().hash_one(0), |seed| seed.parse().unwrap());
     println!("DAMAGE_SEED={seed}");
     let stores = Stores::make().await;
@@ -207,7 +207,7 @@ async fn a_damaged_store_opens_with_everything_or_says_what_is_broken() {
 }
 
 #[tokio::test]
-async fn an_open_store_is_locked_and_a_closed_one_is_not() {
+async fn store_is_locked_while_open() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path()).unwrap();
     let error = open(folder.path()).err().unwrap();
@@ -219,14 +219,14 @@ async fn an_open_store_is_locked_and_a_closed_one_is_not() {
 }
 
 #[tokio::test]
-async fn a_file_where_the_folder_should_be_is_said_so() {
+async fn file_in_place_of_folder_is_refused() {
     let file = tempfile::NamedTempFile::new().unwrap();
     assert!(matches!(open(file.path()), Err(OpenError::Io { at, .. }) if at == file.path()));
     assert_eq!(fs::read(file.path()).unwrap(), b"");
 }
 
 #[tokio::test]
-async fn a_damaged_blob_is_an_error_and_is_found_by_verify() {
+async fn damaged_blob_is_found_by_verify() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path()).unwrap();
     for key in ["flipped", "cut", "empty", "whole"] {

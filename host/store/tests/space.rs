@@ -17,7 +17,7 @@ impl Document for Note {
 }
 
 #[tokio::test]
-async fn large_records_that_go_give_their_space_back_although_small_ones_beside_them_stay() {
+async fn removed_large_records_release_their_space() {
     const ROUNDS: usize = 600;
     const LARGE: usize = 130_000;
     let folder = tempfile::tempdir().unwrap();

@@ -51,7 +51,7 @@ async fn peak_of<T>(host: &Host, attack: impl Future<Output = T>) -> (T, u64) {
 }
 
 #[tokio::test]
-async fn secrets_of_a_call_are_counted_at_any_depth() {
+async fn call_secrets_are_counted_at_any_depth() {
     let project = Host::shared().await.new_project().await;
     let (tool, url) = (fetch().await, format!("https://api.example.com/echo/{}", unique(8)));
     let texts = |count: usize| (0..count).map(|number| format!("secret-{number}")).collect::<Vec<_>>();
@@ -132,7 +132,7 @@ async fn media_types_of_answers_show_no_secret() {
 }
 
 #[tokio::test]
-async fn place_of_a_caller_that_hangs_up_is_free() {
+async fn disconnected_caller_frees_its_concurrency_slot() {
     let host = given::with_application().with("sandbox.live", "1").with("sandbox.live_per_project", "1").start().await;
     let spin = Guest { execute: "(loop $l (br $l)) unreachable", ..Guest::default() };
     let (spin, fetch) = (publish(&host, &spin).await, publish(&host, &Guest::fetch()).await);
@@ -203,7 +203,7 @@ async fn parts_of_one_file_share_its_bytes() {
 }
 
 #[tokio::test]
-async fn lists_of_requests_cost_no_memory_past_their_limit() {
+async fn request_list_memory_is_bounded() {
     let host = Setup::new().start().await;
     // Each request is 56 zero bytes.
     let guest = Guest {
@@ -223,7 +223,7 @@ async fn lists_of_requests_cost_no_memory_past_their_limit() {
 }
 
 #[tokio::test]
-async fn answers_take_memory_of_all_runs_as_they_grow() {
+async fn response_bytes_count_toward_shared_run_memory() {
     let host = given::with_application().with("sandbox.memory_mib", "64").start().await;
     let manifest = guest::manifest_with_key(&given::slug(), given::bearer());
     host.publish(Guest::fetch().component(), &manifest).await;

@@ -1,11 +1,11 @@
-//! Guests that hand the host too much, or what makes no sense.
+//! Guests that pass excessive or invalid data to the host.
 
 use harness::{Guest, guest::imports};
 use serde_json::json;
 
 use super::{ANSWER, Ends, HOST_CALLS, Hostile, INVALID, TOO_LARGE, TRAP};
 
-/// Much of something, handed to the host.
+/// Returns guests that pass excessive amounts of data to the host.
 pub(super) fn floods() -> Vec<Hostile> {
     let plain = Guest::default();
     let logging = |execute| Guest { imports: imports::LOG, execute, ..Guest::default() };
@@ -54,7 +54,7 @@ pub(super) fn floods() -> Vec<Hostile> {
     ]
 }
 
-/// Answer what no caller should get.
+/// Returns guests whose results no caller should receive.
 pub(super) fn output() -> Vec<Hostile> {
     let constant = |items, execute| Guest { items, execute, ..Guest::default() };
     let sized = |execute| Guest { memory: r#"(memory (export "memory") 400)"#, execute, ..Guest::default() };

@@ -1,4 +1,4 @@
-//! Guests that mean harm, and how each must end.
+//! Hostile guests, and the required ending of each.
 
 mod data;
 mod parts;
@@ -12,20 +12,21 @@ use serde_json::{Value, json};
 pub(crate) use publish::{compile_bombs, features, quiet_bombs};
 pub(crate) use time::spin;
 
-/// How a hostile guest ends.
+/// Ending of a hostile guest.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Ends {
-    /// It never gets in: publishing is refused.
+    /// Publishing is refused.
     AtPublish,
-    /// It harms nobody: the call succeeds.
+    /// The call succeeds without harm.
     Well,
     /// The call fails with one of these kinds.
     With(&'static [&'static str]),
-    /// It never gets in, or the call fails with one of these kinds: the allocators differ in when they find out.
+    /// Publishing is refused, or the call fails with one of these kinds: the allocators differ in
+    /// the time of detection.
     AtPublishOr(&'static [&'static str]),
 }
 
-/// A guest, what it is called with, and what it may use.
+/// A guest with its arguments and limits.
 pub(crate) struct Hostile {
     pub(crate) name: &'static str,
     pub(crate) component: Vec<u8>,
@@ -41,7 +42,8 @@ impl Hostile {
 
     fn of(name: &'static str, component: Vec<u8>, ends: Ends) -> Self {
         let mut manifest = guest::manifest(&format!("hostile_{name}"));
-        // Much wall-clock time, so that a spinner on a busy machine still meets the limit it is here for.
+        // The wall-clock limit is high, so that a spinning guest on a busy machine still reaches
+        // its processor time limit.
         manifest["limits"] = json!({ "cpu_ms": 200, "wall_ms": 30_000 });
         Self { name, component, manifest, arguments: json!({}), ends }
     }
@@ -63,7 +65,7 @@ const INVALID: Ends = Ends::With(&["tool_output_invalid"]);
 const FOREVER: &str = "(loop $l (br $l))";
 const ANSWER: &str = "(call $ok (local.get $args) (local.get $args_len))";
 
-/// All of them.
+/// Returns all hostile guests.
 pub(crate) fn all() -> Vec<Hostile> {
     let classes = [
         spin(),
@@ -83,7 +85,7 @@ pub(crate) fn all() -> Vec<Hostile> {
 }
 
 #[test]
-fn guests_that_run_are_valid_components_and_names_are_their_own() {
+fn hostile_guests_are_valid_and_uniquely_named() {
     let guests = all();
     let names: std::collections::BTreeSet<_> = guests.iter().map(|guest| guest.name).collect();
     assert_eq!(names.len(), guests.len());

@@ -1,24 +1,25 @@
-//! Guests that use what components offer beyond a plain module: resources with destructors, components inside components,
-//! and the interfaces of WASI that are linked with everything denied.
+//! Guests that use features of components beyond a plain module: resources with destructors, nested
+//! components, and the WASI interfaces, which are linked with every access denied.
 
 use harness::{Guest, guest};
 use serde_json::json;
 
 use super::{ANSWER, CPU, Ends, FOREVER, HOST_CALLS, Hostile, TIME, TRAP};
 
-/// A resource of the guest's own: `$new` makes a handle, `$drop` lets it go and so runs the destructor.
+/// Resource defined by the guest: `$new` makes a handle, and `$drop` drops it and so runs the
+/// destructor.
 const RESOURCE: &str = r#"
     (import "[export]evil:parts/things@1.0.0" "[resource-new]thing" (func $new (param i32) (result i32)))
     (import "[export]evil:parts/things@1.0.0" "[resource-drop]thing" (func $drop (param i32)))"#;
 const THINGS: (&str, &str) =
     ("\npackage evil:parts@1.0.0 { interface things { resource thing; } }", "export evil:parts/things@1.0.0;");
 
-/// A function of another component.
+/// Function of another component.
 const RUN: &str = r#"(import "evil:parts/other@1.0.0" "run" (func $run))"#;
 const OTHER: (&str, &str) =
     ("\npackage evil:parts@1.0.0 { interface other { run: func(); } }", "import evil:parts/other@1.0.0;");
 
-/// Make handles, and do harm where they are let go.
+/// Returns guests that make handles and attack when these are dropped.
 pub(super) fn resources() -> Vec<Hostile> {
     let with = |destructor: &str, execute| {
         let destructor =
@@ -52,7 +53,8 @@ pub(super) fn resources() -> Vec<Hostile> {
     ]
 }
 
-/// Do harm in a component inside the component, and call back and forth between the two.
+/// Returns guests that attack from a nested component, or call back and forth between two
+/// components.
 pub(super) fn nested() -> Vec<Hostile> {
     let with = |other: &str| {
         let execute = "(call $run) (call $ok (local.get $args) (local.get $args_len))";
@@ -68,7 +70,7 @@ pub(super) fn nested() -> Vec<Hostile> {
                 (func (export "run") (canon lift (core func $i "run"))))"#
         ))
     };
-    // The function that is handed to the inner component leads through the table back to that very component.
+    // The function passed to the inner component calls that component again through the table.
     let circle = r#"(component
         (core module $door
             (type $f (func)) (table (export "table") 1 funcref)
@@ -101,7 +103,7 @@ pub(super) fn nested() -> Vec<Hostile> {
     ]
 }
 
-/// Look for what WASI would give elsewhere.
+/// Returns guests that use WASI to access the system.
 pub(super) fn wasi() -> Vec<Hostile> {
     let waiting = |imports, execute| Guest {
         imports,
@@ -124,7 +126,7 @@ pub(super) fn wasi() -> Vec<Hostile> {
             (import "wasi:io/poll@0.2.0" "[method]pollable.ready" (func $ready (param i32) (result i32)))"#,
         "(local.set $i (call $after (i64.const -1))) (loop $l (br_if $l (i32.eqz (call $ready (local.get $i))))) unreachable",
     );
-    // Both answer a list; one that is not empty ends in a trap.
+    // Both functions return a list. A list that is not empty traps.
     let nothing = format!("(call $list (i32.const 1280)) (if (i32.load (i32.const 1284)) (then unreachable)) {ANSWER}");
     let environment = Guest {
         imports: r#"(import "wasi:cli/environment@0.2.0" "get-environment" (func $list (param i32)))"#,

@@ -1,11 +1,11 @@
-//! Guests that never get in.
+//! Guests that are refused at publishing.
 
 use harness::{Guest, guest};
 use wasm_encoder::{BlockType, CodeSection, Function, FunctionSection, Instruction, Module, TypeSection, ValType};
 
 use super::{Ends, Hostile};
 
-/// Ask for what the contract does not offer.
+/// Returns guests that use features outside the contract.
 pub(crate) fn features() -> Vec<Hostile> {
     let with = |text: &str| guest::with_module(Guest::echo().component(), &wat::parse_str(text).unwrap());
     let unknown = Guest {
@@ -64,7 +64,7 @@ pub(crate) fn features() -> Vec<Hostile> {
     ]
 }
 
-/// Cost the compiler more than they are worth.
+/// Returns guests with an excessive compilation cost.
 pub(crate) fn compile_bombs() -> Vec<Hostile> {
     vec![
         bomb("bomb_functions", &module(50_001, 0, &[])),
@@ -72,16 +72,18 @@ pub(crate) fn compile_bombs() -> Vec<Hostile> {
     ]
 }
 
-/// Keep every number and cost the compiler more all the same, each of them what its name says.
+/// Returns guests that stay within every counted limit and still have an excessive compilation
+/// cost, of the kind in their names.
 pub(crate) fn quiet_bombs() -> Vec<Hostile> {
     use Instruction::{BrIf, Drop, End, I32Const, I32Mul, I32Xor, LocalGet, LocalSet, Loop};
-    // Five hundred values alive at once, mixed over and over again: far more than there are registers.
+    // Five hundred values are live at once and mixed repeatedly, which is far more than the number
+    // of registers.
     let begin = (1..500).flat_map(|local| [LocalGet(0), I32Const(local), I32Xor, LocalSet(local as u32)]);
     let mix = |local| [LocalGet(local), LocalGet(local * 7 % 500), I32Mul, LocalSet(local)];
     let mixed = (0..150).flat_map(|_| (0..500).flat_map(mix));
     let ask = (0..500).flat_map(|local| [LocalGet(local), BrIf(0)]);
     let values: Vec<_> = begin.chain(mixed).chain(ask).collect();
-    // Ten thousand loops, each of which hands on ten thousand locals.
+    // Ten thousand loops, each of which carries ten thousand locals.
     let begin = (1..10_000).flat_map(|local| [LocalGet(0), LocalSet(local)]);
     let loops = (0..10_000).flat_map(|_| [Loop(BlockType::Empty), LocalGet(0), BrIf(0), End]);
     let ask = (1..10_000).flat_map(|local| [LocalGet(local), Drop]);
@@ -93,7 +95,7 @@ fn bomb(name: &'static str, module: &[u8]) -> Hostile {
     Hostile::of(name, guest::with_module(Guest::echo().component(), module), Ends::AtPublish)
 }
 
-/// A module of so many functions, each with so many locals and this body.
+/// Builds a module of `count` functions, each with this number of locals and this body.
 fn module(count: u32, locals: u32, body: &[Instruction<'_>]) -> Vec<u8> {
     let (mut types, mut functions, mut code) = (TypeSection::new(), FunctionSection::new(), CodeSection::new());
     types.ty().function([ValType::I32], []);

@@ -1,10 +1,10 @@
-//! Guests that take space: memory, tables, instances, types.
+//! Guests that consume space: memory, tables, instances and types.
 
 use harness::{Guest, guest};
 
 use super::{ANSWER, Ends, Hostile, MEMORY};
 
-/// Take memory.
+/// Returns guests that consume memory.
 pub(super) fn memory() -> Vec<Hostile> {
     let plain = Guest::default();
     let grow =
@@ -57,7 +57,7 @@ pub(super) fn memory() -> Vec<Hostile> {
     ]
 }
 
-/// Many of something.
+/// Returns guests with excessive numbers of items.
 pub(super) fn explosion() -> Vec<Hostile> {
     let good = || Guest::echo().component();
     let small = wat::parse_str("(module (memory 1))").unwrap();

@@ -1,11 +1,11 @@
-//! Guests that take time: they spin, wait, or call without end.
+//! Guests that consume time: they spin, wait, or call without end.
 
 use harness::{Guest, guest::imports};
 use serde_json::json;
 
 use super::{CPU, Ends, FOREVER, Hostile, TIME, TRAP};
 
-/// Burn processor time, at every place where guest code runs.
+/// Returns guests that burn processor time, at every point where guest code runs.
 pub(crate) fn spin() -> Vec<Hostile> {
     let plain = Guest::default();
     let guests = [
@@ -35,14 +35,15 @@ pub(crate) fn spin() -> Vec<Hostile> {
     guests.map(|(name, guest)| Hostile::new(name, &guest, CPU)).into()
 }
 
-/// Use no processor time and never come back.
+/// Returns guests that use no processor time and do not return.
 pub(super) fn block() -> Vec<Hostile> {
     let short = json!({ "cpu_ms": 200, "wall_ms": 1000 });
     let sleeper = |sleep| Guest { imports: imports::SLEEP, execute: sleep, ..Guest::default() };
     let once = sleeper("(call $sleep (i32.const 600000)) (call $ok (local.get $args) (local.get $args_len))");
     let long = sleeper("(loop $l (call $sleep (i32.const 600000)) (br $l)) unreachable");
     let often = sleeper("(loop $l (call $sleep (i32.const 1)) (br $l)) unreachable");
-    // The host gives up just before the call does; a quick guest tells, a slow one is cut.
+    // The host's timeout comes just before that of the call. A fast guest reports it, and a slow
+    // one is interrupted.
     let timeout = Ends::With(&["timeout", "tool_timeout"]);
     let mut fetch = Hostile::new("block_fetch", &Guest::fetch(), timeout).limited(short.clone());
     fetch.manifest["egress"] = json!([{ "host": "api.example.com" }]);
@@ -55,7 +56,7 @@ pub(super) fn block() -> Vec<Hostile> {
     ]
 }
 
-/// Use up the stack.
+/// Returns guests that exhaust the stack.
 pub(super) fn stack() -> Vec<Hostile> {
     let called = |items| Guest {
         items,

@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_asked_for_like_a_field_and_everything_missing_is_said_at_once() {
+    fn all_missing_values_are_reported_at_once() {
         let mut scheme = scheme();
         let flow = serde_json::json!({ "authorize_url": "https://a.example/o", "token_url": "https://a.example/t" });
         scheme.oauth2 = Some(serde_json::from_value(flow).unwrap());
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_goes_into_requests_and_never_to_the_toolkit() {
+    fn secrets_reach_requests_but_not_the_toolkit() {
         let values = Values::from([("api_key".into(), "k-1".into()), ("site".into(), "north".into())]);
         let account = Account::of(&scheme(), &values);
         assert_eq!(account.fields, [("site".to_owned(), "north".to_owned())]);

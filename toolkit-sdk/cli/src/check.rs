@@ -184,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn schemas_and_examples_are_all_held_against_each_other() {
+    fn invalid_schemas_and_examples_are_reported() {
         let manifest: Manifest = serde_json::from_value(json!({
             "abi": "1.0.0", "sdk": "toolkit-sdk 0.1.0", "slug": "hello", "name": "Hello", "description": "Greets.",
             "version": "20261121_00",

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn the_lean_module_is_linked_alike_but_for_one_export_and_its_name() {
+    fn lean_module_lacks_only_the_manifest_export() {
         let line = "-flavor wasm --export a --export toolkit_manifest --export b x.o -o deps/hello.wasm --gc-sections";
         let lean = without_description(&words(line)).unwrap();
         assert_eq!(lean, words("-flavor wasm --export a --export b x.o -o deps/hello.lean --gc-sections"));
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_of_a_crate_are_named_by_the_crate() {
+    fn crate_folders_are_remapped_to_crate_name() {
         let flags = remapped(|name| {
             Some(match name {
                 "CARGO_MANIFEST_DIR" => "/home/ada/serde".into(),

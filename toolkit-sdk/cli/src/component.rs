@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn the_argument_wins_over_the_author_and_the_author_over_today() {
+    fn version_argument_precedes_author_precedes_today() {
         let today = version("20261121_00");
         let asked = version("20270101_07");
         let stamped =
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_dependency_brought_is_said_with_what_to_do() {
+    fn forbidden_dependency_imports_come_with_advice() {
         for (import, word) in [("__wbindgen_placeholder__", "browser"), ("wasi_snapshot_preview1", "compiled for WASI")]
         {
             let module = wat::parse_str(format!(r#"(module (import "{import}" "f" (func)))"#)).unwrap();
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_description_of_another_release_is_refused_with_the_way_out() {
+    fn manifest_of_another_release_is_refused() {
         let mut other = described(None);
         other["invented_later"] = true.into();
         let error = stamp(other, None, &version("20261121_00")).unwrap_err();
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_imports_of_the_component_itself_are_listed() {
+    fn only_top_level_imports_are_listed() {
         // A component that imports one instance and contains a core module with an import of its
         // own.
         let text = r#"(component
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_module_without_a_declaration_says_what_is_missing() {
+    fn module_without_manifest_export_is_refused() {
         let error = described_by("(module)").unwrap_err();
         assert!(format!("{error:#}").contains("toolkit!"), "{error:#}");
     }
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_description_is_read_where_the_module_says_and_kept() {
+    fn description_is_read_and_cached() {
         let cache = tempfile::tempdir().unwrap();
         let text = r#"(module (memory (export "memory") 1) (data (i32.const 8) "{\"slug\":1}")
             (func (export "toolkit_manifest") (result i64) (i64.const 0x8_0000_000a)))"#;

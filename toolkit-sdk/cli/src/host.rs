@@ -176,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_key_of_an_earlier_run_is_used_again_and_a_broken_one_is_replaced() {
+    fn seal_key_is_reused_unless_broken() {
         let folder = tempfile::tempdir().unwrap();
         let first = seal_key(folder.path()).unwrap();
         assert_eq!(seal_key(folder.path()).unwrap(), first);

@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_or_a_trigger_is_run_but_not_both() {
+    fn run_takes_a_tool_or_a_trigger() {
         let parse = |line: &str| Cli::try_parse_from(line.split(' ')).map(|_| ());
         assert!(parse("toolkit run t.wasm GREET --arg name=Ada").is_ok());
         assert!(parse(r#"toolkit run t.wasm GREET {"name":"Ada"}"#).is_ok());

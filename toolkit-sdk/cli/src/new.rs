@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_spelt_for_cargo_for_slugs_and_for_people() {
+    fn name_yields_crate_slug_and_title() {
         let expected = Names { name: "hacker-news".into(), slug: "hacker_news".into(), title: "Hacker News".into() };
         for name in ["hacker-news", "hacker_news", "HackerNews", "/somewhere/else/Hacker News"] {
             assert_eq!(Names::of(Path::new(name)).unwrap(), expected, "{name}");

@@ -179,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_version_has_its_own_address_below_any_server() {
+    fn version_url_is_below_any_server() {
         let address = |server: &str| address(&server.parse().unwrap(), "hello", "20261121_00").unwrap().to_string();
         assert_eq!(
             address("http://127.0.0.1:8080"),

@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_the_toolkit_stays_in_the_folder() {
+    fn toolkit_files_stay_in_the_folder() {
         let folder = tempfile::tempdir().unwrap();
         let file = |name: &str| File {
             id: "file_1".into(),

@@ -181,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_signature_is_of_its_bytes_and_its_key() {
+    fn signature_binds_bytes_and_key() {
         let pair = || KeyPair::generate_unencrypted_keypair().unwrap();
         let (ours, other) = (pair(), pair());
         let text = minisign::sign(None, &ours.sk, Cursor::new(b"bytes"), Some("c"), None).unwrap().into_string();

@@ -283,13 +283,13 @@ mod tests {
     const NOTHING: Facts = Facts { target: false, source: false, rustup: false, debian: false, apt: false };
 
     #[test]
-    fn a_target_that_is_there_is_taken_before_anything_is_tried() {
+    fn installed_target_is_used_first() {
         let everything = Facts { target: true, source: true, rustup: true, debian: true, apt: true };
         assert_eq!(next(everything, Tried::default()), Step::Use(Mode::Native));
     }
 
     #[test]
-    fn rustup_is_asked_once_and_then_sources_are_compiled() {
+    fn rustup_is_tried_once_before_building_std() {
         let facts = Facts { rustup: true, source: true, debian: true, ..NOTHING };
         assert_eq!(next(facts, Tried::default()), Step::AddTarget);
         let tried = Tried { target: true, ..Tried::default() };
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn packages_are_installed_once_and_only_where_that_is_possible() {
+    fn packages_are_installed_once_if_possible() {
         let facts = Facts { apt: true, ..NOTHING };
         assert_eq!(next(facts, Tried::default()), Step::Install);
         assert_eq!(next(facts, Tried { packages: true, ..Tried::default() }), Step::GiveUp);
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mode_that_was_asked_for_and_is_missing_says_what_installs_it() {
+    fn missing_mode_error_names_the_installation() {
         let refused = wanted_mode(NOTHING, Mode::Native).unwrap_err().to_string();
         assert!(refused.contains("rustup target add"), "{refused}");
         let refused = wanted_mode(NOTHING, Mode::Debian).unwrap_err().to_string();
@@ -322,14 +322,14 @@ mod tests {
     }
 
     #[test]
-    fn only_the_modes_that_compile_the_library_unlock_unstable_flags() {
+    fn only_build_std_modes_unlock_unstable_flags() {
         let bootstrap = |mode: Mode| mode.environment().iter().any(|(name, _)| *name == "RUSTC_BOOTSTRAP");
         assert!(!bootstrap(Mode::Native));
         assert!(bootstrap(Mode::BuildStd) && bootstrap(Mode::Debian));
     }
 
     #[test]
-    fn what_a_cargo_above_has_set_does_not_reach_the_compiler() {
+    fn inherited_cargo_variables_are_removed() {
         let command = Mode::Debian.cargo_build();
         let set = |name: &str| command.get_envs().find(|(key, _)| *key == name).and_then(|(_, value)| value);
         assert_eq!(command.get_program(), DEBIAN_CARGO);

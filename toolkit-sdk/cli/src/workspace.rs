@@ -178,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_module_is_found_among_the_messages_of_cargo() {
+    fn module_is_found_in_cargo_messages() {
         let ours = Package { name: "hello".to_owned(), folder: "/work/hello".into() };
         let read = |json: &str| module(serde_json::from_str(json).unwrap(), std::slice::from_ref(&ours));
         let found = read(
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_without_a_crate_says_how_to_make_one() {
+    fn folder_without_crate_error_names_toolkit_new() {
         let empty = tempfile::tempdir().unwrap();
         let error = Workspace::read(Mode::Native, empty.path()).unwrap_err().to_string();
         assert!(error.contains("toolkit new"), "{error}");

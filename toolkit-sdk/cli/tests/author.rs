@@ -64,7 +64,7 @@ fn text(output: &Output) -> String {
 }
 
 #[test]
-fn a_new_toolkit_builds_passes_and_runs_at_once() {
+fn new_toolkit_builds_passes_and_runs() {
     let author = Author::new();
     let made = author.toolkit(&["new", "hello-there"]);
     assert!(made.status.success(), "{}", text(&made));
@@ -172,12 +172,12 @@ fn another_language(language: &str, source: &str, mistake: (&str, &str), complai
 }
 
 #[test]
-fn a_new_toolkit_in_javascript_builds_passes_and_runs_at_once() {
+fn new_javascript_toolkit_builds_passes_and_runs() {
     another_language("js", "tools.js", ("readOnly: true", "readonly: true"), "`readonly` is unknown to a tool");
 }
 
 #[test]
-fn a_new_toolkit_in_python_builds_passes_and_runs_at_once() {
+fn new_python_toolkit_builds_passes_and_runs() {
     let (typed, untyped) = (") -> Greeting:", "):");
     another_language("python", "tools.py", (typed, untyped), "`greet` says what it answers");
 }

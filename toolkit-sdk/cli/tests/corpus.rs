@@ -286,7 +286,7 @@ fn documents_of_google_become_toolkits_without_a_gap() {
 }
 
 #[test]
-fn schemas_of_real_applications_become_toolkits_without_a_gap() {
+fn real_graphql_schemas_become_complete_toolkits() {
     let overlay = Overlay { server: Some("https://api.example.com/graphql".to_owned()), ..Overlay::default() };
     for schema in SCHEMAS {
         let bytes = fs::read(fetched(schema)).unwrap();
@@ -298,7 +298,7 @@ fn schemas_of_real_applications_become_toolkits_without_a_gap() {
 }
 
 #[test]
-fn the_largest_description_becomes_one_component_that_a_server_takes() {
+fn largest_description_becomes_an_installable_component() {
     let folder = tempfile::tempdir().unwrap();
     let toolkit = |arguments: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_toolkit"));

@@ -46,7 +46,7 @@ fn exchange(method: &str, url: &str, body: Value, response: Value) -> Value {
 }
 
 #[test]
-fn a_discovery_document_becomes_tools_that_call_its_methods() {
+fn discovery_document_tools_call_its_methods() {
     let document = json!({
         "kind": "discovery#restDescription", "name": "shelf", "title": "Shelf", "description": "Keeps books.",
         "rootUrl": "https://shelf.example.com/", "servicePath": "",
@@ -107,7 +107,7 @@ fn a_discovery_document_becomes_tools_that_call_its_methods() {
 }
 
 #[test]
-fn a_graphql_schema_becomes_tools_that_ask_for_what_matters() {
+fn graphql_tools_select_relevant_fields() {
     let schema = "type Query { books(first: Int, after: String): Books } type Book { id: ID! title: String next: Book } \
                   type Books { nodes: [Book] pageInfo: Info } type Info { hasNextPage: Boolean endCursor: String } \
                   type Mutation { add(book: New!): Book } input New { title: String! }";
@@ -156,7 +156,7 @@ fn a_graphql_schema_becomes_tools_that_ask_for_what_matters() {
 }
 
 #[test]
-fn the_tools_of_an_mcp_server_are_called_there() {
+fn mcp_tools_are_called_on_their_server() {
     let url = "https://mcp.example.com/mcp";
     let tools = json!({ "server": url, "tools": [{
         "name": "find", "inputSchema": { "type": "object", "properties": { "q": { "type": "string" } } },

@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_variable_behind_the_host_may_hold_the_whole_path() {
+    fn host_suffix_variable_may_hold_path() {
         let address = of(&server("https://api.example.com{base}", &[("base", Some("/sell/v1"), &[])])).unwrap();
         assert_eq!(
             (address.url.as_str(), hosts_of(&address)),
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_of_the_host_is_a_field_of_the_account() {
+    fn host_variable_becomes_account_field() {
         let address =
             of(&server("https://{region}.api.example.com", &[("region", Some("eu"), &["eu", "us"])])).unwrap();
         assert_eq!(address.url, "https://{server_region}.api.example.com");
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_that_can_be_anybodys_is_its_default_or_nothing() {
+    fn open_host_uses_default_or_is_refused() {
         let address = of(&server(
             "https://{host}:{port}/v1",
             &[("host", Some("api.example.com"), &[]), ("port", Some("443"), &[])],

@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_hidden_is_sent_and_not_asked_for() {
+    fn hidden_parameter_is_sent_without_argument() {
         let mut hidden = parameter("v", "query");
         hidden["hidden"] = true.into();
         hidden["default"] = 2.into();

@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_name_is_cut_between_words_and_told_apart_by_its_end() {
+    fn long_slugs_are_shortened_with_distinct_hashes() {
         let long = "projects_locations_collections_data_stores_branches_documents_";
         let names = named(&[&format!("{long}create"), &format!("{long}delete")]);
         assert!(names.iter().all(|name| name.len() <= 64 && !name.contains("__")), "{names:?}");
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn names_depend_on_the_operation_and_not_on_its_place() {
+    fn names_do_not_depend_on_order() {
         let forwards = named(&["a/b", "a_b", "c"]);
         let backwards = named(&["c", "a_b", "a/b"]);
         assert_eq!(forwards.iter().rev().collect::<Vec<_>>(), backwards.iter().collect::<Vec<_>>());
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn an_argument_has_a_name_that_model_providers_take() {
+    fn argument_names_suit_model_providers() {
         for (name, expected) in [
             ("filter[name]", "filter_name"),
             ("ids[]", "ids"),

@@ -2,7 +2,7 @@
 //! instead.
 
 #[test]
-fn errors_point_at_the_authors_line_and_say_what_to_write() {
+fn compile_errors_point_at_authors_line() {
     let cases = trybuild::TestCases::new();
     cases.pass("tests/ui/valid.rs");
     cases.compile_fail("tests/ui/tool.rs");

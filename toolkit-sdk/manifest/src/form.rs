@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn every_missing_or_malformed_field_has_its_line_and_no_value_in_it() {
+    fn field_problems_are_listed_without_values() {
         let scheme = scheme();
         let problems = scheme.complete(of(&[("region", "mars"), ("key", "")])).unwrap_err();
         let lines: Vec<_> = problems.iter().map(FieldProblem::to_string).collect();
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_default_stands_in_for_what_was_left_empty_and_the_optional_may_be_missing() {
+    fn defaults_fill_empty_fields() {
         let mut scheme = scheme();
         scheme.fields[1].default = Some("us".into());
         let values = scheme.complete(of(&[("key", "k"), ("region", ""), ("other", "o")])).unwrap();
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn placements_are_filled_and_those_without_their_optional_field_left_out() {
+    fn placements_without_optional_value_are_omitted() {
         let scheme = scheme();
         let given = [("key", "k1"), ("region", "eu")];
         let filled = scheme.filled(of(&given));
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_taken_without_what_stands_around_it_and_refused_when_it_is_of_another_kind() {
+    fn affixes_are_stripped_and_formats_checked() {
         let mut scheme = scheme();
         scheme.fields =
             vec![Field { prefix: "https://".into(), suffix: ".example.com".into(), ..field("site", false, false) }];

@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_takes_the_part_that_is_meant_and_refuses_the_rest() {
+    fn pattern_selects_its_first_group() {
         let pattern = Some(r"https://([a-z]+)\.example\.com".to_owned());
         let pick = |url: &str| Pick { path: String::new(), pattern: pattern.clone() }.of(&json!(url));
         assert_eq!(pick("https://north.example.com").as_deref(), Some("north"));

@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_component_cut_short_anywhere_is_never_taken_for_a_whole_one() {
+    fn truncated_component_is_refused() {
         let whole = component();
         for length in 0..whole.len() {
             assert!(extract(&whole[..length]).is_err(), "{length} of {} bytes", whole.len());
@@ -165,7 +165,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_after_the_header_are_read_without_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        fn arbitrary_sections_are_read_without_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             let _ = extract(&[&COMPONENT_HEADER[..], &bytes].concat());
         }
 

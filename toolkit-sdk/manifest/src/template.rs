@@ -302,7 +302,7 @@ mod tests {
 
     /// Uses the test vectors of RFC 4648, section 10.
     #[test]
-    fn base64_is_that_of_the_standard_and_digests_are_the_sources() {
+    fn base64_is_standard_and_source_computes_digests() {
         assert_eq!(filled("{base64(foob)} {base64({a}:{n})}").as_deref(), Some("Zm9vYg== MToy"));
         assert_eq!(filled("{base64url(foob)}").as_deref(), Some("Zm9vYg"));
         assert_eq!(filled("{base64({sha256({a})})}"), None, "this source has none");
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn each_place_is_changed_after_it_is_filled_and_text_is_not() {
+    fn only_filled_values_are_converted() {
         let each = fill_each("a/{a}", &|_: &str| Some("b/c".to_owned()), |text| text.replace('/', "%2F"));
         assert_eq!(each.as_deref(), Some("a/b%2Fc"));
     }

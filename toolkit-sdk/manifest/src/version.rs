@@ -88,7 +88,7 @@ mod tests {
     use super::Version;
 
     #[test]
-    fn only_a_day_and_a_number_are_a_version() {
+    fn version_is_a_day_and_a_number() {
         for text in ["20261121_00", "20260101_99"] {
             assert_eq!(text.parse::<Version>().unwrap().as_str(), text);
         }

@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_this_machine_is_spoken_to_without_tls_unasked() {
+    fn only_loopback_skips_tls_by_default() {
         for here in ["localhost", "localhost:5000", "127.0.0.1:5000", "127.9.9.9"] {
             assert!(is_loopback(here), "{here}");
         }

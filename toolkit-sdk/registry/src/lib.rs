@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_layer_is_fetched_from_the_registry_and_nowhere_else() {
+    fn layer_is_fetched_only_from_the_registry() {
         let layer = |media_type: &str, size| OciDescriptor {
             media_type: media_type.into(),
             digest: "sha256:00".into(),
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_version_was_made_on_the_same_day() {
+    fn version_day_is_the_creation_time() {
         assert_eq!(day("20260102_00").to_rfc3339(), "2026-01-02T00:00:00+00:00");
         assert_eq!(day("soon"), DateTime::<Utc>::default());
     }

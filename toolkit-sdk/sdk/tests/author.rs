@@ -141,7 +141,7 @@ fn the_manifest_says_what_the_author_wrote() {
 }
 
 #[test]
-fn an_unstamped_version_is_left_out_of_the_exported_manifest() {
+fn unstamped_version_is_not_exported() {
     let json: Value = serde_json::from_slice(&toolkit_sdk::rt::manifest_json(&testing::manifest(&TOOLKIT))).unwrap();
     assert_eq!(json["slug"], "demo");
     assert!(json.get("version").is_none());
@@ -165,7 +165,7 @@ fn a_path_cannot_be_left() {
 }
 
 #[test]
-fn a_refusal_of_the_application_becomes_a_tool_error() {
+fn provider_error_becomes_tool_error() {
     let url = "https://api.example.com/v1/items/7";
     let host = testing::host().expect(
         serde_json::from_value(json!({

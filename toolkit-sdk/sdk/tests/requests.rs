@@ -67,7 +67,7 @@ fn a_base_takes_fields_of_the_account() {
 }
 
 #[test]
-fn json_forms_and_parts_are_sent_as_the_application_expects() {
+fn json_form_and_multipart_bodies_are_sent() {
     let url = "https://api.example.com/x";
     let post = |body: Value, content_type: &str| {
         exchange(
@@ -115,7 +115,7 @@ fn every_status_has_its_kind() {
 }
 
 #[test]
-fn the_message_is_dug_out_of_the_usual_places() {
+fn error_message_is_found_in_common_places() {
     for body in [
         json!({ "message": "no such item" }),
         json!({ "error": { "message": "no such item", "code": 7 } }),
@@ -161,7 +161,7 @@ fn hints_to_wait_are_kept_where_waiting_helps() {
 }
 
 #[test]
-fn a_request_without_answer_is_an_error_of_its_kind() {
+fn failed_request_keeps_its_error_kind() {
     for (failure, kind) in [
         ("denied", "denied"),
         ("timeout", "upstream_unavailable"),
@@ -175,7 +175,7 @@ fn a_request_without_answer_is_an_error_of_its_kind() {
 }
 
 #[test]
-fn an_application_that_says_no_with_200_can_be_understood() {
+fn error_rule_applies_to_status_200() {
     const CHAT: Client = Client::new("https://chat.example.com").errors(|response| {
         let body: Value = response.json().ok()?;
         let code = body.get("error")?.as_str()?;
@@ -216,7 +216,7 @@ fn pages_follow_the_link_header() {
 }
 
 #[test]
-fn pages_follow_a_cursor_and_end_where_it_ends_or_repeats() {
+fn paging_ends_when_cursor_ends_or_repeats() {
     let page = |items: Value, next: Value| json!({ "body": { "data": items, "meta": { "next": next } } });
     let paging = Paging::cursor("after", "/meta/next").items("/data").size("limit", 2);
     let host = gets(&[
@@ -313,7 +313,7 @@ fn an_answer_can_go_into_a_file() {
 }
 
 #[test]
-fn state_keeps_what_it_is_given_within_its_bounds() {
+fn state_keeps_values_within_limits() {
     run(testing::host(), || {
         assert_eq!(state::get::<u8>("a").unwrap(), None);
         state::set("a", &7).unwrap();
@@ -336,14 +336,14 @@ fn time_and_randomness_are_scripted() {
 
 #[test]
 #[should_panic(expected = "+ GET https://api.example.com/other")]
-fn a_request_that_differs_from_the_script_says_how() {
+fn unexpected_request_shows_its_difference() {
     let host = gets(&[("https://api.example.com/x", json!({}))]);
     let _ = run(host, || API.get("/other").send());
 }
 
 #[test]
 #[should_panic(expected = "+   \"a\": 2")]
-fn a_body_that_differs_from_the_script_says_how() {
+fn unexpected_body_shows_its_difference() {
     let request = json!({ "method": "POST", "url": "https://api.example.com/x", "body": { "a": 1 } });
     let _ =
         run(testing::host().expect(exchange(request, json!({}))), || API.post("/x").json(&json!({ "a": 2 })).send());

@@ -301,7 +301,7 @@ mod tests {
     use super::{LARGEST_TEXT, Lines};
 
     #[test]
-    fn lines_are_counted_from_one_and_a_long_text_ends_at_the_end_of_a_line() {
+    fn line_numbers_start_at_one() {
         let of = |start_line, end_line, text: &str| Lines { start_line, end_line }.of(text.to_owned());
         let text = "one\ntwo\r\nthree";
         assert_eq!(of(None, None, text), (text.to_owned(), 3, false));

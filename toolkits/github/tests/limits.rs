@@ -25,7 +25,7 @@ fn wait(status: u16, message: &str, headers: Value) -> Option<Duration> {
 }
 
 #[test]
-fn a_used_up_limit_says_when_it_begins_anew() {
+fn exhausted_limit_waits_until_its_reset() {
     let headers = json!({ "x-ratelimit-remaining": "0", "x-ratelimit-reset": (NOW + 90).to_string() });
     for status in [403, 429] {
         let wait = wait(status, "API rate limit exceeded for user ID 1.", headers.clone());
@@ -34,7 +34,7 @@ fn a_used_up_limit_says_when_it_begins_anew() {
 }
 
 #[test]
-fn a_secondary_limit_lasts_as_long_as_it_says_or_else_a_minute_whatever_is_left_of_the_other() {
+fn secondary_limit_waits_a_minute_by_default() {
     let message = "You have exceeded a secondary rate limit. Please wait a few minutes before you try again.";
     let left = json!({ "x-ratelimit-remaining": "4321", "x-ratelimit-reset": (NOW + 3000).to_string() });
     let said = json!({ "retry-after": "17", "x-ratelimit-remaining": "4321" });
@@ -62,7 +62,7 @@ fn event(number: u64) -> Value {
 }
 
 #[test]
-fn many_new_issues_are_reported_oldest_first_in_several_polls() {
+fn new_issues_are_reported_oldest_first() {
     let answer: Vec<Value> = (1..=70).rev().map(issue).collect();
     let url =
         "https://api.github.com/repos/octocat/Hello-World/issues?state=all&sort=created&direction=desc&per_page=100";

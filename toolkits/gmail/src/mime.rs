@@ -203,7 +203,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_header_is_ascii_and_cannot_be_ended_from_within() {
+    fn headers_are_ascii_without_injection() {
         assert_eq!(text("Hello"), "Hello");
         assert_eq!(text("Hello\r\nBcc: x@example.com"), "Hello  Bcc: x@example.com");
         assert_eq!(text("Größe"), "=?UTF-8?B?R3LDtsOfZQ==?=");
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_is_taken_with_its_name_and_nothing_else() {
+    fn address_allows_only_a_display_name() {
         let written = |given: &str| address("to", given).map_err(|error| error.kind().to_owned());
         assert_eq!(written(" ada@example.com "), Ok("ada@example.com".into()));
         assert_eq!(written("Ada <ada@example.com>"), Ok("\"Ada\" <ada@example.com>".into()));
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_keeps_its_name_whatever_is_in_it() {
+    fn attachment_keeps_its_file_name() {
         assert_eq!(filename("a b.txt"), "filename=\"a b.txt\"");
         assert_eq!(filename("Übersicht \"1\".pdf"), "filename*=UTF-8''%C3%9Cbersicht%20%221%22.pdf");
         assert_eq!(filename("a\r\nb"), "filename*=UTF-8''a%0D%0Ab");

@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mail_is_read_as_markdown_with_its_links_and_without_its_layout() {
+    fn html_mail_becomes_markdown_with_links() {
         let html = "<html><head><title>T</title><style>p{}</style></head><body><table><tr><td><p>Hello&nbsp;Ada,</p>\
             <p>please <a href=\"https://example.com/x\">confirm</a>.\u{200b}</p></td></tr></table><script>x</script></body></html>";
         let markdown = to_markdown(html);
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn html_that_nests_without_end_still_tells_its_words() {
+    fn deeply_nested_html_keeps_its_text() {
         let html = format!("{}one<style>x</style> two{}", "<div>".repeat(5000), "</div>".repeat(5000));
         assert_eq!(to_markdown(&html), "one two");
     }

@@ -24,7 +24,7 @@ fn with_file(count: usize) -> (Host, Value) {
 }
 
 #[test]
-fn a_large_answer_goes_up_as_a_file_whole_and_into_its_conversation() {
+fn large_reply_is_uploaded_into_its_conversation() {
     let (host, attachments) = with_file(5_000_000);
     let headers = ["From", "Reply-To", "To", "Cc", "Subject", "Message-ID", "References"];
     let headers: String = headers.iter().map(|name| format!("&metadataHeaders={name}")).collect();
@@ -70,7 +70,7 @@ fn fetched(data: &str) -> Vec<u8> {
 }
 
 #[test]
-fn a_file_of_any_size_comes_out_as_it_went_in() {
+fn attachment_of_any_size_is_unchanged() {
     for count in [0, 1, 2, 3, 786_425, 786_431, 2_500_000] {
         let data = BASE64URL.encode(&bytes(count));
         assert!(fetched(&data) == bytes(count), "{count} bytes");

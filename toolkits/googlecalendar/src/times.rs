@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_is_read_as_it_is_written_and_sent_as_google_takes_it() {
+    fn times_are_converted_to_google_format() {
         let sent = |text: &str| read(text).json(Some("Europe/Berlin"), false);
         assert_eq!(sent("2026-03-01"), json!({ "date": "2026-03-01" }));
         let local = json!({ "dateTime": "2026-03-01T09:00:00", "timeZone": "Europe/Berlin" });

@@ -24,7 +24,7 @@ fn wait(status: u16, headers: &Value) -> Option<Duration> {
 }
 
 #[test]
-fn a_used_up_limit_says_when_it_begins_anew_whatever_its_status() {
+fn exhausted_limit_waits_until_reset_for_any_status() {
     let requests =
         json!({ "x-ratelimit-requests-remaining": "0", "x-ratelimit-requests-reset": (NOW + 90_000).to_string() });
     let complexity = json!({

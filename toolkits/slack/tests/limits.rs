@@ -9,7 +9,7 @@ use toolkit_sdk::testing::{self, Case, Exchange};
 const HISTORY: &str = "https://slack.com/api/conversations.history?channel=C012AB3CD";
 
 #[test]
-fn a_limit_says_how_long_to_wait_whatever_its_status() {
+fn rate_limit_gives_its_wait_for_any_status() {
     for (status, wait) in [(429, Some("30")), (200, Some("1")), (429, None)] {
         let mut headers = json!({});
         if let Some(wait) = wait {
@@ -38,7 +38,7 @@ fn event(number: u64) -> Value {
 }
 
 #[test]
-fn many_new_messages_are_reported_oldest_first_in_several_polls() {
+fn new_messages_are_reported_oldest_first() {
     let poll = |after: u64, to: u64, more: bool| {
         let answer: Vec<Value> = (after + 1..=70).rev().map(message).collect();
         let case: Case = serde_json::from_value(json!({

@@ -201,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_archive_of_a_newer_format_is_refused_by_name_and_untouched() {
+    fn newer_format_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("newer.age");
         let start = Frame::json(START, &serde_json::json!({ "format": FORMAT + 1, "else": "unknown" })).unwrap();

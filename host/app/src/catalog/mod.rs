@@ -469,7 +469,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_object_is_described_as_the_member_it_is_answered_as() {
+    fn non_object_output_is_wrapped_in_result() {
         let whole = answers(json!({"type": "array"}));
         assert_eq!(whole["properties"]["data"]["properties"]["result"], json!({"type": "array"}));
     }

@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn a_manifest_is_read_as_it_was_written_by_this_version_and_by_earlier_ones() {
+    fn packed_and_plain_manifests_are_read() {
         let plain = format!("{{\"name\":\"ü\",\"tools\":[{}7]}}", "{\"slug\":\"ACME_A\"},".repeat(50));
         assert_eq!(stored(&plain).json().unwrap(), plain);
         let packed = serde_json::to_string(&Packed::of(&plain).unwrap()).unwrap();

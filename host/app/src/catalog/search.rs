@@ -264,7 +264,7 @@ mod tests {
     use crate::catalog::LATEST;
 
     #[test]
-    fn every_word_must_stand_somewhere_and_slugs_count_most() {
+    fn every_word_must_match_and_slugs_rank_first() {
         let ask = |text: &str| score(&words(text), "DOCS_READ_PAGE", "Read page", "Fetches one page as text");
         assert_eq!(ask(""), Some(0));
         assert!(ask("READ page") > ask("fetches"));
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn a_version_wish_falls_back_for_toolkits_it_does_not_name() {
+    fn unnamed_toolkits_use_the_common_version() {
         let wish =
             VersionWish { each: HashMap::from([("a".into(), "20260101_00".into())]), ..VersionWish::all(LATEST) };
         assert_eq!((wish.of("a"), wish.of("b")), ("20260101_00", LATEST));

@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_good_signature_names_its_key_and_without_keys_nobody_is_asked() {
+    fn valid_signature_names_its_key() {
         let signer = check(&[OTHER_KEY, KEY], SIGNED, Some(SIGNATURE)).unwrap();
         assert_eq!(signer.as_deref(), Some("6343D23457AF09B3"));
         assert_eq!(check(&[], SIGNED, None).unwrap(), None);

@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_is_read_as_it_was_added_whatever_is_added_after_it() {
+    fn added_texts_are_read_back_unchanged() {
         let mut texts = Texts::within(&tempfile::env::temp_dir()).unwrap();
         let mut added = Vec::new();
         for round in 0..3 {

@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deprecated_version_answers_by_its_exact_name_only() {
+    fn deprecated_version_needs_its_exact_name() {
         let some = [("20260101_00", true), ("20260601_00", false), ("20261121_00", true)];
         assert_eq!(of(&some, LATEST).unwrap(), "20260601_00");
         assert_eq!(of(&some, BASE).unwrap(), "20260601_00");

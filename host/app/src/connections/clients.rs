@@ -288,7 +288,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn applications_read_over_https_and_on_their_own_machine() {
+    fn client_metadata_needs_https_or_loopback() {
         for (url, read) in [
             ("https://tools.example.com/oauth/clients/ac_1", true),
             ("http://127.0.0.1:8080/oauth/clients/ac_1", true),
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_ends_when_its_application_says_so_and_never_at_zero() {
+    fn client_secret_expiry_of_zero_means_never() {
         let ends = |answer: Value| ends_at(answer.as_object().unwrap());
         assert_eq!(ends(serde_json::json!({ "client_secret": "s", "client_secret_expires_at": 7 })), Some(Time(7_000)));
         assert_eq!(ends(serde_json::json!({ "client_secret": "s", "client_secret_expires_at": 0 })), None);

@@ -1020,7 +1020,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_of_another_issuer_or_of_several_is_refused() {
+    fn callback_of_another_issuer_is_refused() {
         let scheme: AuthScheme = serde_json::from_value(json!({
             "mode": "OAUTH2", "name": "n",
             "oauth2": { "authorize_url": "https://login.example.com/agree", "token_url": "https://api.example.com/token" },
@@ -1042,7 +1042,7 @@ mod tests {
     }
 
     #[test]
-    fn an_issuer_whose_name_is_known_is_that_one_to_the_letter_and_speaks_where_it_always_does() {
+    fn known_issuer_must_match_exactly() {
         let scheme: AuthScheme = serde_json::from_value(json!({
             "mode": "OAUTH2", "name": "n", "oauth2": { "issuer": "https://login.example.com/a", "names_issuer": true },
         }))
@@ -1066,7 +1066,7 @@ mod tests {
     }
 
     #[test]
-    fn the_way_back_keeps_its_own_query_and_leads_to_web_addresses_alone() {
+    fn callback_url_keeps_its_query_and_is_http() {
         let url = with_query("https://app.example/back?a=1&b=%20#top", &[("status", "failed"), ("error", "a b&c")]);
         assert_eq!(url.unwrap(), "https://app.example/back?a=1&b=%20&status=failed&error=a+b%26c#top");
         for url in ["javascript:alert(1)", "data:text/html,x", "https://u:p@app.example/", "/relative", "//app.example"]

@@ -496,13 +496,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn secrets_of_a_callers_own_are_known_at_any_depth() {
+    fn custom_secrets_are_found_at_any_depth() {
         let value = serde_json::json!({ "a": "one", "b": [{ "c": "two" }, 3, null, "three"] });
         assert_eq!(texts_in(&value), ["one", "two", "three"]);
     }
 
     #[test]
-    fn a_callers_own_header_cannot_frame_or_route_the_message() {
+    fn custom_headers_cannot_frame_or_route_requests() {
         let header = |name: &str, value: &str| placement(&Placed::Header(name.into(), value.into()));
         assert_eq!(header("X-Key", "v").unwrap(), Placement::Header { name: "x-key".into(), value: "v".into() });
         for (name, value) in [("Host", "a"), ("content-length", "0"), ("", "a"), ("a b", "a"), ("x", "a\r\nhost: b")] {

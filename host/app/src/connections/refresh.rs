@@ -697,7 +697,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_renewed_before_its_end_but_never_in_the_first_half_of_its_life() {
+    fn refresh_falls_late_in_token_lifetime() {
         for (lifetime, margin, earliest, latest) in [(3_600, 300, 3_240, 3_360), (60, 300, 42, 48), (600, 0, 600, 600)]
         {
             for _ in 0..100 {
@@ -708,7 +708,7 @@ mod tests {
     }
 
     #[test]
-    fn an_application_with_tokens_that_live_for_minutes_says_how_early_they_are_renewed() {
+    fn scheme_overrides_the_refresh_margin() {
         let usual = Duration::from_secs(300);
         let scheme = |flow: serde_json::Value| -> AuthScheme {
             serde_json::from_value(serde_json::json!({ "mode": "OAUTH2", "name": "n", "oauth2": flow })).unwrap()
@@ -719,7 +719,7 @@ mod tests {
     }
 
     #[test]
-    fn an_idle_account_is_refreshed_after_a_day_and_never_before_its_token_is_near_its_end() {
+    fn idle_account_is_refreshed_after_a_day() {
         assert_eq!(token(3_600, 300).due, Some(Time(24 * 3_600_000)));
         assert!(token(60 * 86_400, 300).due.unwrap().0 > 59 * 86_400_000);
     }

@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn masking_shows_four_characters_of_a_secret_and_all_of_an_open_field() {
+    fn masking_shows_four_characters_of_secrets() {
         let given = json!({"key": "sk_live_123", "region": "eu", "team": "abc", "extra": {"deep": "secretvalue"},
             "subdomain": "acme", "count": 5});
         assert_eq!(
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_under_a_general_name_becomes_the_toolkits_own() {
+    fn general_key_name_becomes_the_field_name() {
         let complete =
             complete(&scheme(), values(json!({"generic_api_key": "k", "region": "eu", "team": "t"}))).unwrap();
         assert_eq!(Value::Object(complete), json!({"region": "eu", "team": "t", "key": "k"}));

@@ -147,7 +147,7 @@ mod tests {
 
     /// Every combination of type, lists and user.
     #[test]
-    fn the_owner_may_always_and_others_when_it_is_shared_and_they_are_admitted_and_not_kept_out() {
+    fn only_owner_and_admitted_users_have_access() {
         for number in 0..16 {
             let bits = [1, 2, 4, 8].map(|bit| number & bit != 0);
             let [shared, all, allowed, denied] = bits;
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_change_does_not_name_stays_and_private_takes_the_lists_away() {
+    fn absent_fields_stay_and_private_clears_lists() {
         let lists = |all: Option<bool>, allowed: Option<&[&str]>, denied: Option<&[&str]>| {
             let owned = |list: &[&str]| list.iter().map(|user| (*user).to_owned()).collect();
             Some(AclChange {

@@ -115,7 +115,7 @@ mod tests {
     /// Every event in every status. The columns have the order of [`Status::ALL`]; `-` marks an
     /// event that cannot happen.
     #[test]
-    fn every_event_leads_from_every_state_where_the_table_says() {
+    fn status_changes_follow_the_table() {
         let table = [
             (Event::Sent, "INITIATED INITIATED ACTIVE INACTIVE - - -"),
             (Event::Agreed, "ACTIVE ACTIVE ACTIVE INACTIVE - ACTIVE -"),

@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_found_wherever_a_schema_may_put_them_and_nowhere_else() {
+    fn files_are_found_only_where_schema_allows() {
         let file = json!({"type": "object", "file_uploadable": true});
         let schema = json!({
             "properties": {
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_schema_that_leads_back_to_itself_comes_to_an_end() {
+    fn recursive_schema_search_ends() {
         let schema = json!({"$ref": "#/$defs/A", "$defs": {"A": {"anyOf": [{"$ref": "#/$defs/A"}]}}});
         assert!(search(&schema, json!({"a": {"b": []}})).0.is_empty());
     }

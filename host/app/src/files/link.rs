@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_allows_what_it_says_until_it_ends_and_nothing_when_a_part_of_it_is_changed() {
+    fn expired_or_changed_link_is_refused() {
         let ticket = Ticket { project: ProjectId::random(), id: FileId::random(), expires_at: Time(1_000) };
         let (project, id) = (ticket.project.as_str(), ticket.id.as_str());
         let good = parameters(&links().sign(Signed::Put, &ticket, &file(), 9));

@@ -575,7 +575,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_cannot_end_its_header_or_begin_another_parameter() {
+    fn file_name_cannot_inject_header_parameters() {
         let disposition = |name: &str| {
             let file = File {
                 toolkit: String::new(),

@@ -501,7 +501,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_new_key_is_well_formed_and_a_mistyped_one_is_not() {
+    fn mistyped_key_is_not_well_formed() {
         for kind in KeyKind::ALL {
             let secret = new_secret(kind);
             assert!(well_formed(&secret), "{secret}");
@@ -517,7 +517,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_key_is_shown_by_its_first_characters_only() {
+    fn refused_key_is_masked() {
         assert_eq!(masked("ak_abcdefgh"), "ak_abc********");
         assert_eq!(masked("\u{7}\u{7}"), "********");
         assert_eq!(masked("ak_abcd"), "********");

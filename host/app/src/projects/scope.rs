@@ -181,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_scoped_key_may_do_what_is_named_and_nothing_else() {
+    fn key_permissions_grant_only_named_access() {
         let scopes: Scopes = [(Area::Tools, Access::Read), (Area::Triggers, Access::ReadWrite)].into_iter().collect();
         assert!(scopes.allow(&[Area::Tools], Access::Read) && !scopes.allow(&[Area::Tools], Access::Write));
         assert!(scopes.allow(&[Area::Triggers], Access::Read) && scopes.allow(&[Area::Triggers], Access::Write));

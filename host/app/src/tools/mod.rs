@@ -324,7 +324,7 @@ mod tests {
     /// the sandbox check that the refusal follows the third panic, and other tests check how errors
     /// of the table are sent.
     #[test]
-    fn a_component_in_quarantine_is_refused_by_name_and_version() {
+    fn quarantined_component_is_refused() {
         let manifest = serde_json::json!({
             "abi": "1.0.0", "sdk": "s", "slug": "acme", "name": "n", "description": "d", "version": "20260101_00", "tools": [],
         });
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_tells_kind_message_and_what_the_application_said() {
+    fn failure_has_kind_message_and_provider_details() {
         let failure = Failure {
             cause: Cause::Tool,
             kind: "rate_limited".into(),

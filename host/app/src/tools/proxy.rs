@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_goes_below_the_base_url_and_an_absolute_url_stays_within_its_domain() {
+    fn proxy_url_stays_within_provider_domain() {
         let release = release(json!([{"host": "api.acme.co.uk"}, {"host": "files.acme-cdn.net"}]));
         let base = Some("https://api.acme.co.uk/v1/");
         for (endpoint, expected) in [
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn the_domains_of_others_below_a_public_suffix_are_not_the_applications() {
+    fn public_suffix_does_not_share_domains() {
         let release = release(json!([{"host": "acme.github.io"}]));
         assert!(target(&release, Some("https://acme.github.io"), "https://other.github.io/").is_err());
         assert!(target(&release, None, "/relative").is_err());

@@ -204,7 +204,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_file_is_made_for_its_owner_only_and_reads_back() {
+    fn key_file_is_private_and_reads_back() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.key");
         let made = KeyFile::create(&path).unwrap();
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_file_that_others_can_read_is_refused() {
+    fn key_file_readable_by_others_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.key");
         KeyFile::create(&path).unwrap();
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_renewed_file_holds_both_keys_until_it_is_settled() {
+    fn renewed_key_file_keeps_both_keys() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.key");
         let old = KeyFile::create(&path).unwrap();

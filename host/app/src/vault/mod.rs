@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_byte_or_another_key_does_not_open() {
+    fn changed_ciphertext_or_wrong_key_is_refused() {
         let at = place("p", "ca_1", "val");
         let sealed = key().seal(at, &"secret".to_owned()).unwrap();
         for index in 0..sealed.text.len() {

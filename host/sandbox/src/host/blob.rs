@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn content_of_a_made_file_is_shared_until_it_grows() {
+    fn content_is_shared_until_the_file_grows() {
         let files = files(100);
         let id = files.create("b", "text/plain").unwrap();
         files.append(&id, b"one").unwrap();
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_bounded_in_number_in_size_and_on_the_node() {
+    fn files_are_limited_in_number_and_size() {
         let files = files(12);
         let id = files.create("b", "text/plain").unwrap();
         assert_eq!(id, "new-1");

@@ -184,7 +184,7 @@ klKE5l5aFj+AEBWP5qLPQVTPGoJ7vGcdFVsaLs6r/pC9Dm6yLrPI56pW
     }
 
     #[test]
-    fn a_key_in_either_form_signs_as_another_library_does_and_as_a_third_one_verifies() {
+    fn pkcs1_and_pkcs8_keys_sign_alike() {
         let public = hex::decode(PUBLIC).unwrap();
         let public = UnparsedPublicKey::new(&RSA_PKCS1_1024_8192_SHA1_FOR_LEGACY_USE_ONLY, public);
         for pem in [PKCS8.to_owned(), PKCS1.to_owned(), PKCS8.replace('\n', "\\n"), PKCS1.replace('\n', " ")] {
@@ -196,7 +196,7 @@ klKE5l5aFj+AEBWP5qLPQVTPGoJ7vGcdFVsaLs6r/pC9Dm6yLrPI56pW
     }
 
     #[test]
-    fn what_is_no_key_of_rsa_or_cannot_keep_a_secret_is_refused_without_its_words() {
+    fn invalid_keys_are_refused_without_their_text() {
         let label = |pem: &str, from: &str, to: &str| pem.replace(from, to);
         let cut = format!("{}{}", &PKCS8[..200], &PKCS8[260..]);
         for wrong in [
@@ -222,7 +222,7 @@ klKE5l5aFj+AEBWP5qLPQVTPGoJ7vGcdFVsaLs6r/pC9Dm6yLrPI56pW
     /// Flips every bit of a key, one after the other. No change makes a key that signs something
     /// else, and none crashes the library.
     #[test]
-    fn a_key_that_was_tampered_with_is_refused_or_signs_the_same() {
+    fn tampered_key_is_refused_or_signs_alike() {
         let der = between(PKCS1, "RSA PRIVATE KEY").unwrap();
         for bit in 0..der.len() * 8 {
             let mut der = der.clone();

@@ -69,7 +69,7 @@ mod oauth1 {
     }
 
     #[test]
-    fn the_header_names_realm_and_protocol_and_holds_no_secret_unless_asked_to() {
+    fn header_holds_realm_and_protocol_but_no_secret() {
         let moment = Moment { ms: 137_131_201_000, nonce: "7d8f3e4a".to_owned() };
         let mut request = example();
         let signature =
@@ -88,7 +88,7 @@ mod oauth1 {
     }
 
     #[test]
-    fn a_body_that_is_no_form_is_not_signed_and_another_parameter_changes_the_signature() {
+    fn only_parameters_and_form_bodies_are_signed() {
         let moment = Moment { ms: 0, nonce: "n".to_owned() };
         let json = ("content-type", "application/json");
         let of = |url: &str, headers: &[(&str, &str)], body: &str| {
@@ -154,7 +154,7 @@ mod aws {
     }
 
     #[test]
-    fn what_is_sent_is_spelled_as_it_was_signed() {
+    fn sent_request_is_spelled_as_signed() {
         let keys = ("AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY");
         let mut plain = request(Method::GET, "https://a.example//x y/(z)/?q=a+b&m=*&a", &[("X-Own", " a  b ")], "");
         let signature = signed("execute-api", keys, &mut plain, "2026-11-21T00:00:00Z");
@@ -196,7 +196,7 @@ mod template {
     }
 
     #[test]
-    fn digests_over_parts_of_the_request_go_where_the_application_wants_them() {
+    fn digests_go_where_the_template_says() {
         let how = Sign::Template {
             request: vec![
                 header(
@@ -236,7 +236,7 @@ mod template {
     }
 
     #[test]
-    fn without_a_value_or_a_body_that_can_be_read_nothing_is_signed_and_no_secret_told() {
+    fn missing_values_prevent_signing_without_leaks() {
         let how = |value: &str| Sign::Template { request: vec![header("x-signature", value)] };
         let mut request = request(Method::POST, "https://a.example/", &[], "");
         let at = at("2026-11-21T00:00:00Z", "word");

@@ -692,7 +692,7 @@ mod tests {
     }
 
     #[test]
-    fn the_older_name_of_the_user_counts_when_the_newer_is_absent() {
+    fn entity_id_is_used_without_user_id() {
         assert_eq!(read(r#"{"entity_id":"e"}"#).unwrap().user_id.as_deref(), Some("e"));
         assert_eq!(read(r#"{"entity_id":"e","user_id":"u"}"#).unwrap().user_id.as_deref(), Some("u"));
     }
@@ -704,7 +704,7 @@ mod tests {
     }
 
     #[test]
-    fn the_prefix_decides_the_version_when_none_is_named() {
+    fn prefix_sets_default_tool_version() {
         let of = |prefix| request("T".into(), prefix, &Bytes::from_static(b"{}"), Gateway::new()).unwrap();
         assert_eq!(of(Prefix::Three).version, app::catalog::BASE);
         assert_eq!(of(Prefix::ThreeOne).version, app::catalog::LATEST);

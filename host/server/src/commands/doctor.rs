@@ -246,7 +246,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_can_build_toolkits_is_named_and_so_is_what_is_missing() {
+    fn toolchains_and_missing_packages_are_reported() {
         let nothing = Toolchains { target: false, source: false, debian: [false; 4] };
         for (found, good, word) in [
             (nothing, false, "nothing compiles for wasm32-unknown-unknown"),

@@ -353,7 +353,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_from_outside_can_leave_its_place_in_the_page() {
+    fn untrusted_text_is_escaped_in_forms() {
         let hostile = "\"><script>alert('x')</script>&amp;";
         let field = app::catalog::Field {
             name: hostile.into(),
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_in_a_secret_field_is_hidden_from_the_screen() {
+    fn secret_field_is_a_password_input() {
         let field = |secret| app::catalog::Field {
             name: "key".into(),
             title: "Key".into(),

@@ -83,14 +83,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_spelt_text_reads_as_it_was_and_sorts_as_it_did(a in "[\u{0}-\u{4}a]{0,5}", b in "[\u{0}-\u{4}a]{0,5}") {
+        fn escaped_text_keeps_value_and_order(a in "[\u{0}-\u{4}a]{0,5}", b in "[\u{0}-\u{4}a]{0,5}") {
             prop_assert!(!store(&a).contains('\0'));
             prop_assert_eq!(read(store(&a).into_owned()), a.clone());
             prop_assert_eq!(store(&a).cmp(&store(&b)), a.cmp(&b));
         }
 
         #[test]
-        fn spelt_json_reads_byte_for_byte_and_means_the_spelt_text(
+        fn escaped_json_reads_back_byte_for_byte(
             text in "[\u{0}-\u{4}\\\\u01a\u{e9}\"]{0,12}", more in "(\\\\\\\\|u0000|\\\\u0001|\\\\u0000|\\\\u0002|\\\\n){0,5}",
         ) {
             let json = serde_json::to_string(&text).unwrap();

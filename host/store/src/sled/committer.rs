@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_refused_batch_is_answered_and_others_go_on() {
+    async fn refused_batch_does_not_stop_others() {
         let committer = Committer::start(Fake::default()).unwrap();
         assert_eq!(committer.commit(Err(CommitError::Stale)).await, Err(CommitError::Stale));
         committer.commit(Ok(())).await.unwrap();
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_acknowledged_batch_is_synced_and_stopping_deals_with_all_that_was_asked() {
+    async fn acknowledged_batches_are_synced_before_stop() {
         let fake = Fake::default();
         let committer = Arc::new(Committer::start(fake.clone()).unwrap());
         let mut asked = tokio::task::JoinSet::new();

@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_whole_slot_counts_and_a_torn_one_does_not() {
+    fn newest_intact_slot_wins_over_torn_one() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("HEAD");
         assert_eq!(Head::read(&path).unwrap(), Said::Nothing);
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_settled_file_survives_the_loss_of_either_slot() {
+    fn settled_head_survives_loss_of_one_slot() {
         for slot in [0, SLOT as u64] {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("HEAD");

@@ -280,7 +280,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_key_has_the_byte_that_a_backward_walk_trips_over(value in scalar(), at: i64, id: String, place in 0_u32..9) {
+        fn no_key_contains_the_byte_ff(value in scalar(), at: i64, id: String, place in 0_u32..9) {
             let index = Key::index(3, State::Removed, &id, 2).value(value.as_ref()).tail(Time(at), &id);
             for key in [index, Key::piece(3, &id, at, place), Key::unique(3, &id, 2, &Scalar::Int(at))] {
                 prop_assert!(!key.bytes().contains(&0xff));
@@ -298,7 +298,7 @@ mod tests {
         }
 
         #[test]
-        fn a_value_and_its_tail_come_apart_as_they_were_put_together(value in scalar(), at: i64, id in "\\PC{1,9}") {
+        fn value_and_tail_split_round_trips(value in scalar(), at: i64, id in "\\PC{1,9}") {
             let field = Key::index(7, State::Removed, "p\0q", 3);
             let start = field.len();
             let key = field.value(value.as_ref()).tail(Time(at), &id);
@@ -307,7 +307,7 @@ mod tests {
         }
 
         #[test]
-        fn the_end_of_a_range_comes_after_everything_in_it(project in any::<String>(), rest: String) {
+        fn range_end_is_after_all_its_keys(project in any::<String>(), rest: String) {
             let start = Key::age(1, State::Live, &project);
             let inside = start.clone().tail(Time(0), &rest);
             prop_assert!(inside.bytes() < start.after().as_slice());

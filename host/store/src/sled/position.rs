@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_position_reads_as_it_was_written_and_nothing_shorter_does() {
+    fn position_round_trips_and_truncated_one_fails() {
         let position =
             Position { sequence: 7, keys: 2, digest: u64::MAX, records: vec![1, 0, 9], ..Position::start([3; 16]) };
         let bytes = position.encode();
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn the_digest_returns_to_where_it_was_when_changes_are_taken_back() {
+    fn undone_changes_restore_the_digest() {
         let key = || Key::document(0, "a");
         let mut changes = Changes::after(&Position::start([0; 16]));
         changes.put(key(), b"one".as_slice(), None);

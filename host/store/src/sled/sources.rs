@@ -302,7 +302,7 @@ mod tests {
         Collection { name: "things", fields: &[Field::new("rank", Kind::Int), Field::new("tags", Kind::List)] };
 
     #[test]
-    fn two_bounds_of_one_number_are_one_range_and_of_a_list_are_two() {
+    fn bounds_merge_for_numbers_but_not_lists() {
         let shelf = Shelf { number: 0, at: &THINGS };
         let (one, rest) = sources(shelf, &Query::of("p").at_least("rank", 2).below("rank", 9).at_least("rank", 4));
         assert!(matches!(one[..], [Source::Span { bounds: Bounds { low: 4, high: Some(9) }, .. }]) && !rest);
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_on_the_age_narrow_the_range_of_a_value() {
+    fn age_bounds_narrow_a_value_range() {
         let shelf = Shelf { number: 0, at: &THINGS };
         let (one, _) = sources(shelf, &Query::of("p").at_least("created_at", 5).is("rank", 1).below("created_at", 7));
         assert!(matches!(one[..], [Source::Values { age: Bounds { low: 5, high: Some(7) }, .. }]));

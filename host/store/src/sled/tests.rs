@@ -46,7 +46,7 @@ fn flip(sled: &Sled, key: &Key) {
 }
 
 #[tokio::test]
-async fn a_flipped_value_is_an_error_on_read_and_is_found_by_verify() {
+async fn flipped_bit_fails_reads_and_verify() {
     for (id, key) in [("small", Key::document(0, "small")), ("large", Key::piece(0, "large", 1, 2))] {
         let folder = tempfile::tempdir().unwrap();
         let sled = opened(&folder).await;
@@ -62,7 +62,7 @@ async fn a_flipped_value_is_an_error_on_read_and_is_found_by_verify() {
 }
 
 #[tokio::test]
-async fn any_key_that_is_gone_or_too_many_is_found_by_verify_and_at_the_next_start() {
+async fn missing_and_stray_keys_are_detected() {
     let (age, index) = (Key::age(0, State::Live, "p"), Key::index(0, State::Live, "p", 0));
     let gone = [age, index, Key::collection(Prefix::Unique, 0), Key::collection(Prefix::Counter, 0)];
     for start in gone.iter().map(Some).chain([None]) {
@@ -88,7 +88,7 @@ async fn any_key_that_is_gone_or_too_many_is_found_by_verify_and_at_the_next_sta
 }
 
 #[tokio::test]
-async fn marks_that_a_crash_leaves_behind_stand_for_nothing_and_are_gone_at_the_next_start() {
+async fn leftover_marks_are_removed_at_start() {
     let folder = tempfile::tempdir().unwrap();
     let sled = opened(&folder).await;
     let marks = [Key::document(0, "gone"), Key::piece(0, "gone", 1, 0)];
@@ -106,7 +106,7 @@ async fn marks_that_a_crash_leaves_behind_stand_for_nothing_and_are_gone_at_the_
 }
 
 #[tokio::test]
-async fn a_record_that_has_fallen_back_to_an_earlier_revision_is_noticed_at_the_next_start() {
+async fn reverted_record_is_detected_at_start() {
     let folder = tempfile::tempdir().unwrap();
     let sled = opened(&folder).await;
     let key = Key::document(0, "small");
@@ -128,7 +128,7 @@ static CLASHING: Collection = Collection { name: "notes", fields: &[Field::uniqu
 static OTHER: Collection = Collection { name: "other", fields: &[] };
 
 #[tokio::test]
-async fn a_changed_declaration_makes_the_indexes_anew_and_keeps_the_records() {
+async fn changed_declaration_rebuilds_indexes() {
     let folder = tempfile::tempdir().unwrap();
     let sled = Sled::open(folder.path(), &[&NOTES]).unwrap();
     for name in 0..300 {
@@ -188,7 +188,7 @@ impl Document for One {
 /// Deletes every record that is on none of the pages directly in the tree. A query that reads one
 /// of them fails.
 #[tokio::test]
-async fn a_page_of_a_hundred_thousand_records_is_found_by_reading_its_own_records_alone() {
+async fn page_reads_only_its_own_records() {
     const RECORDS: i64 = 100_000;
     const BATCH: i64 = 5_000;
     let folder = tempfile::tempdir().unwrap();

@@ -75,7 +75,7 @@ impl Database {
 }
 
 #[tokio::test]
-async fn pages_of_a_hundred_thousand_records_are_found_by_an_index() {
+async fn large_lists_are_paged_by_index() {
     let place = Database::new();
     place.open().await.close().await;
     let mut admin = place.admin().await;

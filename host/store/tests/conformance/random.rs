@@ -155,7 +155,7 @@ async fn compare<T: Document + PartialEq + std::fmt::Debug>(store: &Store, model
     assert!(found == expected, "{query:?} answers with the right records, but not as they are");
 }
 
-pub(crate) fn random_batches_and_queries_do_what_the_reference_does<P: Place>() {
+pub(crate) fn random_batches_and_queries_match_the_reference<P: Place>() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let plans = vec((vec(planned(), 1..5), vec(query(), 3)), 1..50);
     let mut runner = TestRunner::new(ProptestConfig { cases: 12, max_shrink_iters: 40, ..ProptestConfig::default() });
@@ -185,7 +185,7 @@ pub(crate) fn random_batches_and_queries_do_what_the_reference_does<P: Place>() 
 
 /// Uses enough records that conditions are settled by intersecting index keys, not by reading the
 /// candidates.
-pub(crate) async fn queries_over_many_records_mean_what_the_reference_says(place: impl Place) {
+pub(crate) async fn queries_over_many_records_match_the_reference(place: impl Place) {
     let (store, mut model) = (place.open().await, Model::default());
     let mut runner = TestRunner::deterministic();
     for step in 0..10_i64 {

@@ -139,7 +139,7 @@ pub(crate) async fn a_stale_revision_is_refused(place: impl Place) {
     assert_eq!(now.body, named("b"));
 }
 
-pub(crate) async fn a_unique_value_is_held_by_one_live_record_of_a_project(place: impl Place) {
+pub(crate) async fn unique_value_belongs_to_one_live_record(place: impl Place) {
     let store = place.open().await;
     let taken = Err(CommitError::Taken { collection: "things", field: "name" });
     store.commit(at(1).insert("p", "t1", &named("a")).insert("q", "t2", &named("a"))).await.unwrap();
@@ -158,7 +158,7 @@ pub(crate) async fn a_unique_value_is_held_by_one_live_record_of_a_project(place
     whole(&place, store).await;
 }
 
-pub(crate) async fn a_removed_record_is_hidden_and_frees_its_values(place: impl Place) {
+pub(crate) async fn removed_record_is_hidden_and_releases_values(place: impl Place) {
     let store = place.open().await;
     store.commit(at(1).insert("p", "t1", &named("a"))).await.unwrap();
     let first = thing(&store, "t1").await;
@@ -180,7 +180,7 @@ pub(crate) async fn a_removed_record_is_hidden_and_frees_its_values(place: impl 
     whole(&place, store).await;
 }
 
-pub(crate) async fn of_many_who_want_one_record_one_gets_it(place: impl Place) {
+pub(crate) async fn one_concurrent_insert_of_an_id_wins(place: impl Place) {
     let store = place.open().await;
     store.commit(at(1).insert("p", "t1", &named("free"))).await.unwrap();
     let read = thing(&store, "t1").await;
@@ -199,7 +199,7 @@ pub(crate) async fn of_many_who_want_one_record_one_gets_it(place: impl Place) {
     assert_eq!((winners, thing(&store, "t1").await.revision), (1, 2));
 }
 
-pub(crate) async fn of_many_who_want_one_value_one_gets_it(place: impl Place) {
+pub(crate) async fn one_concurrent_claim_of_a_value_wins(place: impl Place) {
     let store = place.open().await;
     let mut racers = JoinSet::new();
     for racer in 0..32 {
@@ -263,7 +263,7 @@ async fn bump(store: &Store) -> Result<(), EditError<()>> {
     store.edit("p", "sum", Time(3), change).await.map(|_| ())
 }
 
-pub(crate) async fn an_edit_changes_what_is_there_or_says_why_not(place: impl Place) {
+pub(crate) async fn edit_changes_record_or_returns_error(place: impl Place) {
     let store = place.open().await;
     store.commit(at(1).insert("p", "t1", &named("a"))).await.unwrap();
     let rename = |name: &'static str| {
@@ -299,7 +299,7 @@ pub(crate) async fn a_large_body_is_kept_whole(place: impl Place) {
     whole(&place, store).await;
 }
 
-pub(crate) async fn a_large_body_is_never_read_half_old_half_new(place: impl Place) {
+pub(crate) async fn large_body_is_never_read_mixed(place: impl Place) {
     let store = place.open().await;
     let filled = |digit: i64| note(&digit.to_string().repeat(100_000));
     store.commit(at(0).insert("p", "n", &filled(0))).await.unwrap();
@@ -488,7 +488,7 @@ pub(crate) async fn a_restored_record_is_what_it_was(place: impl Place) {
     store.commit(at(10).update(&thing(&store, "here").await)).await.unwrap();
 }
 
-pub(crate) async fn a_pause_holds_commits_back_and_lets_them_through_after(place: impl Place) {
+pub(crate) async fn pause_delays_commits_until_dropped(place: impl Place) {
     let store = place.open().await;
     let pause = store.pause().await;
     let mut writing = Box::pin(store.commit(at(1).insert("p", "t", &named("a"))));
@@ -515,24 +515,24 @@ macro_rules! promises {
         $crate::suite::promises! { $place:
             suite: a_record_reads_as_it_was_written, another_projects_record_is_not_found,
                 a_batch_holds_wholly_or_not_at_all, a_stale_revision_is_refused,
-                a_unique_value_is_held_by_one_live_record_of_a_project,
-                a_removed_record_is_hidden_and_frees_its_values, of_many_who_want_one_record_one_gets_it,
-                of_many_who_want_one_value_one_gets_it, sixteen_writers_lose_nothing,
+                unique_value_belongs_to_one_live_record,
+                removed_record_is_hidden_and_releases_values, one_concurrent_insert_of_an_id_wins,
+                one_concurrent_claim_of_a_value_wins, sixteen_writers_lose_nothing,
                 every_one_of_sixty_four_writers_succeeds, a_list_misses_nothing_that_stays,
-                an_edit_changes_what_is_there_or_says_why_not, a_large_body_is_kept_whole,
-                a_large_body_is_never_read_half_old_half_new, any_unicode_is_kept_and_found,
+                edit_changes_record_or_returns_error, a_large_body_is_kept_whole,
+                large_body_is_never_read_mixed, any_unicode_is_kept_and_found,
                 what_cannot_be_stored_is_refused_in_words, pages_follow_one_another_without_gap_or_overlap,
                 everything_is_read_out_in_order_of_id, a_restored_record_is_what_it_was,
-                a_pause_holds_commits_back_and_lets_them_through_after,
+                pause_delays_commits_until_dropped,
                 a_closed_store_answers_unavailable;
         }
         $crate::suite::promises! { $place:
-            random: queries_over_many_records_mean_what_the_reference_says;
+            random: queries_over_many_records_match_the_reference;
         }
 
         #[test]
-        fn random_batches_and_queries_do_what_the_reference_does() {
-            $crate::random::random_batches_and_queries_do_what_the_reference_does::<$place>();
+        fn random_batches_and_queries_match_the_reference() {
+            $crate::random::random_batches_and_queries_match_the_reference::<$place>();
         }
     };
     ($place:ty: $module:ident: $($promise:ident),*;) => {

@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_wrong_with_the_files_is_said_at_once() {
+    fn all_case_file_problems_are_reported() {
         let folder = tempfile::tempdir().unwrap();
         let write = |path: &str, text: &str| {
             let path = folder.path().join(path);

@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_case_runs_with_made_up_secrets_and_its_own_open_fields() {
+    fn case_account_uses_generated_secrets() {
         let field = |name: &str, secret: bool, optional: bool| Field {
             name: name.to_owned(),
             title: String::new(),

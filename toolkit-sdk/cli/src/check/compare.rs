@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn the_credential_is_taken_out_of_the_address_before_it_is_compared() {
+    fn credentials_are_removed_before_comparing_urls() {
         let background = Background {
             placements: vec![
                 Placement::Query { name: "key".to_owned(), value: "case-api_key".to_owned() },
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_in_a_body_stands_for_what_is_in_it() {
+    fn file_reference_matches_its_content() {
         let url = "https://a.example/x";
         let file = GivenFile { id: "f".into(), name: "n".into(), mimetype: "text/plain".into(), text: "abc".into() };
         let background = Background { placements: Vec::new(), files: vec![file] };

@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn data_is_compared_exactly_but_for_order_and_names_of_files() {
+    fn data_comparison_ignores_order_and_file_names() {
         let answered = data(r#"{"b":2,"a":{"s3url":"blob-77"}}"#);
         assert!(answered.fits(&case(&json!({ "data": { "a": { "s3url": "file_1" }, "b": 2 } }))));
         let wrong = json!({ "data": { "a": { "s3url": "file_1" }, "b": 3 }, "now": 5 });
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_is_compared_by_kind_and_by_a_part_of_its_message() {
+    fn failures_match_by_kind_and_message_part() {
         let happened = failed("not_found", "there is no item 7");
         let fits = |value: Value| happened.fits(&case(&value));
         assert!(fits(json!({ "error": { "kind": "not_found" } })));
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn the_platforms_own_words_about_a_broken_exchange_do_not_count_and_are_not_written() {
+    fn platform_messages_are_neither_compared_nor_written() {
         let request = json!({ "method": "GET", "url": "https://a.example/" });
         let broken = json!([{ "request": request, "response": { "error": "timeout" } }]);
         let happened = failed("upstream_unavailable", "in other words");
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_that_changed_are_rewritten_and_those_not_sent_removed() {
+    fn bless_rewrites_changed_and_removes_unsent_requests() {
         let exchange = |path: &str| {
             let request = json!({ "url": format!("https://a.example/{path}"), "method": "GET" });
             json!({ "request": request, "response": { "status": 204 } })

@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_of_a_day_are_followed_by_the_next_day() {
+    fn last_version_of_day_precedes_next_day() {
         for (version, next) in [
             ("20261121_00", "20261121_01"),
             ("20261121_09", "20261121_10"),

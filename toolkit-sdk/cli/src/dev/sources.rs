@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_builds_and_editors_write_is_not_looked_at() {
+    fn build_and_editor_files_are_ignored() {
         let files =
             ["src/lib.rs", "cases/a/b.json", "target/x", "dist/a.wasm", "out/CACHEDIR.TAG", "out/y", ".git/HEAD"];
         let folder = folder(&files);
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_written_again_with_the_same_content_is_no_change() {
+    fn identical_rewrite_is_no_change() {
         let folder = folder(&["src/lib.rs"]);
         let before = look(&folder);
         fs::write(folder.path().join("src/lib.rs"), "src/lib.rs").unwrap();
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn the_lock_file_that_a_build_has_written_is_part_of_what_was_built() {
+    fn lock_file_of_a_build_is_no_change() {
         let folder = folder(&["src/lib.rs"]);
         let mut built = look(&folder);
         fs::write(folder.path().join(LOCK_FILE), "made").unwrap();

@@ -425,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_host_does_not_give_is_no_longer_imported_and_traps_when_it_is_called() {
+    fn absent_imports_are_replaced_by_traps() {
         let closed = closed(OPEN);
         assert_eq!(crate::component::imports(&closed).unwrap(), ["toolhost:toolkit/log@1.0.0"]);
         assert_eq!(call(&closed, "quiet"), (vec![7], true));
@@ -433,14 +433,14 @@ mod tests {
     }
 
     #[test]
-    fn a_component_inside_a_wrapper_is_taken_out_of_it() {
+    fn wrapped_component_is_unwrapped() {
         let wrapper = format!("(component (component) {} (core module))", OPEN);
         let closed = closed(&wrapper);
         assert_eq!(call(&closed, "quiet"), (vec![7], true));
     }
 
     #[test]
-    fn a_component_that_imports_only_what_is_given_stays_as_it_is() {
+    fn component_with_provided_imports_stays_unchanged() {
         let text = r#"(component (import "toolhost:toolkit/log@1.0.0" (instance)))"#;
         assert_eq!(closed(text), wat::parse_str(text).unwrap());
     }

@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn a_declaration_makes_the_manifest_that_the_rust_library_makes() {
+    fn declaration_and_rust_sdk_manifests_agree() {
         let made = manifest(&declared(&json!({
             "auth": [{ "mode": "bearer_token", "help": "Settings", "verify": "/me" }, { "mode": "basic" }],
             "egress": ["GET,POST api.example.com:8443/v1/", "*.example.com"],
@@ -422,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn the_declaration_is_found_in_the_memory_of_the_compiled_toolkit() {
+    fn declaration_is_found_in_module_memory() {
         let one = r#"{"slug":"one","name":"One","description":"1"}"#;
         assert_eq!(find(&snapshot(&[one, one])).unwrap().slug, "one");
         assert!(find(&snapshot(&[])).unwrap_err().to_string().contains("no declaration"));

@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crates_own_tools_stand_before_those_of_its_import() {
+    fn crate_tools_precede_imported_tools() {
         let own = json!({ "slug": "acme", "egress": [{ "host": "a.example", "path_prefix": "/v1/" }], "tools": [{ "slug": "ACME_B", "name": "own" }] });
         let joined = joined(own, imported()).unwrap();
         assert_eq!(names(&joined["tools"]), ["ACME_B", "ACME_A"]);

@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_is_found_in_json_and_in_a_stream() {
+    fn response_is_read_from_json_or_stream() {
         let message = json!({ "jsonrpc": "2.0", "id": 1, "result": { "a": 1 } }).to_string();
         assert_eq!(answer(message.as_bytes(), false).unwrap().unwrap(), json!({ "a": 1 }));
         let stream = format!("event: message\r\ndata: {{\"method\":\"x\"}}\r\n\r\ndata: {message}\r\n\r\n");

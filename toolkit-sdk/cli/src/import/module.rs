@@ -154,7 +154,7 @@ mod tests {
         (func (export "grow") (result i32) (memory.grow (i32.const 1))))"#;
 
     #[test]
-    fn a_plan_lies_behind_all_other_data_and_can_be_found() {
+    fn plan_is_placed_behind_all_data() {
         let plan = [b"P".to_vec(), vec![7; PAGE]].concat();
         let bytes = with_plan(&wat::parse_str(GUEST).unwrap(), &plan).unwrap();
         let engine = Engine::default();
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_module_without_a_place_is_refused_with_the_way_out() {
+    fn module_without_plan_export_is_refused() {
         let plain = wat::parse_str("(module (memory 1) (data (i32.const 0) \"a\"))").unwrap();
         assert!(with_plan(&plain, b"plan").unwrap_err().to_string().contains("import: true"));
         assert!(with_plan(b"no module", b"plan").is_err());

@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_is_given_whole_or_piece_by_piece() {
+    fn list_is_given_whole_or_by_element() {
         assert_eq!(arguments(&[r#"tags=["a","b"]"#]).unwrap(), json!({ "tags": ["a", "b"] }));
         assert_eq!(arguments(&["tags=a", "tags=2"]).unwrap(), json!({ "tags": ["a", "2"] }));
         assert_eq!(arguments(&["ids=1", "ids=2"]).unwrap(), json!({ "ids": [1, 2] }));
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_handed_over_as_a_file_where_the_schema_asks_for_one() {
+    fn file_argument_becomes_upload_if_schema_asks() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("table.csv");
         fs::write(&path, [0xff, 0x00]).unwrap();

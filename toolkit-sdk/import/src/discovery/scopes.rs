@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn the_narrowest_scope_that_opens_all_of_a_persons_things_is_asked_for() {
+    fn narrowest_scope_with_full_access_is_chosen() {
         let events = [
             ("a/calendar", 37),
             ("a/calendar.events", 11),

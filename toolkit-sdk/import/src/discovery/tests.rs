@@ -73,7 +73,7 @@ fn made() -> Imported {
 }
 
 #[test]
-fn every_method_becomes_a_tool_and_bytes_a_tool_of_their_own() {
+fn media_methods_become_separate_tools() {
     let api = read(&document());
     let ids: Vec<&str> = api.operations.iter().map(|operation| operation.id.as_str()).collect();
     let expected = [
@@ -117,7 +117,7 @@ fn parameters_keep_their_meaning() {
 }
 
 #[test]
-fn bodies_ask_for_what_is_needed_and_leave_out_what_is_only_answered() {
+fn body_arguments_omit_output_only_members() {
     let made = made();
     let input = |slug: &str| made.manifest.tools.iter().find(|tool| tool.slug == slug).unwrap().input.clone();
     let insert = input("SHELF_BOOKS_INSERT");
@@ -132,7 +132,7 @@ fn bodies_ask_for_what_is_needed_and_leave_out_what_is_only_answered() {
 }
 
 #[test]
-fn files_go_up_with_their_description_and_come_down_alone() {
+fn uploads_carry_description_and_downloads_return_file() {
     let api = read(&document());
     let upload = operation(&api, "books.insert.media");
     assert!(matches!(upload.body.as_ref().unwrap().media, Media::Related { .. }));

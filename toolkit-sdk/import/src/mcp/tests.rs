@@ -53,7 +53,7 @@ fn a_tool_keeps_its_schemas_and_hints() {
 }
 
 #[test]
-fn an_answer_is_read_with_what_stands_around_it() {
+fn tools_are_read_from_json_rpc_response() {
     let whole = json!({ "jsonrpc": "2.0", "id": 1, "result": { "tools": listing()["tools"], "nextCursor": "x" } });
     let api = mcp(whole.to_string().as_bytes()).unwrap();
     assert_eq!(api.operations.len(), 3);

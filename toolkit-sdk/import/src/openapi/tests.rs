@@ -42,7 +42,7 @@ fn an_operation_says_what_it_is() {
 }
 
 #[test]
-fn an_operation_without_a_name_of_its_own_is_named_by_method_and_path() {
+fn ambiguous_operation_id_becomes_method_and_path() {
     let mut twice = document("get", "/a", json!({ "operationId": "same" }));
     twice["paths"]["/b"] = json!({ "get": { "operationId": "same" }, "post": {} });
     let ids: Vec<_> = read(&twice).operations.into_iter().map(|operation| operation.id).collect();
@@ -50,7 +50,7 @@ fn an_operation_without_a_name_of_its_own_is_named_by_method_and_path() {
 }
 
 #[test]
-fn a_question_of_the_application_by_options_is_an_operation_and_one_of_browsers_is_not() {
+fn preflight_options_are_not_operations() {
     let mut document =
         document("options", "/files", json!({ "operationId": "checkUpload", "summary": "Check before upload" }));
     document["paths"]["/other"] = json!({ "options": { "responses": {} }, "trace": {} });
@@ -63,7 +63,7 @@ fn a_question_of_the_application_by_options_is_an_operation_and_one_of_browsers_
 }
 
 #[test]
-fn parameters_of_every_place_are_found_and_the_operations_own_win() {
+fn operation_parameters_override_path_parameters() {
     let mut document = document(
         "get",
         "/i/{id}/{rest+}",
@@ -146,7 +146,7 @@ fn the_best_of_several_bodies_is_taken() {
 }
 
 #[test]
-fn an_answer_that_is_no_json_is_a_file() {
+fn binary_response_becomes_file() {
     let answer = |content: Value| one("get", "/i", json!({ "responses": { "200": { "content": content } } })).0.answer;
     assert!(answer(json!({ "application/pdf": {} })).file);
     assert!(!answer(json!({ "text/csv": {} })).file);
@@ -191,7 +191,7 @@ fn security_schemes_become_ways_to_connect() {
 }
 
 #[test]
-fn an_operation_needs_no_account_where_the_description_says_so() {
+fn empty_security_means_no_auth() {
     let mut document = document("get", "/open", json!({ "security": [] }));
     document["paths"]["/closed"] = json!({ "get": {} });
     document["components"] = json!({ "securitySchemes": { "k": { "type": "http", "scheme": "bearer" } } });
@@ -262,7 +262,7 @@ fn lists_that_go_on_are_noticed() {
 }
 
 #[test]
-fn a_document_of_two_reads_like_one_of_three() {
+fn swagger_2_reads_like_openapi_3() {
     let old = json!({
         "swagger": "2.0", "info": { "title": "Acme" }, "host": "api.example.com", "basePath": "/v1/", "schemes": ["http", "https"],
         "consumes": ["application/json"], "produces": ["application/json"],

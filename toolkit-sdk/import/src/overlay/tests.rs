@@ -32,7 +32,7 @@ fn ids(overlay: &str) -> Vec<String> {
 }
 
 #[test]
-fn operations_are_chosen_by_id_tag_path_and_method() {
+fn operations_are_chosen_by_pattern() {
     assert_eq!(ids(""), ["items/list", "items/add"], "what is deprecated is left out");
     assert_eq!(ids("[choose]\ndeprecated = true").len(), 3);
     assert_eq!(ids("[choose]\noperations = [\"old\"]"), ["old"]);
@@ -57,7 +57,7 @@ fn what_an_overlay_names_must_be_there() {
 }
 
 #[test]
-fn arguments_are_hidden_fixed_and_described_wherever_they_go() {
+fn argument_changes_apply_to_parameters_and_members() {
     let overlay = r#"
         variables.site = "north"
         [arguments.limit]
@@ -82,7 +82,7 @@ fn arguments_are_hidden_fixed_and_described_wherever_they_go() {
 }
 
 #[test]
-fn an_argument_gets_another_name_and_is_sent_under_its_own() {
+fn renamed_argument_keeps_its_name_on_wire() {
     let overlay = r#"
         choose.operations = ["items/*"]
         arguments.limit.name = "most"
@@ -109,7 +109,7 @@ fn a_server_stands_for_all_others() {
 }
 
 #[test]
-fn an_argument_of_a_body_that_may_be_missing_can_be_made_required() {
+fn required_member_makes_optional_body_required() {
     let mut api = api();
     api.operations[1].body.as_mut().unwrap().required = false;
     Overlay::from_toml("arguments.name.required = true").unwrap().apply(&mut api).unwrap();

@@ -38,7 +38,7 @@ fn a_circle_is_cut_where_it_closes() {
 }
 
 #[test]
-fn a_schema_that_grows_without_end_fits_all_the_same() {
+fn exponential_schema_stays_within_limit() {
     // Each schema refers twice to the next: inlining all of them would give 2^40 members.
     let schemas: Shared = (0..40)
         .map(|n| {
@@ -115,7 +115,7 @@ fn members_of_the_other_direction_are_left_out() {
 }
 
 #[test]
-fn a_schema_without_room_says_what_kind_it_is() {
+fn oversized_schema_keeps_only_its_type() {
     let long = "word ".repeat(400);
     let members: Map<String, Value> =
         (0..500).map(|n| (format!("member_{n}"), json!({ "type": "string", "description": long }))).collect();

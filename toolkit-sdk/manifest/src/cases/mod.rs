@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_is_written_again_without_what_goes_without_saying() {
+    fn case_round_trips_without_defaults() {
         let text = json!({
             "arguments": { "id": 7 },
             "exchanges": [{ "request": { "method": "GET", "url": "https://a.example/" }, "response": {} }],
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn data_is_judged_exactly_but_for_the_order_of_its_keys() {
+    fn data_must_match_except_key_order() {
         let case = case(json!({ "data": { "a": [1], "b": 2 } }));
         assert_eq!(case.judge(Ended::Data(&json!({ "b": 2, "a": [1] }))), None);
         let differs = case.judge(Ended::Data(&json!({ "a": [1], "b": 3 }))).unwrap();
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_is_judged_by_its_kind_and_a_part_of_its_message() {
+    fn error_matches_by_kind_and_message_part() {
         let case = case(json!({ "error": { "kind": "not_found", "message": "item 7" } }));
         assert_eq!(case.judge(Ended::Error { kind: "not_found", message: "there is no item 7" }), None);
         assert!(case.judge(Ended::Error { kind: "not_found", message: "no such item" }).is_some());
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_brings_its_media_type_unless_one_is_given() {
+    fn body_sets_default_media_type() {
         let parts = |json: Value| serde_json::from_value::<GivenResponse>(json).unwrap().parts();
         let media_type = |name: &str| vec![("content-type".to_owned(), name.to_owned())];
         assert_eq!(parts(json!({ "body": [1] })), (media_type("application/json"), b"[1]".to_vec()));

@@ -52,7 +52,7 @@ fn input(change: Value) -> Vec<String> {
 }
 
 #[test]
-fn what_callers_rely_on_breaks_them_when_it_goes() {
+fn removals_break_callers() {
     assert_eq!(lines(|new| new.tools.clear()), ["tools.DEMO_GET: is gone (breaks callers)"]);
     assert_eq!(lines(|new| new.triggers.clear()), ["triggers.DEMO_NEW: is gone (breaks callers)"]);
     assert_eq!(
@@ -112,7 +112,7 @@ fn an_argument_may_take_more_but_not_less() {
 }
 
 #[test]
-fn accounts_break_when_they_would_have_to_be_connected_again_or_reach_further() {
+fn reconnection_or_wider_reach_breaks_accounts() {
     let field = |json: Value| serde_json::from_value::<crate::Field>(json).unwrap();
     let accounts = "(breaks connected accounts)";
     let both = "(breaks callers and connected accounts)";
@@ -136,7 +136,7 @@ fn accounts_break_when_they_would_have_to_be_connected_again_or_reach_further() 
 }
 
 #[test]
-fn a_tool_that_needs_an_account_now_breaks_its_callers() {
+fn newly_required_account_breaks_callers() {
     let mut old = manifest();
     let scheme: Vec<AuthScheme> = std::mem::take(&mut old.auth);
     let new = Manifest { auth: scheme, ..old.clone() };
@@ -148,7 +148,7 @@ fn a_tool_that_needs_an_account_now_breaks_its_callers() {
 }
 
 #[test]
-fn forms_are_compared_each_with_the_one_that_is_like_it() {
+fn schema_forms_are_compared_with_similar_ones() {
     let form = |tag: &str, more: Value| {
         json!({
             "type": "object", "properties": { "tag": { "const": tag }, "n": more }, "required": ["tag", "n"],
@@ -172,7 +172,7 @@ fn forms_are_compared_each_with_the_one_that_is_like_it() {
 }
 
 #[test]
-fn a_recursive_schema_and_one_that_explodes_are_compared_in_bounded_time() {
+fn schema_comparison_time_is_bounded() {
     let tree = |kind: &str| {
         json!({
             "type": "object",
@@ -287,7 +287,7 @@ proptest! {
     }
 
     #[test]
-    fn the_same_twice_has_no_difference_even_where_something_else_has_changed(schema in schema(), other in schema()) {
+    fn unchanged_schema_has_no_difference(schema in schema(), other in schema()) {
         let around = |other: Value| json!({ "type": "object", "properties": { "same": schema, "other": other } });
         let mut report = Report::default();
         schema::compare(&around(json!({ "type": "null" })), &around(other), schema::Flow::In, &mut report);

@@ -347,7 +347,7 @@ fn addresses_of_a_scheme_stay_inside_the_egress() {
 }
 
 #[test]
-fn a_flow_sends_a_person_to_a_public_address_with_the_platforms_own_parameters() {
+fn authorize_url_is_public_with_platform_parameters() {
     let flow =
         json!({ "authorize_url": "https://example.com/authorize", "token_url": "https://{site}.example.org/token" });
     let scheme = |flow: &Value, more: Value| {
@@ -383,7 +383,7 @@ fn a_flow_sends_a_person_to_a_public_address_with_the_platforms_own_parameters()
 }
 
 #[test]
-fn a_flow_leaves_addresses_out_where_its_application_says_them() {
+fn discovered_flow_may_omit_addresses() {
     let scheme = |mode: &str, flow: Value| {
         json!([{
             "mode": mode, "name": "OAuth", "oauth2": flow, "fields": [{ "name": "site", "title": "Site" }],
@@ -412,7 +412,7 @@ fn a_flow_leaves_addresses_out_where_its_application_says_them() {
 }
 
 #[test]
-fn what_a_flow_says_besides_is_checked_member_by_member() {
+fn each_flow_member_is_checked() {
     let scheme = |more: Value| {
         let mut flow =
             json!({ "authorize_url": "https://example.com/authorize", "token_url": "https://example.org/token" });
@@ -501,7 +501,7 @@ fn what_a_flow_says_besides_is_checked_member_by_member() {
 }
 
 #[test]
-fn a_signature_is_over_values_that_there_are_and_stands_where_nothing_else_does() {
+fn signature_uses_known_values_and_free_headers() {
     let scheme = |mode: &str, more: Value| {
         let mut scheme = json!({
             "mode": mode, "name": "Keys",
@@ -557,7 +557,7 @@ fn a_signature_is_over_values_that_there_are_and_stands_where_nothing_else_does(
 }
 
 #[test]
-fn a_client_certificate_and_its_secret_key_are_fields() {
+fn client_certificate_and_key_are_fields() {
     let scheme = |certificate: &str, key: &str| {
         json!([{
             "mode": "API_KEY", "name": "Certificate",
@@ -572,7 +572,7 @@ fn a_client_certificate_and_its_secret_key_are_fields() {
 }
 
 #[test]
-fn a_flow_of_oauth_1_is_signed_and_its_addresses_hold_no_secret() {
+fn oauth1_flow_is_signed_without_secret_addresses() {
     let flow = json!({
         "request_url": "https://{site}.example.org/request", "authorize_url": "https://example.org/authorize",
         "token_url": "https://example.org/token", "request_params": { "scope": "read" }, "authorize_params": { "site": "{site}" },
@@ -617,7 +617,7 @@ fn a_flow_of_oauth_1_is_signed_and_its_addresses_hold_no_secret() {
 }
 
 #[test]
-fn a_field_says_what_it_takes_and_its_default_is_that() {
+fn field_default_must_be_accepted_value() {
     let field = |more: Value| {
         let mut field = json!({ "name": "site", "title": "Site" });
         field.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -632,7 +632,7 @@ fn a_field_says_what_it_takes_and_its_default_is_that() {
 }
 
 #[test]
-fn fields_are_named_once_and_secrets_have_a_use() {
+fn field_names_are_unique_and_secrets_used() {
     let fields = "/auth/0/fields";
     refused(fields, json!([{ "name": "Key", "title": "Key", "secret": true }]), "auth.API_KEY.fields.Key:", "a-z");
     let twice = json!([{ "name": "api_key", "title": "A", "secret": true }, { "name": "api_key", "title": "B" }]);
@@ -792,7 +792,7 @@ fn any_json() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn any_schema_is_checked_without_panic_or_endless_loop(schema in any_json()) {
+    fn schema_check_always_terminates_without_panic(schema in any_json()) {
         let _ = with("/tools/0/input", schema.clone());
         let _ = with("/tools/0/output", schema);
     }
@@ -807,7 +807,7 @@ proptest! {
     }
 
     #[test]
-    fn an_accepted_host_has_two_labels_and_no_address(host in "[a-z0-9*.:\\[\\]-]{1,24}") {
+    fn accepted_host_is_a_two_label_name(host in "[a-z0-9*.:\\[\\]-]{1,24}") {
         let mut manifest = valid();
         manifest["tools"][0].as_object_mut().unwrap().remove("egress");
         manifest["egress"][0]["host"] = json!(host);
@@ -832,7 +832,7 @@ proptest! {
 }
 
 #[test]
-fn a_cleaned_text_is_accepted_and_reads_the_same() {
+fn cleaned_text_is_accepted() {
     assert_eq!(crate::cleaned("plain\n\ttext, Zürich 中文 ❤\u{fe0f}"), "plain\n\ttext, Zürich 中文 ❤\u{fe0f}");
     assert_eq!(crate::cleaned("a\u{200b}b\rc\u{202e}\u{7}"), "abc");
     assert_eq!(crate::cleaned("Zu\u{308}rich E\u{300}"), "Zürich È");

@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_moment_that_has_passed_means_now_and_nonsense_means_nothing() {
+    fn past_reset_means_now_and_nonsense_nothing() {
         assert_eq!(read("1500000000", NOW), Some(Duration::ZERO));
         for nonsense in ["soon", "", "-5", "NaN", "5 minutes", "m"] {
             assert_eq!(read(nonsense, NOW).filter(|wait| !wait.is_zero()), None, "{nonsense}");

@@ -73,7 +73,7 @@ fn path_parameters_are_written_in_every_style() {
 }
 
 #[test]
-fn a_path_of_several_segments_keeps_its_slashes_and_never_leads_out() {
+fn path_segments_keep_slashes_and_refuse_traversal() {
     let parameter = json!({ "name": "p", "place": "path", "style": "simple", "segments": true });
     expect_url(&parameter, &json!("docs/read me.md"), "/{p}", "/docs/read%20me.md");
     for (segments, value) in [(true, "a/../b"), (true, ""), (false, ".."), (false, ""), (false, ".")] {
@@ -240,7 +240,7 @@ fn an_application_that_repeats_its_page_ends() {
 }
 
 #[test]
-fn variables_go_into_a_query_and_its_errors_come_out() {
+fn graphql_variables_and_errors_are_passed_on() {
     let call = json!({
         "method": "POST", "url": "https://api.example.com/graphql", "answer": { "pick": "/issue" },
         "body": { "media": "graphql", "document": "query($id: ID!) { issue(id: $id) { title } }" },
@@ -257,7 +257,7 @@ fn variables_go_into_a_query_and_its_errors_come_out() {
 }
 
 #[test]
-fn partial_answers_to_a_query_tell_what_is_missing() {
+fn partial_graphql_response_carries_its_errors() {
     let call = json!({
         "method": "POST", "url": "https://api.example.com/graphql", "answer": { "pick": "/issue" },
         "body": { "media": "graphql", "document": "query { issue { title author { name } } }" },
@@ -275,7 +275,7 @@ fn partial_answers_to_a_query_tell_what_is_missing() {
 }
 
 #[test]
-fn pages_of_a_query_go_on_at_the_cursor() {
+fn graphql_pages_follow_the_cursor() {
     let call = json!({
         "method": "POST", "url": "https://api.example.com/graphql", "answer": { "pick": "/items" },
         "body": { "media": "graphql", "document": "query" },
@@ -355,7 +355,7 @@ fn result_of(result: Value) -> Result<Value> {
 }
 
 #[test]
-fn a_tool_of_another_server_is_called_in_a_session_of_its_own() {
+fn mcp_tool_is_called_in_own_session() {
     let call = json!({ "method": "POST", "url": MCP, "body": { "media": "mcp", "tool": "add" } });
     let event = |value: Value| format!("event: message\r\ndata: {value}\r\n\r\n");
     let stream = |events: String, session: bool| {
@@ -379,7 +379,7 @@ fn a_tool_of_another_server_is_called_in_a_session_of_its_own() {
 }
 
 #[test]
-fn what_a_tool_of_another_server_says_is_told() {
+fn mcp_tool_content_becomes_output() {
     let text = |text: &str| json!({ "content": [{ "type": "text", "text": text }] });
     assert_eq!(result_of(text("hello")).unwrap(), json!({ "text": "hello" }));
     assert_eq!(result_of(text(r#"{"a":1}"#)).unwrap(), json!({ "a": 1 }));
@@ -395,7 +395,7 @@ fn what_a_tool_of_another_server_says_is_told() {
 }
 
 #[test]
-fn a_tool_of_another_server_fails_in_its_own_words() {
+fn mcp_tool_errors_keep_their_message() {
     let failed = result_of(json!({ "isError": true, "content": [{ "type": "text", "text": "no such book" }] }));
     assert_eq!(failed.as_ref().unwrap_err().text(), "no such book");
     let error = json!({ "jsonrpc": "2.0", "id": 2, "error": { "code": -32602, "message": "`a` is no number" } });
@@ -409,7 +409,7 @@ fn a_tool_of_another_server_fails_in_its_own_words() {
 }
 
 #[test]
-fn calls_of_a_crate_have_the_headers_and_errors_of_its_client() {
+fn imported_calls_use_client_headers_and_errors() {
     const CLIENT: crate::http::Client = crate::http::Client::new("https://other.example")
         .headers(&[("x-version", "2")])
         .errors(|response| response.bytes().starts_with(b"no").then(|| ToolError::not_found("it said no")));

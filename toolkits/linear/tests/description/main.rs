@@ -36,7 +36,7 @@ fn schema() -> Valid<Schema> {
 }
 
 #[test]
-fn every_query_is_one_that_linear_takes_and_every_answer_one_that_it_gives() {
+fn queries_and_responses_match_the_linear_schema() {
     let schema = schema();
     let (mut problems, mut count) = (Vec::new(), 0);
     let cases = entries(&Path::new(env!("CARGO_MANIFEST_DIR")).join("cases"));

@@ -119,7 +119,7 @@ fn the_challenge_is_the_one_of_the_standard() {
 }
 
 #[test]
-fn the_person_is_sent_with_all_that_the_application_asks_for() {
+fn authorization_url_has_all_parameters() {
     let about = json!({
         "authorize_url": "https://app.example/agree?tenant={site}", "scopes": ["a", "b"], "authorize_params": { "prompt": "consent" },
     });
@@ -144,7 +144,7 @@ fn scopes_are_joined_as_the_application_joins_them() {
 }
 
 #[test]
-fn what_is_asked_of_the_person_beside_the_application_goes_by_its_own_name() {
+fn user_scopes_have_their_own_parameter() {
     let net = net::Client::new(net::Settings::default()).unwrap();
     let scheme = scheme(json!({
         "scopes": ["bot"], "scope_separator": ",", "authorize_params": { "user_scope": "usual", "team": "t" },
@@ -164,7 +164,7 @@ fn without_proof_key_no_challenge_is_sent() {
 }
 
 #[test]
-fn a_field_cannot_lead_the_person_or_a_secret_elsewhere() {
+fn fields_cannot_change_the_host() {
     let about = || json!({ "authorize_url": "https://{site}.app.example/agree" });
     assert!(
         authorized(about(), json!({ "site": "north" }), None, &[]).unwrap().starts_with("https://north.app.example/")
@@ -193,14 +193,14 @@ async fn a_code_becomes_tokens() {
 }
 
 #[tokio::test]
-async fn a_client_shows_its_secret_in_the_header_where_that_is_asked_for() {
+async fn client_secret_is_sent_as_basic_authentication() {
     let (_, seen) = refreshed(json!({ "client_auth": "basic" }), ok(TOKENS)).await;
     assert!(seen[0].contains("\r\nauthorization: Basic aWQlMjAxOnMlMkJjcmV0\r\n"), "{}", seen[0]);
     assert!(seen[0].ends_with("\r\n\r\ngrant_type=refresh_token&refresh_token=rt-1"), "{}", seen[0]);
 }
 
 #[tokio::test]
-async fn lifetimes_are_read_in_the_forms_in_which_applications_write_them() {
+async fn token_lifetimes_are_parsed_in_every_format() {
     let of = |body: &'static str| async move { refreshed(json!({}), ok(body)).await.0.unwrap() };
     for (written, seconds) in [
         ("\"3600\"", Some(3600)),
@@ -231,7 +231,7 @@ async fn a_form_in_place_of_json_is_read() {
 }
 
 #[tokio::test]
-async fn a_refusal_is_told_from_an_outage_and_from_nonsense() {
+async fn refusals_outages_and_malformed_responses_differ() {
     let json = |status: &str, body: &str| answer(status, "application/json", body);
     let denied = [
         json("400 Bad Request", r#"{"error":"invalid_grant","error_description":"Token rt-1 was\nrevoked."}"#),
@@ -276,13 +276,13 @@ async fn a_refusal_is_told_from_an_outage_and_from_nonsense() {
 }
 
 #[tokio::test]
-async fn a_refusal_of_the_client_does_not_end_the_account() {
+async fn refused_client_does_not_end_the_account() {
     let refusal = refused(answer("401 Unauthorized", "application/json", r#"{"error":"invalid_client"}"#)).await;
     assert!(matches!(refusal, Refusal::Denied { .. }) && !refusal.ends_account(), "{refusal:?}");
 }
 
 #[tokio::test]
-async fn what_the_application_says_is_shown_without_what_it_was_sent() {
+async fn provider_errors_are_shown_without_secrets() {
     let body = r#"{"error":"invalid_grant","error_description":"rt-1 of at-0 with s+cret\nis\u0000 over"}"#;
     let refusal = refused(answer("400 Bad Request", "application/json", body)).await;
     let text = refusal.to_string();
@@ -298,7 +298,7 @@ async fn an_application_that_asks_to_wait_is_heeded() {
 }
 
 #[tokio::test]
-async fn without_a_connection_the_application_is_away_and_without_a_token_it_is_not_asked() {
+async fn connection_failure_and_missing_token_differ() {
     let (scheme, client, none) = (scheme(json!({})), client(), Values::new());
     let nowhere =
         net::Rewrite { from: "https://app.example".parse().unwrap(), to: "http://127.0.0.1:1".parse().unwrap() };

@@ -298,7 +298,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_long_trace_takes_more_room_or_is_left_out() {
+    fn long_trace_takes_room_or_is_omitted() {
         let (kept, free) = pending(entry(LogVisibility::ShowAll, 100), 8_000, 80_000);
         assert_eq!((kept.said.as_ref().unwrap().log.len(), free), (100, 80_000 - kept.size));
         let (cut, free) = pending(entry(LogVisibility::ShowAll, 100), 8_000, 9_000);

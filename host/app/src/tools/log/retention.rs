@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn runs_of_a_certain_age_go_and_younger_ones_stay() {
+    async fn only_old_executions_are_erased() {
         let age = |days: u64| Retention { age: Some(Duration::from_secs(days * 86_400)), runs: None };
         assert_eq!(left_of(100, age(3)).await, [96, 97, 98, 99]);
         assert_eq!(left_of(5, age(30)).await, [0, 1, 2, 3, 4]);

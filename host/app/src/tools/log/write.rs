@@ -229,7 +229,7 @@ mod tests {
     };
 
     #[test]
-    fn large_records_are_written_a_few_at_a_time() {
+    fn large_records_are_written_in_small_groups() {
         let of = |size: &usize| {
             let (mut record, _) = pending(entry(LogVisibility::DontStoreData, 0), 8_000, 8_000);
             record.size = *size;

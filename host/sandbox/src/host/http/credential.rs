@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_sent_in_an_address_does_not_come_back_in_base64_either() {
+    fn value_sent_in_url_is_redacted_in_base64() {
         let value = text("sk\"+/0123456789%");
         let query = Placement::Query { name: text("key"), value: value.clone() };
         let path = Placement::Path { marker: text("~c~"), value };
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_cannot_be_sent_is_an_error_without_the_value() {
+    fn error_for_unsendable_value_hides_the_value() {
         let (mut url, mut headers) = (Url::parse("https://a.example/~c~").unwrap(), HeaderMap::new());
         for placement in [
             Placement::Header { name: text("x"), value: text("secret\r\nhost: evil") },
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn members_of_a_body_go_into_objects_forms_and_parts_in_the_place_of_a_guests_own() {
+    fn body_members_replace_the_guests_own() {
         let members = serde_json::from_str(r#"{"key": "k&1", "version": 2}"#).unwrap();
         let merged = |media_type: &'static str, payload: Payload| {
             let headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static(media_type))]);
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_placed_is_a_secret_even_when_the_account_does_not_say_so() {
+    fn placed_values_count_as_secrets() {
         let header = credential(Placement::Header { name: text("a"), value: text("Bearer abcdefghij") });
         assert!(secrets(&header).contains(&Secret::from("abcdefghij")));
         let basic = credential(Placement::Basic { username: text("user"), password: text("password") });
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_guest_cannot_fill_the_parameter_of_the_credential() {
+    fn guest_cannot_fill_the_credentials_parameter() {
         let query = credential(Placement::Query { name: text("api_key"), value: text("k") });
         for (url, fine) in [
             ("https://a.example/?API_KEY=x", false),

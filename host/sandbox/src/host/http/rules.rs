@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_read_only_tool_reads_unless_a_rule_names_the_method() {
+    fn read_only_allows_only_reads_or_named_methods() {
         let url = "https://api.example.com/graphql";
         assert!(allows(rule("api.example.com"), true, &Method::GET, url));
         assert!(!allows(rule("api.example.com"), true, &Method::POST, url));

@@ -38,7 +38,7 @@ async fn described(answers: &[String], moments: &[i64]) -> (Vec<Result<OAuth2>>,
 
 /// The examples of RFC 8414, section 3.
 #[tokio::test]
-async fn an_issuer_says_its_addresses_and_is_believed_about_itself_alone() {
+async fn issuer_metadata_is_trusted_only_about_itself() {
     let (all, seen) = described(&[said(json!({ "authorization_response_iss_parameter_supported": true }))], &[0]).await;
     let flow = all[0].as_ref().unwrap();
     assert_eq!((&*flow.authorize_url, &*flow.token_url), ("https://app.example/agree", "https://app.example/token"));
@@ -61,7 +61,7 @@ async fn an_issuer_says_its_addresses_and_is_believed_about_itself_alone() {
 }
 
 #[tokio::test]
-async fn an_issuer_of_openid_connect_is_asked_where_that_has_it() {
+async fn openid_connect_metadata_is_discovered() {
     let (all, seen) = described(&[nothing(), said(json!({}))], &[0]).await;
     assert_eq!(all[0].as_ref().unwrap().token_url, "https://app.example/token");
     assert_eq!(seen[1], "GET /t/.well-known/openid-configuration HTTP/1.1");
@@ -70,7 +70,7 @@ async fn an_issuer_of_openid_connect_is_asked_where_that_has_it() {
 }
 
 #[tokio::test]
-async fn what_an_issuer_says_holds_for_an_hour_and_for_as_long_as_it_is_away() {
+async fn metadata_is_cached_for_an_hour_or_outage() {
     let away = answer("503 Service Unavailable", "text/plain", "");
     let hour = 3_600_000;
     let (all, seen) = described(&[said(json!({})), away.clone()], &[0, hour - 1, hour]).await;
@@ -81,7 +81,7 @@ async fn what_an_issuer_says_holds_for_an_hour_and_for_as_long_as_it_is_away() {
 }
 
 #[tokio::test]
-async fn an_address_inside_the_house_is_asked_for_no_token_whoever_names_it() {
+async fn private_token_endpoint_is_refused() {
     for inside in ["https://127.0.0.1/token", "https://localhost/token", "https://169.254.169.254/token"] {
         let application = Application::answering(&[said(json!({ "token_endpoint": inside }))]).await;
         let (scheme, client, values) = (discovering(), client(), Values::new());

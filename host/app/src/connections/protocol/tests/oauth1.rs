@@ -38,7 +38,7 @@ async fn exchanged(about: Value, raw: String, callback: &[(&str, &str)]) -> (Res
 }
 
 #[tokio::test]
-async fn the_person_is_sent_with_a_temporary_token_that_the_application_has_confirmed() {
+async fn oauth1_authorization_needs_confirmed_callback() {
     let (answered, seen) = authorized(form(&format!("{PAIR}&oauth_callback_confirmed=true&more=x"))).await;
     let (url, temporary) = answered.unwrap();
     assert_eq!(url.as_str(), "https://app.example/agree?b=1&oauth_token=t%2B1&name=n%26s");
@@ -60,7 +60,7 @@ async fn the_person_is_sent_with_a_temporary_token_that_the_application_has_conf
 }
 
 #[tokio::test]
-async fn a_token_of_oauth_1_comes_with_what_the_application_says_of_the_account() {
+async fn oauth1_token_response_fills_account_fields() {
     let about = json!({ "keep": { "user": { "path": "user_id" } }, "identity": "screen_name" });
     let given = "oauth_token=acc&oauth_token_secret=sec&user_id=7&screen_name=amy";
     let back = [("state", "st"), ("oauth_token", "t+1"), ("oauth_verifier", "v 1")];
@@ -76,7 +76,7 @@ async fn a_token_of_oauth_1_comes_with_what_the_application_says_of_the_account(
 }
 
 #[tokio::test]
-async fn a_verifier_for_another_token_is_not_sent_and_a_refusal_repeats_no_secret() {
+async fn verifier_for_another_token_is_not_sent() {
     for back in [&[("oauth_token", "t+2")][..], &[]] {
         let (refused, seen) = exchanged(json!({}), form(PAIR), back).await;
         assert!(matches!(refused, Err(Refusal::Unsent { .. })) && seen.is_empty());

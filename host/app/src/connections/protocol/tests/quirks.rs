@@ -34,14 +34,14 @@ fn body(request: &str) -> &str {
 }
 
 #[test]
-fn parameters_of_the_address_go_by_the_applications_names() {
+fn authorization_parameters_can_be_renamed() {
     let about = json!({ "authorize_rename": { "client_id": "client_key" }, "authorize_params": { "org": "{site}", "x": "{absent}" } });
     let url = authorized(about, json!({ "site": "a b" }), None, &[]).unwrap();
     assert!(url.contains("&client_key=id%201&") && !url.contains("client_id") && url.ends_with("&org=a%20b"), "{url}");
 }
 
 #[tokio::test]
-async fn a_token_request_is_json_with_headers_and_objects_within() {
+async fn token_request_can_be_nested_json() {
     let token = json!({
         "format": "json", "headers": { "x-site": "{site}", "x-none": "{absent}" },
         "params": { "auth.client.key": "{client_id}", "at": "{now}" }, "drop": ["client_secret"], "rename": { "code": "auth_code" },
@@ -58,7 +58,7 @@ async fn a_token_request_is_json_with_headers_and_objects_within() {
 }
 
 #[tokio::test]
-async fn a_token_request_is_a_get_with_everything_in_the_address() {
+async fn token_request_can_be_a_get() {
     let (tokens, seen) = of(json!({ "token": { "method": "GET" } }), &[ok(TOKENS)]).await;
     tokens.unwrap();
     assert!(seen[0].starts_with("GET /token?grant_type=authorization_code&code=c-1&"), "{}", seen[0]);
@@ -107,7 +107,7 @@ async fn the_whole_answer_is_the_token() {
 }
 
 #[tokio::test]
-async fn the_end_of_a_token_is_read_in_every_form() {
+async fn token_expiry_is_parsed_in_every_format() {
     let later = NOW.0 / 1000 + 90;
     for (kind, written, default, seconds) in [
         ("at", format!("{later}"), Value::Null, Some(90)),
@@ -131,7 +131,7 @@ async fn the_end_of_a_token_is_read_in_every_form() {
 }
 
 #[tokio::test]
-async fn what_the_answer_says_of_the_account_fills_its_fields_and_nothing_else_does() {
+async fn token_response_fills_account_fields() {
     let pattern = r"https://([a-z]+)\.crm\.example";
     let about = json!({ "response": { "keep": { "instance": { "path": "instance_url", "pattern": pattern } } } });
     let with = |url: &str| ok(&format!(r#"{{"access_token":"a","instance_url":"{url}"}}"#));
@@ -143,7 +143,7 @@ async fn what_the_answer_says_of_the_account_fills_its_fields_and_nothing_else_d
 }
 
 #[tokio::test]
-async fn what_the_person_brings_back_decides_where_the_code_goes_but_not_out_of_the_application() {
+async fn callback_values_cannot_leave_provider_hosts() {
     let about = json!({ "token_url": "https://{dc}.example/token", "callback": { "keep": { "dc": "location" } } });
     let mut here =
         scheme(json!({ "token_url": "https://app.example/{dc}/token", "callback": { "keep": { "dc": "location" } } }));
@@ -158,7 +158,7 @@ async fn what_the_person_brings_back_decides_where_the_code_goes_but_not_out_of_
 }
 
 #[tokio::test]
-async fn a_token_is_renewed_with_itself_where_there_is_no_refresh_token() {
+async fn access_token_can_refresh_itself() {
     let about = json!({ "refresh": {
         "url": "https://app.example/refresh", "method": "GET", "drop": ["refresh_token", "client_id", "client_secret"],
         "params": { "grant_type": "ig_refresh", "access_token": "{access_token}" },
@@ -192,7 +192,7 @@ async fn further_steps_exchange_the_token_and_fetch_others() {
 }
 
 #[tokio::test]
-async fn a_new_connection_learns_what_it_needs_and_who_it_is() {
+async fn new_connection_runs_steps_and_identity() {
     let about = json!({
         "after_connect": [{
             "request": { "url": "https://app.example/sites", "method": "GET", "headers": { "authorization": "Bearer {access_token}" } },
@@ -217,7 +217,7 @@ async fn a_new_connection_learns_what_it_needs_and_who_it_is() {
 }
 
 #[tokio::test]
-async fn tokens_are_given_back_where_the_application_takes_them() {
+async fn tokens_are_revoked_at_the_provider() {
     let about = json!({ "revoke": { "url": "https://app.example/revoke" } });
     for (about, raw, done) in [
         (about.clone(), answer("200 OK", "text/plain", ""), true),

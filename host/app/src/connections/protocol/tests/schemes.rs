@@ -43,7 +43,7 @@ fn parameter(request: &str, name: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_project_agrees_for_itself_with_its_clients_credentials() {
+async fn client_credentials_yield_a_token() {
     let scheme = described(
         "S2S_OAUTH2",
         &[],
@@ -56,7 +56,7 @@ async fn a_project_agrees_for_itself_with_its_clients_credentials() {
 }
 
 #[tokio::test]
-async fn a_password_is_exchanged_where_an_application_still_wants_that() {
+async fn password_is_exchanged_for_a_token() {
     let token = json!({ "params": { "grant_type": "password", "username": "{username}", "password": "{password}" } });
     let scheme = described("S2S_OAUTH2", &[("username", false), ("password", true)], json!({ "token": token }));
     let (tokens, request) = obtained(scheme, client(), json!({ "username": "amy", "password": "p&w" }), TOKENS).await;
@@ -100,7 +100,7 @@ async fn a_key_file_of_google_becomes_a_token() {
 }
 
 #[tokio::test]
-async fn an_installed_application_gets_a_token_of_its_installation() {
+async fn app_installation_yields_a_token() {
     let about = json!({
         "token_url": "https://app.example/installations/{installation_id}/access_tokens", "client_auth": "none",
         "assertion": { "algorithm": "RS256", "key": "{private_key}", "claims": { "iss": "{application_id}" } },
@@ -145,7 +145,7 @@ async fn a_client_signs_instead_of_showing_a_secret() {
 }
 
 #[tokio::test]
-async fn user_name_and_password_become_a_token_or_a_session() {
+async fn basic_login_yields_a_token_or_session() {
     let about = json!({ "token": { "headers": { "authorization": "Basic {base64({username}:{password})}" } }, "client_auth": "none",
         "response": { "root": "data", "access_token": "jwt" } });
     let scheme = described("BASIC_WITH_JWT", &[("username", false), ("password", true)], about);
@@ -188,7 +188,7 @@ async fn digests_are_those_of_the_standards() {
 
 /// Registration of RFC 7591, section 3.
 #[tokio::test]
-async fn a_client_is_registered_and_described_by_the_same_words() {
+async fn registration_and_metadata_document_agree() {
     let about = json!({
         "authorize_url": "https://app.example/agree", "scopes": ["a", "b"],
         "register": { "url": "https://app.example/register", "params": { "software_id": "toolhost" } },
