@@ -1,4 +1,5 @@
-  ;; Copies the file whose key stands in its arguments into a new one, and answers that. Without a key it answers its arguments.
+  ;; Copies the file whose key is in the arguments into a new file and returns that. Without a key it
+  ;; returns its arguments.
   (data (i32.const 2048) "copy.bin")
   (data (i32.const 2064) "application/x-copy")
   (data (i32.const 2096) "{\22file\22:{\22name\22:\22copy.bin\22,\22mimetype\22:\22application/x-copy\22,\22s3url\22:\22new-0\22}}")

@@ -1,4 +1,5 @@
-  ;; Sends GET to the first JSON string after the first colon of its arguments, and tells all it sees.
+  ;; Sends GET to the first JSON string after the first colon of the arguments, and logs everything
+  ;; it receives.
   (data (i32.const 2048) "GET")
   (func $fetch (param $args i32) (param $args_len i32) (result i32)
     (local $i i32) (local $end i32) (local $url i32) (local $header i32)
@@ -18,7 +19,7 @@
       (then (return (call $fail
         (i32.load (i32.const 1284)) (i32.load (i32.const 1288))
         (i32.load (i32.const 1292)) (i32.load (i32.const 1296))))))
-    ;; every header, name and value
+    ;; Log the name and value of every header.
     (local.set $header (i32.load (i32.const 1288)))
     (local.set $i (i32.load (i32.const 1292)))
     (block $done (loop $next

@@ -40,8 +40,8 @@ pub struct Guest<'a> {
     pub foreign: Option<(&'a str, &'a str)>,
 }
 
-/// Function that parses the number in a text: `(call $number (local.get $args) (local.get
-/// $args_len))`.
+/// Function that parses the number in a text:
+/// `(call $number (local.get $args) (local.get $args_len))`.
 pub const NUMBER: &str = include_str!("number.wat");
 
 /// Import lines by name.

@@ -1,5 +1,5 @@
-;; A guest of toolhost:toolkit@1.0.0 by hand. Parts are put in at the marks; see guest.rs.
-;; Memory: 1024 the result, 1280 what host calls answer, 2048 to 8191 a part's own data, from 65536 the heap.
+;; A hand-made guest of toolhost:toolkit@1.0.0. Parts are inserted at the marks; see guest.rs.
+;; Memory: 1024 result, 1280 results of host calls, 2048 to 8191 data of the parts, from 65536 heap.
 (module
   ;;IMPORTS
   ;;MEMORY

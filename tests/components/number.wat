@@ -1,4 +1,4 @@
-  ;; The digits of a text, as one number.
+  ;; Reads the digits of a text as one number.
   (func $number (param $i i32) (param $length i32) (result i32)
     (local $end i32) (local $n i32) (local $digit i32)
     (local.set $end (i32.add (local.get $i) (local.get $length)))

@@ -86,7 +86,7 @@ async fn every_body_field_refuses_a_wrong_type() {
         let schema = operation.request_schema();
         for (name, given) in whole.as_object().unwrap() {
             if schema["properties"][name]["type"].is_null() && schema["properties"][name]["oneOf"].is_null() {
-                continue; // anything may stand there
+                continue; // Any value is valid.
             }
             let mut spoilt = whole.clone();
             spoilt[name] = if given.is_string() { 7.into() } else { "of another type".into() };

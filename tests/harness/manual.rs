@@ -27,8 +27,8 @@ pub enum Step {
     Type(String),
     /// A file with its whole content. Its path is alone on the preceding line.
     Write(String, String),
-    /// Commands that a test cannot run, and the reason, which a preceding comment `<!-- not run: …
-    /// -->` gives.
+    /// Commands that a test cannot run, and the reason, given in a preceding comment
+    /// `<!-- not run: … -->`.
     Leave(String, String),
 }
 

@@ -1,6 +1,7 @@
-// Somebody with a keyboard and no mouse goes through a page: `node browser.mjs FOLDER CHROMIUM URL PICTURES`. FOLDER has the packages. Lines
-// of standard input are what is done: `type TEXT`, `press KEY`, `send KEY` where that leads to another page, `picture NAME`. After each
-// the page is told of in one line of JSON.
+// Operates a page with the keyboard alone: `node browser.mjs FOLDER CHROMIUM URL PICTURES`. FOLDER
+// contains the packages. Each line of standard input is a command: `type TEXT`, `press KEY`,
+// `send KEY` for a key that navigates to another page, `picture NAME`. After each command the script
+// prints the state of the page as one line of JSON.
 import { createRequire } from "node:module";
 import { createInterface } from "node:readline";
 import { pathToFileURL } from "node:url";

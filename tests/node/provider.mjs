@@ -1,5 +1,6 @@
-// A certified identity provider on loopback, for one test file: `node provider.mjs FOLDER ISSUER`. FOLDER has its packages, ISSUER is what it
-// calls itself. It prints where it listens. `GET /end/TOKEN` ends an access token.
+// Runs a certified identity provider on loopback: `node provider.mjs FOLDER ISSUER`. FOLDER contains
+// its packages, ISSUER is its issuer identifier. Prints its address. `GET /end/TOKEN` expires an
+// access token.
 import { createServer } from "node:http";
 import { createRequire } from "node:module";
 import { pathToFileURL } from "node:url";
@@ -13,7 +14,7 @@ const provider = new Provider(issuer, {
     registration: { enabled: true },
     registrationManagement: { enabled: true },
     revocation: { enabled: true },
-    // Its own pages, where any name and password will do.
+    // The provider's built-in pages, which accept any name and password.
     devInteractions: { enabled: true },
   },
   pkce: { required: () => true },
@@ -22,12 +23,12 @@ const provider = new Provider(issuer, {
   ttl: { AccessToken: 3600, AuthorizationCode: 60, Grant: 86400, IdToken: 3600, Interaction: 600, RefreshToken: 86400, Session: 86400 },
   cookies: { keys: ["of a test"] },
 });
-// The server under test says https, and its way out leads here.
+// The server under test uses https addresses, which its settings redirect to this process.
 provider.proxy = true;
 const answer = provider.callback();
 const { host } = new URL(issuer);
 const server = createServer(async (request, response) => {
-  // What time does to an access token, at the word of a test.
+  // Expires an access token at the request of a test.
   if (request.url.startsWith("/end/")) {
     const token = await provider.AccessToken.find(request.url.slice("/end/".length));
     await token.destroy();
