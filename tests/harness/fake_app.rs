@@ -1,6 +1,6 @@
 //! A fake provider on loopback with configurable misbehavior.
 //!
-//! The path selects the behavior: `/{behaviour}/{tag}/…`. The tag belongs to one test, so that many
+//! The path selects the behavior: `/{behavior}/{tag}/…`. The tag belongs to one test, so that many
 //! tests share one provider and each sees its own requests.
 
 use std::{

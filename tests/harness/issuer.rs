@@ -1,8 +1,8 @@
 //! A fake OAuth 2 authorization server on loopback, part of [`FakeApp`], with one instance per tag.
 //!
 //! Below `https://api.example.com/oauth/{tag}/` it serves `authorize`, `token`, `revoke`,
-//! `register` and `api/…`. The `api` path returns the request to a caller with a valid access
-//! token, and 401 otherwise. The metadata of the server and of `api` are at the paths that the
+//! `register` and `api/…`. The `api` path responds with its path and a user if the access token
+//! is valid, and with 401 otherwise. The metadata of the server and of `api` are at the paths that the
 //! standards define. The server follows the standards (single-use codes, exact redirect URI, S256,
 //! client credentials, grants bound to one client, refresh token rotation that revokes a token
 //! family on reuse) until a test requests a fault. Requests that it received are in
